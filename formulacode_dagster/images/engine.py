@@ -1,0 +1,105 @@
+"""The contract between the stages and whatever builds and runs images.
+
+`DockerEngine` and `ProcessEngine` implement it; nothing else in the platform knows which of them is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier
+
+Progress = Callable[[str], None]
+"""Called with one line of a build's log at a time."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended, or was ended. `timed_out` is never a success."""
+
+    rc: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.rc == 0 and not self.timed_out
+
+
+@dataclass(frozen=True)
+class BuildOutcome:
+    """What a build left behind."""
+
+    tag: str
+    digest: str
+    location: str
+    size_bytes: int
+    seconds: float
+    tiers: tuple[Tier, ...]
+    log: str
+
+
+class Session(Protocol):
+    """A disposable place in which the image's code runs: a container, or a copy of a built folder.
+
+    No network, no credentials, no host folder to write, limited CPU, memory, processes and time. Changes made in a
+    session are gone when it closes.
+    """
+
+    python: str
+    """Path of the interpreter that has the locked environment."""
+    repository: str
+    """Path of the checkout, at the base commit, writable by the session's user."""
+    harness: str
+    """Path of a folder that the session's user can read and not write (see `put`)."""
+
+    def put(self, name: str, content: bytes) -> str:
+        """Place a file in the harness folder, owned by the host's side; returns its path in the session."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+    ) -> Completed:
+        """Run a command as the unprivileged user. On timeout every process it started is killed."""
+
+    def rebuild(self, *, timeout: float) -> Completed:
+        """Install the package again from the checkout as it now stands, the way the image was built, offline."""
+
+
+class Engine(Protocol):
+    """Builds images from specs, and opens sessions in them."""
+
+    name: EngineName
+
+    def interpreters(self) -> frozenset[str] | None:
+        """The `3.x` versions it can provide; None when any can be fetched."""
+
+    def build(
+        self, spec: BuildSpec, *, mirror: Path, run_id: str, force: bool = False, progress: Progress | None = None
+    ) -> BuildOutcome:
+        """Build *spec* from the bare repository *mirror*.
+
+        Raises ItemFailure (kind `build`, `timeout`, `interpreter`) with the log's tail, OutsideSystemError when the
+        daemon or the disk is gone. Building the same spec again costs next to nothing.
+        """
+
+    def exists(self, image: BuiltImage) -> bool:
+        """Whether the very image (by digest) is still here."""
+
+    def session(self, image: BuiltImage, *, run_id: str) -> AbstractContextManager[Session]:
+        """Open a session; its container or folder is gone afterwards, whatever happens inside."""
+
+    def clean(self, *, run_id: str | None = None) -> int:
+        """Remove what killed runs left behind (all of ours when *run_id* is None); returns how much was removed."""

@@ -1,0 +1,52 @@
+"""The verdict on a pull request, and the taxonomy of performance changes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from .base import Frozen
+
+
+class Category(StrEnum):
+    """The 14 kinds of performance change. The only enumeration of them."""
+
+    USE_BETTER_ALGORITHM = "use_better_algorithm"
+    USE_BETTER_DATA_STRUCTURE_AND_LAYOUT = "use_better_data_structure_and_layout"
+    USE_LOWER_LEVEL_SYSTEM = "use_lower_level_system"
+    ACCEPT_LESS_PRECISE_SOLUTION = "accept_less_precise_solution"
+    USE_PARALLELIZATION = "use_parallelization"
+    REMOVE_OR_REDUCE_WORK = "remove_or_reduce_work"
+    CACHE_AND_REUSE = "cache_and_reuse"
+    DO_IT_EARLIER_BATCH_THROTTLE = "do_it_earlier_batch_throttle"
+    SCALE_PLATFORM = "scale_platform"
+    DATABASE_AND_STORAGE_TUNING = "database_and_storage_tuning"
+    MICRO_OPTIMIZATIONS = "micro_optimizations"
+    IO_AND_LATENCY_HIDING = "io_and_latency_hiding"
+    USE_HIGHER_LEVEL_SYSTEM = "use_higher_level_system"
+    UNCATEGORIZED = "uncategorized"
+
+
+class Difficulty(StrEnum):
+    """How hard the change is to find and make."""
+
+    EASY = "easy"
+    MEDIUM = "medium"
+    HARD = "hard"
+
+
+class Classification(Frozen):
+    """One row of `classifications`: a candidate that the model judged, whichever way."""
+
+    month: str
+    repository_id: int
+    number: int
+    is_performance: bool
+    category: Category
+    difficulty: Difficulty
+    confidence: float = Field(ge=0.0, le=1.0)
+    reason: str
+    model: str
+    prompt_version: str
+    patch_truncated: bool = Field(description="whether the patch was cut before the call; never silently")

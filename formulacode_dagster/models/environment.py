@@ -1,0 +1,45 @@
+"""The pinned environment of one task."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from .base import Frozen
+
+
+class DroppedRequirement(Frozen):
+    """A declared requirement that is not in the lock, and why."""
+
+    requirement: str
+    source: str = Field(
+        description="where it was declared: `pyproject.toml:project.dependencies`, `asv.conf.json:matrix` …"
+    )
+    reason: str
+
+
+class Environment(Frozen):
+    """One row of `environments`: interpreter, suite, pinned and hashed lock."""
+
+    month: str
+    repository_id: int
+    number: int
+    python: str = Field(description="`3.12`")
+    python_reason: str = Field(description="which declarations allowed it, and why this one of them")
+    python_candidates: tuple[str, ...] = Field(description="every interpreter the declarations allow, best first")
+    package_root: str = Field(description="folder of the package below the repository, `.` for the top")
+    package_name: str = Field(default="", description="import name to try after the build, `` when it is not known")
+    config_path: str = Field(description="path of asv.conf.json")
+    benchmark_dir: str = Field(description="folder of the benchmarks below the repository")
+    requirements: tuple[str, ...] = Field(description="what the repository declares, as given to the resolver")
+    build_requirements: tuple[str, ...] = Field(default=(), description="PEP 518 `requires`, resolved with the rest")
+    build_environment: dict[str, str] = Field(default_factory=dict, description="variables set while building")
+    build_commands: tuple[str, ...] = Field(
+        default=(), description="shell commands run before the install, from asv's `build_command`; usually none"
+    )
+    dropped: tuple[DroppedRequirement, ...] = ()
+    lock: str = Field(description="requirements file with hashes, as `uv pip compile` wrote it")
+    lock_sha256: str
+    resolver: str = Field(description="`uv 0.13.8`")
+    exclude_newer: datetime = Field(description="nothing published after this instant is in the lock")

@@ -1,0 +1,63 @@
+"""The errors of the domain.
+
+FormulaCodeError
+ ├── ConfigurationError     a setting is missing or malformed: nothing can start
+ ├── OutsideSystemError     GitHub, Postgres, the model, Docker, the Hub … does not answer: the stage stops at once
+ ├── BusyError              another run holds the same month of the same stage
+ ├── GateClosedError        a gate of an upstream asset failed for this month
+ ├── ItemFailure            one item could not be processed; the others go on; may be tried again
+ └── Rejection              one item was decided against: not an error, a verdict with a reason code
+"""
+
+from __future__ import annotations
+
+from .items import RejectionReason
+
+
+class FormulaCodeError(Exception):
+    """Says what was attempted, why it cannot work, and what to do about it."""
+
+    def __init__(self, what: str, *, why: str = "", remedy: str = "") -> None:
+        self.what = what
+        self.why = why
+        self.remedy = remedy
+        text = what if not why else f"{what}: {why}"
+        super().__init__(text if not remedy else f"{text.rstrip('.')}. {remedy}")
+
+
+class ConfigurationError(FormulaCodeError):
+    """A setting is missing or malformed."""
+
+
+class OutsideSystemError(FormulaCodeError):
+    """An outside system is dead or refuses us for good; trying the next item would only repeat the failure."""
+
+    def __init__(self, system: str, what: str, *, why: str = "", remedy: str = "") -> None:
+        self.system = system
+        super().__init__(f"{system}: {what}", why=why, remedy=remedy)
+
+
+class BusyError(FormulaCodeError):
+    """Another run is materializing the same month of the same stage."""
+
+
+class GateClosedError(FormulaCodeError):
+    """A blocking check of an upstream asset failed for this month, in this run or an earlier one."""
+
+
+class ItemFailure(FormulaCodeError):
+    """One item failed. `kind` is a short stable code (``timeout``, ``build``, ``patch_mismatch`` …)."""
+
+    def __init__(self, kind: str, what: str, *, why: str = "", remedy: str = "", log_tail: str = "") -> None:
+        self.kind = kind
+        self.log_tail = log_tail
+        super().__init__(what, why=why, remedy=remedy)
+
+
+class Rejection(FormulaCodeError):
+    """One item was decided against."""
+
+    def __init__(self, reason: RejectionReason, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"rejected as {reason}", why=detail)

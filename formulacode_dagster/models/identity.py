@@ -1,0 +1,49 @@
+"""Names of repositories, pull requests and tasks: one format, one place each."""
+
+from __future__ import annotations
+
+import re
+
+from .base import Frozen
+from .errors import ConfigurationError
+
+_ITEM = re.compile(r"^(?P<owner>[A-Za-z0-9][A-Za-z0-9-]*)/(?P<name>[A-Za-z0-9._-]+?)(?:#(?P<number>[1-9][0-9]*))?$")
+
+
+class ItemName(Frozen):
+    """`owner/repo` or `owner/repo#123`, as people write it."""
+
+    owner: str
+    name: str
+    number: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ItemName:
+        """Read *text*; raises ConfigurationError when it is neither form."""
+        match = _ITEM.match(text.strip())
+        if match is None:
+            raise ConfigurationError(
+                f"{text!r} names neither a repository nor a pull request",
+                remedy="Write it as owner/repo or owner/repo#123",
+            )
+        number = match["number"]
+        return cls(owner=match["owner"], name=match["name"], number=int(number) if number else None)
+
+    @property
+    def repository(self) -> str:
+        """`owner/repo`."""
+        return f"{self.owner}/{self.name}"
+
+    def __str__(self) -> str:
+        return self.repository if self.number is None else f"{self.repository}#{self.number}"
+
+
+def item_key(repository: str, number: int | None = None) -> str:
+    """The ledger's key of a repository, or of a pull request when *number* is given."""
+    return repository if number is None else f"{repository}#{number}"
+
+
+def task_id(repository: str, number: int) -> str:
+    """`owner__repo-number`, from the repository's name as of the merge."""
+    owner, _, name = repository.partition("/")
+    return f"{owner}__{name}-{number}"

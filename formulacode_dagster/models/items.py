@@ -1,0 +1,105 @@
+"""The unit of work: a repository or a pull request, its state in a stage, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from .base import Frozen
+
+
+class Stage(StrEnum):
+    """One name per artifact, shared by assets, ledger and command line, in the order of the graph."""
+
+    REPOSITORIES = "repositories"
+    PULL_REQUESTS = "pull_requests"
+    CLASSIFICATIONS = "classifications"
+    PROBLEM_STATEMENTS = "problem_statements"
+    ENVIRONMENTS = "environments"
+    IMAGES = "images"
+    MEASUREMENTS = "measurements"
+    PUBLISHED_IMAGES = "published_images"
+    PUBLISHED_DATASET = "published_dataset"
+    MONTHLY_REPORT = "monthly_report"
+
+
+class ItemState(StrEnum):
+    """The exactly one state in which an item ends a stage."""
+
+    DONE = "done"
+    REJECTED = "rejected"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class RejectionReason(StrEnum):
+    """Why an item was decided against. A decision, never an error."""
+
+    FORK = "fork"
+    ARCHIVED = "archived"
+    EMPTY = "empty"
+    PRIVATE = "private"
+    NO_PATCH = "no_patch"
+    TITLE = "title"
+    NO_CORE_FILE = "no_core_file"
+    PATCH_TOO_LARGE = "patch_too_large"
+    TOO_MANY_FILES = "too_many_files"
+    NOT_PERFORMANCE = "not_performance"
+    NO_SUITE = "no_suite"
+    NO_RELEVANT_BENCHMARK = "no_relevant_benchmark"
+    NO_SPEEDUP = "no_speedup"
+
+
+class Cost(Frozen):
+    """What an item, a stage or a month consumed. Sums with ``+``."""
+
+    api_points: int = 0
+    api_requests: int = 0
+    model_calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float = 0.0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        mine, theirs = self.model_dump(), other.model_dump()
+        return Cost(**{name: mine[name] + theirs[name] for name in mine})
+
+    @staticmethod
+    def total(costs: Iterable[Cost]) -> Cost:
+        """The sum of *costs*; zero when there are none."""
+        result = Cost()
+        for cost in costs:
+            result = result + cost
+        return result
+
+
+class LedgerEntry(Frozen):
+    """How one item ended one stage of one month: what the funnel, `why` and resume read."""
+
+    stage: Stage
+    month: str = Field(description="month key, YYYY-MM")
+    item: str = Field(description="`owner/repo` or `owner/repo#number`")
+    state: ItemState
+    reason: str = Field(default="", description="rejection reason, or kind of failure, or why it was skipped")
+    detail: str = Field(default="", description="one line a person reads first")
+    log_tail: str = Field(default="", description="end of the log that explains a failure")
+    attempt: int = 1
+    run_id: str = ""
+    inputs: str = Field(default="", description="fingerprint of the inputs and of the code version")
+    cost: Cost = Cost()
+    finished_at: datetime | None = None
+
+
+class RunOptions(Frozen):
+    """What the operator asked a materialization to limit itself to; the run config of every per-item asset."""
+
+    only: tuple[str, ...] = Field(default=(), description="`owner/repo` or `owner/repo#123`; empty means everything")
+    limit_per_repository: int | None = Field(default=None, ge=1)
+    max_concurrency: int = Field(default=8, ge=1)
+    force: bool = Field(default=False, description="do again what is already done")
+    dry_run: bool = Field(default=False, description="say what would be done, do nothing")

@@ -1,0 +1,71 @@
+"""The month: its key, its half-open UTC window over `merged_at`, its release name."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from .base import Frozen
+from .errors import ConfigurationError
+
+FIRST_MONTH = "2015-01"
+"""The earliest month the platform covers; asv itself appeared in 2013, its suites spread from 2015."""
+
+
+class Month(Frozen):
+    """`2026-02` is the window ``[2026-02-01, 2026-03-01)`` in UTC."""
+
+    year: int
+    month: int
+
+    @classmethod
+    def parse(cls, key: str) -> Month:
+        """Read `YYYY-MM`; raises ConfigurationError for anything else."""
+        match = re.fullmatch(r"(\d{4})-(0[1-9]|1[0-2])", key)
+        if match is None:
+            raise ConfigurationError(f"{key!r} is not a month", remedy="Write it as YYYY-MM, for example 2026-02")
+        month = cls(year=int(match[1]), month=int(match[2]))
+        if month.key < FIRST_MONTH:
+            raise ConfigurationError(f"month {key} is before {FIRST_MONTH}, the first one covered")
+        return month
+
+    @classmethod
+    def of(cls, moment: datetime) -> Month:
+        """The month whose window holds *moment* (an aware datetime)."""
+        utc = moment.astimezone(UTC)
+        return cls(year=utc.year, month=utc.month)
+
+    @property
+    def key(self) -> str:
+        """`YYYY-MM`: partition key, and name of the dataset config."""
+        return f"{self.year:04d}-{self.month:02d}"
+
+    @property
+    def start(self) -> datetime:
+        """First instant of the window, included."""
+        return datetime(self.year, self.month, 1, tzinfo=UTC)
+
+    @property
+    def end(self) -> datetime:
+        """First instant after the window, excluded."""
+        return self.next().start
+
+    def next(self) -> Month:
+        """The month after this one."""
+        return Month(year=self.year + self.month // 12, month=self.month % 12 + 1)
+
+    def previous(self) -> Month:
+        """The month before this one."""
+        return Month(year=self.year - (self.month == 1), month=(self.month - 2) % 12 + 1)
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether *moment* lies in the window."""
+        return self.start <= moment < self.end
+
+    @property
+    def release(self) -> str:
+        """Tag of the release in which the window ends: `formulacode@2026-03` for 2026-02."""
+        return f"formulacode@{self.next().key}"
+
+    def __str__(self) -> str:
+        return self.key

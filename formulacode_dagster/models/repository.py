@@ -1,0 +1,35 @@
+"""A tracked repository."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from .base import Frozen
+
+
+class RepositoryState(StrEnum):
+    """What GitHub says the repository is."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    FORK = "fork"
+    EMPTY = "empty"
+    VANISHED = "vanished"
+
+
+class Repository(Frozen):
+    """One row of `repositories`: a repository that keeps an asv suite, as of a month, by GitHub id."""
+
+    month: str
+    id: int = Field(description="GitHub's database id; survives renames and transfers")
+    node_id: str
+    full_name: str = Field(description="`owner/repo`, the current name")
+    aliases: tuple[str, ...] = Field(default=(), description="names under which it was also found")
+    state: RepositoryState
+    default_branch: str = ""
+    stars: int = 0
+    language: str = ""
+    description: str = ""
+    config_path: str = Field(description="path of the asv configuration that made us track it")
