@@ -101,3 +101,13 @@ class PullRequest(Frozen):
     def task_id(self) -> str:
         """`owner__repo-number`."""
         return self.facts.task_id
+
+
+class IntakeCount(Frozen):
+    """How many merged pull requests GitHub reports for a repository's window, and how many were taken in."""
+
+    month: str
+    repository_id: int
+    repository: str
+    reported: int
+    stored: int

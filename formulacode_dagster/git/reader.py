@@ -1,0 +1,15 @@
+"""Reading files at a commit, without a checkout."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class CommitReader(Protocol):
+    """Read access to one repository's history; `Mirror` implements it."""
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """Content of *path* at *commit*; None when there is no such file."""
+
+    def list(self, commit: str, folder: str = "") -> list[str]:
+        """Paths of all files at *commit* below *folder*, sorted."""
