@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from .items import RejectionReason
 
+TRANSIENT_KINDS = frozenset({"timeout", "interrupted", "incomplete", "model_answer"})
+"""Kinds of item failure that another attempt may cure; the others wait for `force`, new inputs or new code."""
+
 
 class FormulaCodeError(Exception):
     """Says what was attempted, why it cannot work, and what to do about it."""

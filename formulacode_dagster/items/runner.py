@@ -1,0 +1,247 @@
+"""Runs a stage's items: only what is pending, one bad item never stops the others, nothing is lost on the way.
+
+Results and their ledger entries are written in one transaction as they come in, so a `kill -9` costs at most the items
+in flight. A dead outside system stops the stage; what is finished by then is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure, OutsideSystemError, Rejection
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.store import blobs, ledger
+from formulacode_dagster.store.database import Database
+
+from .progress import listener
+from .work import Outcome, R, StageSummary, T, WorkItem
+
+MAX_ATTEMPTS = 3
+TAIL = 4000
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """One materialization: which stage of which month, by whom, limited to what."""
+
+    database: Database
+    stage: Stage
+    month: str
+    run_id: str
+    options: RunOptions = RunOptions()
+
+
+@dataclass(frozen=True)
+class _Finished(Generic[R]):
+    entry: LedgerEntry
+    outcome: Outcome[R] | None
+
+
+Work = Callable[[WorkItem[T]], Awaitable[Outcome[R]]]
+Save = Callable[[Connection, Sequence[R]], None]
+
+
+def in_thread(function: Callable[[WorkItem[T]], Outcome[R]]) -> Work[T, R]:
+    """Make blocking *function* awaitable by running it in a thread."""
+
+    async def work(item: WorkItem[T]) -> Outcome[R]:
+        return await asyncio.to_thread(function, item)
+
+    return work
+
+
+async def run_items(
+    run: StageRun,
+    items: Sequence[WorkItem[T]],
+    work: Work[T, R],
+    save: Save[R],
+    *,
+    concurrency: int | None = None,
+    prune: bool = True,
+) -> StageSummary:
+    """Do what is pending of *items*, which are all items the stage has this month.
+
+    *work* returns an Outcome, or raises Rejection or ItemFailure for its own item and OutsideSystemError to stop the
+    stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries of items
+    that are no longer part of the month go. Raises the OutsideSystemError after keeping all that was finished.
+    """
+    with run.database.transaction() as connection:
+        before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}
+    asked, excluded = _select(items, run.options)
+    pending = [item for item in asked if run.options.force or _is_pending(item, before.get(item.name))]
+    unchanged = len(asked) - len(pending)
+    if run.options.dry_run:
+        return StageSummary(
+            unchanged=unchanged,
+            would_do=tuple(item.name for item in pending),
+            dry_run=True,
+            standing=tuple(before.values()),
+        )
+    with run.database.transaction() as connection:
+        ledger.record(connection, [_skipped(run, item) for item in excluded if item.name not in before])
+        if prune:
+            known = {item.name for item in items}
+            ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
+    listener().stage_started(run.stage, run.month, len(pending), unchanged)
+    try:
+        worked = await _work_off(run, pending, before, work, save, concurrency or run.options.max_concurrency)
+    finally:
+        listener().stage_finished(run.stage)
+    with run.database.transaction() as connection:
+        standing = ledger.entries_of(connection, run.month, run.stage)
+    return StageSummary(worked=tuple(worked), unchanged=unchanged, standing=tuple(standing))
+
+
+async def _work_off(
+    run: StageRun,
+    pending: Sequence[WorkItem[T]],
+    before: dict[str, LedgerEntry],
+    work: Work[T, R],
+    save: Save[R],
+    concurrency: int,
+) -> list[LedgerEntry]:
+    waiting = list(reversed(pending))
+    running: set[asyncio.Task[_Finished[R]]] = set()
+    worked: list[LedgerEntry] = []
+    dead: OutsideSystemError | None = None
+    try:
+        while running or (waiting and dead is None):
+            while waiting and dead is None and len(running) < concurrency:
+                item = waiting.pop()
+                running.add(asyncio.create_task(_do(run, item, before.get(item.name), work)))
+            ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            finished: list[_Finished[R]] = []
+            for task in ended:
+                try:
+                    finished.append(task.result())
+                except OutsideSystemError as error:
+                    dead = dead or error
+            await asyncio.to_thread(_keep, run, finished, save)
+            worked.extend(one.entry for one in finished)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    if dead is not None:
+        raise dead
+    return worked
+
+
+async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, work: Work[T, R]) -> _Finished[R]:
+    started = time.monotonic()
+    outcome: Outcome[R] | None = None
+    state, reason, detail, log_tail = ItemState.DONE, "", "", ""
+    try:
+        outcome = await work(item)
+        detail = outcome.detail
+        if outcome.rejection is not None:
+            state, reason = ItemState.REJECTED, outcome.rejection.reason.value
+            detail = detail or outcome.rejection.detail
+    except Rejection as rejection:
+        state, reason, detail = ItemState.REJECTED, rejection.reason.value, rejection.detail
+    except ItemFailure as failure:
+        state, reason, detail, log_tail = ItemState.FAILED, failure.kind, str(failure), failure.log_tail
+        outcome = Outcome(log=getattr(failure, "log", ""))
+    except OutsideSystemError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a bug met by one item is that item's failure, with its traceback
+        state, reason = ItemState.FAILED, "unexpected"
+        detail, log_tail = f"{type(error).__name__}: {error}", traceback.format_exc()
+    seconds = time.monotonic() - started
+    cost = outcome.cost if outcome is not None else None
+    same = previous is not None and previous.inputs == item.inputs and previous.state is ItemState.FAILED
+    entry = LedgerEntry(
+        stage=run.stage,
+        month=run.month,
+        item=item.name,
+        state=state,
+        reason=reason,
+        detail=_storable(detail),
+        log_tail=_storable(log_tail[-TAIL:]),
+        attempt=previous.attempt + 1 if same and previous is not None else 1,
+        run_id=run.run_id,
+        inputs=item.inputs,
+        cost=(cost or LedgerEntry.model_fields["cost"].default).model_copy(update={"seconds": round(seconds, 3)}),
+        finished_at=datetime.now(tz=UTC),
+    )
+    listener().item_finished(run.stage, item.name, state, reason)
+    return _Finished(entry, outcome)
+
+
+def _keep(run: StageRun, finished: Sequence[_Finished[R]], save: Save[R]) -> None:
+    if not finished:
+        return
+    values = [one.outcome.value for one in finished if one.outcome is not None and one.outcome.value is not None]
+    with run.database.transaction() as connection:
+        if values:
+            save(connection, values)
+        for one in finished:
+            if one.outcome is not None and one.outcome.log:
+                blobs.put_log(
+                    connection,
+                    stage=run.stage,
+                    month=run.month,
+                    item=one.entry.item,
+                    attempt=one.entry.attempt,
+                    state=one.entry.state,
+                    run_id=run.run_id,
+                    text=one.outcome.log,
+                )
+        ledger.record(connection, [one.entry for one in finished])
+
+
+def _select(items: Sequence[WorkItem[T]], options: RunOptions) -> tuple[list[WorkItem[T]], list[WorkItem[T]]]:
+    names = {str(ItemName.parse(text)) for text in options.only}
+    asked: list[WorkItem[T]] = []
+    excluded: list[WorkItem[T]] = []
+    per_repository: Counter[str] = Counter()
+    for item in items:
+        # a pull request that is asked for needs its repository's intake
+        wanted = not names or item.name in names or item.repository in names or _holds_wanted(item.name, names)
+        within = options.limit_per_repository is None or per_repository[item.repository] < options.limit_per_repository
+        if wanted and (within or "#" not in item.name):
+            per_repository[item.repository] += "#" in item.name
+            asked.append(item)
+        else:
+            excluded.append(item)
+    return asked, excluded
+
+
+def _holds_wanted(name: str, names: set[str]) -> bool:
+    return "#" not in name and any(wanted.partition("#")[0] == name for wanted in names)
+
+
+def _is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
+    if entry is None or entry.inputs != item.inputs or entry.state is ItemState.SKIPPED:
+        return True
+    if entry.state is ItemState.FAILED:
+        return entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
+    return False
+
+
+def _skipped(run: StageRun, item: WorkItem[T]) -> LedgerEntry:
+    return LedgerEntry(
+        stage=run.stage,
+        month=run.month,
+        item=item.name,
+        state=ItemState.SKIPPED,
+        reason="not_asked",
+        detail="outside what the run was asked to do",
+        run_id=run.run_id,
+        inputs=item.inputs,
+    )
+
+
+def _storable(text: str) -> str:
+    """Postgres takes no NUL and no lone surrogate."""
+    return text.replace("\x00", "�").encode("utf-8", errors="replace").decode("utf-8")

@@ -1,0 +1,64 @@
+"""What goes into the runner and what comes out of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class WorkItem(Generic[T]):
+    """One item of a stage: its name, the fingerprint of its inputs, and the inputs."""
+
+    name: str
+    inputs: str
+    value: T
+
+    @property
+    def repository(self) -> str:
+        """`owner/repo`."""
+        return self.name.partition("#")[0]
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
+    """What a stage made of one item. A rejection may still carry a value worth keeping (samples, a verdict)."""
+
+    value: R | None = None
+    cost: Cost = Cost()
+    detail: str = ""
+    log: str = ""
+    rejection: Rejection | None = None
+
+
+@dataclass(frozen=True)
+class StageSummary:
+    """What one materialization of a stage did, and where the month stands after it."""
+
+    worked: tuple[LedgerEntry, ...] = ()
+    unchanged: int = 0
+    would_do: tuple[str, ...] = ()
+    dry_run: bool = False
+    standing: tuple[LedgerEntry, ...] = field(default=(), repr=False)
+
+    @property
+    def cost(self) -> Cost:
+        """What this materialization consumed."""
+        return Cost.total(entry.cost for entry in self.worked)
+
+    def count(self, state: ItemState) -> int:
+        """Items of the month in *state*, whichever run brought them there."""
+        return sum(entry.state is state for entry in self.standing)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Reasons of rejections and failures of the month, most frequent first."""
+        counted = Counter(entry.reason for entry in self.standing if entry.state is not ItemState.DONE and entry.reason)
+        return dict(counted.most_common())

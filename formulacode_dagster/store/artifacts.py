@@ -1,0 +1,112 @@
+"""Rows of the artifacts: frozen models in, frozen models out, by month and key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Connection, Table, delete, select, tuple_
+from sqlalchemy.dialects.postgresql import JSONB, insert
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest
+from formulacode_dagster.models.release import PublishedImage, Release
+from formulacode_dagster.models.repository import Repository
+
+from . import tables
+
+M = TypeVar("M", bound=Frozen)
+PullRequestKey = tuple[int, int]
+"""(repository id, number)."""
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Artifact(Generic[M]):
+    """One artifact's table and the model of its rows."""
+
+    table: Table
+    model: type[M]
+
+    def save(self, connection: Connection, rows: Sequence[M]) -> None:
+        """Insert or replace *rows* by primary key, in batches."""
+        keys = [column.name for column in self.table.primary_key]
+        for start in range(0, len(rows), BATCH):
+            statement = insert(self.table).values([self._to_row(row) for row in rows[start : start + BATCH]])
+            changes = {c.name: statement.excluded[c.name] for c in self.table.columns if c.name not in keys}
+            connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+
+    def replace_month(self, connection: Connection, month: str, rows: Sequence[M]) -> None:
+        """Make *rows* all there is of *month*; the caller's transaction keeps the old rows until it commits."""
+        connection.execute(delete(self.table).where(self.table.c.month == month))
+        self.save(connection, rows)
+
+    def read(self, connection: Connection, month: str) -> list[M]:
+        """All rows of *month*, ordered by key."""
+        statement = select(self.table).where(self.table.c.month == month).order_by(*self.table.primary_key)
+        return [self._from_row(dict(row)) for row in connection.execute(statement).mappings()]
+
+    def read_all(self, connection: Connection) -> list[M]:
+        """Rows of every month; only for artifacts that hold one small row a month."""
+        statement = select(self.table).order_by(*self.table.primary_key)
+        return [self._from_row(dict(row)) for row in connection.execute(statement).mappings()]
+
+    def read_keys(
+        self, connection: Connection, month: str, keys: Collection[PullRequestKey]
+    ) -> dict[PullRequestKey, M]:
+        """The rows of *month* with these (repository id, number), by key."""
+        if not keys:
+            return {}
+        columns = self.table.c
+        statement = select(self.table).where(
+            columns.month == month, tuple_(columns.repository_id, columns.number).in_(list(keys))
+        )
+        rows = [dict(row) for row in connection.execute(statement).mappings()]
+        return {(row["repository_id"], row["number"]): self._from_row(row) for row in rows}
+
+    @property
+    def _is_document(self) -> bool:
+        return "document" in self.table.columns
+
+    def _to_row(self, model: M) -> dict[str, Any]:
+        plain = model.model_dump(mode="json")
+        if self._is_document:
+            keys = {column.name: plain[column.name] for column in self.table.primary_key}
+            return {**keys, "document": plain}
+        typed = {name: getattr(model, name) for name in plain}
+        return {name: value if isinstance(value, datetime) else plain[name] for name, value in typed.items()}
+
+    def _from_row(self, row: dict[str, Any]) -> M:
+        if self._is_document:
+            return self.model.model_validate_json(json.dumps(row["document"]))
+        json_columns = {column.name for column in self.table.columns if isinstance(column.type, JSONB)}
+        # JSON columns go through pydantic's JSON mode, which knows dates and tuples; the others are typed already
+        return self.model.model_validate(
+            {name: _untyped(value) if name in json_columns else value for name, value in row.items()}
+        )
+
+
+def _untyped(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+REPOSITORIES = Artifact(tables.REPOSITORIES, Repository)
+INTAKE_COUNTS = Artifact(tables.INTAKE_COUNTS, IntakeCount)
+MERGED_PULL_REQUESTS = Artifact(tables.MERGED_PULL_REQUESTS, MergedPullRequest)
+CHANGES = Artifact(tables.CHANGES, Change)
+CLASSIFICATIONS = Artifact(tables.CLASSIFICATIONS, Classification)
+PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)
+ENVIRONMENTS = Artifact(tables.ENVIRONMENTS, Environment)
+IMAGES = Artifact(tables.IMAGES, BuiltImage)
+MEASUREMENTS = Artifact(tables.MEASUREMENTS, Measurement)
+PUBLISHED_IMAGES = Artifact(tables.PUBLISHED_IMAGES, PublishedImage)
+RELEASES = Artifact(tables.RELEASES, Release)

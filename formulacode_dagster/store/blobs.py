@@ -1,0 +1,84 @@
+"""Compressed texts addressed by hash: patches and logs. Read one at a time, never in bulk."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sqlalchemy import Connection, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.models.items import ItemState, Stage
+
+from .tables import BLOBS, LOGS
+
+LEVEL = 10
+
+
+def put_blob(connection: Connection, kind: str, content: bytes) -> str:
+    """Keep *content* (once); returns its SHA-256."""
+    import zstandard
+
+    sha256 = hashlib.sha256(content).hexdigest()
+    row = {
+        "sha256": sha256,
+        "kind": kind,
+        "bytes": len(content),
+        "content": zstandard.ZstdCompressor(level=LEVEL).compress(content),
+        "created_at": func.now(),
+    }
+    connection.execute(insert(BLOBS).values(row).on_conflict_do_nothing())
+    return sha256
+
+
+def get_blob(connection: Connection, sha256: str) -> bytes:
+    """The content behind *sha256*; raises FormulaCodeError when it is not there or not what it says."""
+    import zstandard
+
+    stored = connection.execute(select(BLOBS.c.content).where(BLOBS.c.sha256 == sha256)).scalar_one_or_none()
+    if stored is None:
+        raise FormulaCodeError(f"no blob {sha256}", remedy="Materialize pull_requests of that month again with force")
+    content = zstandard.ZstdDecompressor().decompress(stored)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise FormulaCodeError(f"blob {sha256} is damaged", remedy="Restore the database from a backup")
+    return content
+
+
+def put_log(
+    connection: Connection,
+    *,
+    stage: Stage,
+    month: str,
+    item: str,
+    attempt: int,
+    state: ItemState,
+    run_id: str,
+    text: str,
+) -> None:
+    """Keep the whole log of one attempt."""
+    sha256 = put_blob(connection, "log", text.encode(errors="replace"))
+    row = {
+        "stage": stage.value,
+        "month": month,
+        "item": item,
+        "attempt": attempt,
+        "state": state.value,
+        "run_id": run_id,
+        "sha256": sha256,
+        "written_at": func.now(),
+    }
+    statement = insert(LOGS).values(row)
+    keys = [column.name for column in LOGS.primary_key]
+    changes = {name: statement.excluded[name] for name in row if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+
+
+def get_log(connection: Connection, *, stage: Stage, month: str, item: str) -> str:
+    """The log of the newest attempt, empty when there is none."""
+    sha256 = connection.execute(
+        select(LOGS.c.sha256)
+        .where(LOGS.c.month == month, LOGS.c.stage == stage.value, LOGS.c.item == item)
+        .order_by(LOGS.c.attempt.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return get_blob(connection, sha256).decode(errors="replace") if sha256 else ""

@@ -1,0 +1,116 @@
+"""The connection to Postgres: transactions, the lock on a month, and errors in our own words."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+
+from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.items import Stage
+
+from .migrations import migrate
+
+CONNECT_SECONDS = 10
+
+
+class Database:
+    """A Postgres with our schema. Cheap to make; connects on first use; safe to share between threads."""
+
+    def __init__(self, url: str) -> None:
+        """*url* is any SQLAlchemy or libpq style Postgres URL; raises ConfigurationError for anything else."""
+        try:
+            parsed = make_url(url)
+        except ArgumentError as error:
+            raise ConfigurationError(
+                "FC_DATABASE_URL is not a database URL", remedy="Write postgresql://user:password@host:port/name"
+            ) from error
+        if not parsed.drivername.startswith(("postgresql", "postgres")):
+            raise ConfigurationError(
+                f"FC_DATABASE_URL names a {parsed.drivername!r} database", remedy="Only Postgres is supported"
+            )
+        self.engine: Engine = create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            pool_pre_ping=True,
+            pool_size=8,
+            connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "formulacode"},
+        )
+
+    @property
+    def where(self) -> str:
+        """Host and database, without the password."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """All or nothing; a server that is gone raises OutsideSystemError, so that the stage stops at once."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except (OperationalError, InterfaceError) as error:
+            raise self._gone(error) from error
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise self._gone(error) from error
+            raise
+
+    def migrate(self) -> tuple[str, ...]:
+        """Apply what is missing of `sql/migrations`; returns the names applied now."""
+        try:
+            return migrate(self.engine)
+        except (OperationalError, InterfaceError) as error:
+            raise self._gone(error) from error
+
+    @contextmanager
+    def month_lock(self, stage: Stage, month: str, run_id: str) -> Iterator[None]:
+        """Hold (stage, month) for the length of the block; BusyError when another run holds it.
+
+        The server lets go of the lock when the process dies, `kill -9` included.
+        """
+        key = zlib.crc32(f"{stage}/{month}".encode())
+        label = f"formulacode {stage}/{month} {run_id}"[:63]
+        try:
+            with self.engine.connect() as connection:
+                connection.execute(text("SELECT set_config('application_name', :label, false)"), {"label": label})
+                taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar_one()
+                connection.commit()
+                if not taken:
+                    holder = self._lock_holder(connection, key)
+                    raise BusyError(
+                        f"{stage} of {month} is being materialized by another run",
+                        why=holder,
+                        remedy="Wait for it or terminate it, then launch this one again",
+                    )
+                try:
+                    yield
+                finally:
+                    # the connection must not go back to the pool with the lock or the label on it
+                    connection.invalidate()
+        except (OperationalError, InterfaceError) as error:
+            raise self._gone(error) from error
+
+    def _lock_holder(self, connection: Connection, key: int) -> str:
+        holder = connection.execute(
+            text(
+                "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+                " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key"
+            ),
+            {"key": key},
+        ).scalar()
+        return str(holder or "its run has just ended")
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self.engine.dispose()
+
+    def _gone(self, error: DBAPIError) -> OutsideSystemError:
+        return OutsideSystemError(
+            "postgres",
+            f"{self.where} does not answer",
+            why=str(error.orig).strip().splitlines()[0] if error.orig else str(error),
+            remedy="Start it or fix FC_DATABASE_URL, then run the month again: it goes on where this run stopped",
+        )

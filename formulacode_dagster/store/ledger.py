@@ -1,0 +1,66 @@
+"""The ledger: how items ended stages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.postgresql import insert
+
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+
+from .tables import LEDGER
+
+
+def record(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
+    """Write *entries*, replacing what their items said before."""
+    if not entries:
+        return
+    statement = insert(LEDGER).values([_to_row(entry) for entry in entries])
+    keys = [column.name for column in LEDGER.primary_key]
+    changes = {column.name: statement.excluded[column.name] for column in LEDGER.columns if column.name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+
+
+def entries_of(connection: Connection, month: str, stage: Stage | None = None) -> list[LedgerEntry]:
+    """Everything the ledger says of *month*, or of one stage of it, ordered by stage and item."""
+    statement = select(LEDGER).where(LEDGER.c.month == month)
+    if stage is not None:
+        statement = statement.where(LEDGER.c.stage == stage.value)
+    rows = connection.execute(statement.order_by(LEDGER.c.stage, LEDGER.c.item)).mappings()
+    return [_from_row(dict(row)) for row in rows]
+
+
+def items_in_state(connection: Connection, month: str, stage: Stage, state: ItemState) -> list[str]:
+    """Names of the items of *stage* that are in *state*, sorted."""
+    statement = (
+        select(LEDGER.c.item)
+        .where(LEDGER.c.month == month, LEDGER.c.stage == stage.value, LEDGER.c.state == state.value)
+        .order_by(LEDGER.c.item)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+def story(connection: Connection, item: str) -> list[LedgerEntry]:
+    """Every entry of one item, whatever the month, in the order of the stages."""
+    rows = connection.execute(select(LEDGER).where(LEDGER.c.item == item)).mappings()
+    order = list(Stage)
+    return sorted((_from_row(dict(row)) for row in rows), key=lambda entry: (entry.month, order.index(entry.stage)))
+
+
+def forget(connection: Connection, month: str, stage: Stage, items: Collection[str]) -> None:
+    """Drop entries of items that are no longer part of the month."""
+    if items:
+        connection.execute(
+            delete(LEDGER).where(LEDGER.c.month == month, LEDGER.c.stage == stage.value, LEDGER.c.item.in_(list(items)))
+        )
+
+
+def _to_row(entry: LedgerEntry) -> dict[str, Any]:
+    return {**entry.model_dump(mode="json"), "finished_at": entry.finished_at or datetime.now(tz=UTC)}
+
+
+def _from_row(row: dict[str, Any]) -> LedgerEntry:
+    return LedgerEntry.model_validate(row)

@@ -1,0 +1,153 @@
+"""The tables as SQLAlchemy sees them. `sql/migrations/` creates them; a test holds the two together."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Double, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy.dialects.postgresql import JSONB
+
+METADATA = MetaData()
+
+
+def _text(*names: str, key: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, primary_key=key, nullable=False) for name in names]
+
+
+def _json(*names: str) -> list[Column[object]]:
+    return [Column(name, JSONB, nullable=False) for name in names]
+
+
+def _time(*names: str) -> list[Column[object]]:
+    return [Column(name, DateTime(timezone=True), nullable=False) for name in names]
+
+
+def _pull_request_key() -> list[Column[object]]:
+    return [
+        Column("month", Text, primary_key=True),
+        Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+        Column("number", Integer, primary_key=True, autoincrement=False),
+    ]
+
+
+LEDGER = Table(
+    "ledger",
+    METADATA,
+    *_text("stage", "month", "item", key=True),
+    *_text("state", "reason", "detail", "log_tail"),
+    Column("attempt", Integer, nullable=False),
+    *_text("run_id", "inputs"),
+    *_json("cost"),
+    *_time("finished_at"),
+)
+
+GATES = Table(
+    "gates",
+    METADATA,
+    *_text("stage", "month", "check_name", key=True),
+    Column("passed", Boolean, nullable=False),
+    Column("blocking", Boolean, nullable=False),
+    *_text("summary"),
+    *_json("offenders", "figures"),
+    *_text("run_id"),
+    *_time("judged_at"),
+)
+
+COMPLETIONS = Table(
+    "completions",
+    METADATA,
+    *_text("key", key=True),
+    *_text("model", "content"),
+    Column("tokens_in", Integer, nullable=False),
+    Column("tokens_out", Integer, nullable=False),
+    Column("dollars", Double, nullable=False),
+    *_time("created_at"),
+)
+
+BLOBS = Table(
+    "blobs",
+    METADATA,
+    *_text("sha256", key=True),
+    *_text("kind"),
+    Column("bytes", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    *_time("created_at"),
+)
+
+LOGS = Table(
+    "logs",
+    METADATA,
+    *_text("stage", "month", "item", key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_text("state", "run_id", "sha256"),
+    *_time("written_at"),
+)
+
+REPOSITORIES = Table(
+    "repositories",
+    METADATA,
+    Column("month", Text, primary_key=True),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    *_text("node_id", "full_name"),
+    *_json("aliases"),
+    *_text("state", "default_branch"),
+    Column("stars", Integer, nullable=False),
+    *_text("language", "description", "config_path"),
+)
+
+INTAKE_COUNTS = Table(
+    "intake_counts",
+    METADATA,
+    Column("month", Text, primary_key=True),
+    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    *_text("repository"),
+    Column("reported", Integer, nullable=False),
+    Column("stored", Integer, nullable=False),
+)
+
+MERGED_PULL_REQUESTS = Table(
+    "merged_pull_requests",
+    METADATA,
+    *_pull_request_key(),
+    *_text("repository", "title", "body", "author"),
+    *_json("labels"),
+    *_time("created_at", "merged_at"),
+    *_text("base_ref", "head_sha", "merge_commit_sha"),
+    Column("commit_count", Integer, nullable=False),
+    Column("changed_files", Integer, nullable=False),
+    *_json("linked_issues"),
+)
+
+CHANGES = Table(
+    "changes",
+    METADATA,
+    *_pull_request_key(),
+    *_text("merge_kind", "base_sha", "merge_tree_sha", "patch_sha256"),
+    Column("patch_bytes", BigInteger, nullable=False),
+    *_json("files"),
+)
+
+CLASSIFICATIONS = Table(
+    "classifications",
+    METADATA,
+    *_pull_request_key(),
+    Column("is_performance", Boolean, nullable=False),
+    *_text("category", "difficulty"),
+    Column("confidence", Double, nullable=False),
+    *_text("reason", "model", "prompt_version"),
+    Column("patch_truncated", Boolean, nullable=False),
+)
+
+PROBLEM_STATEMENTS = Table(
+    "problem_statements",
+    METADATA,
+    *_pull_request_key(),
+    *_text("text"),
+    *_json("issues"),
+    Column("withheld_lines", Integer, nullable=False),
+    *_text("template_version"),
+)
+
+ENVIRONMENTS = Table("environments", METADATA, *_pull_request_key(), *_json("document"))
+IMAGES = Table("images", METADATA, *_pull_request_key(), *_json("document"))
+MEASUREMENTS = Table("measurements", METADATA, *_pull_request_key(), *_json("document"))
+PUBLISHED_IMAGES = Table("published_images", METADATA, *_pull_request_key(), *_json("document"))
+RELEASES = Table("releases", METADATA, *_text("month", key=True), *_json("document"))
