@@ -52,7 +52,7 @@ def listener() -> ProgressListener:
 @contextmanager
 def listening(to: ProgressListener) -> Iterator[None]:
     """Make *to* the listener for the length of a `with` block."""
-    global _listener  # noqa: PLW0603 - one terminal, one listener
+    global _listener
     before, _listener = _listener, to
     try:
         yield

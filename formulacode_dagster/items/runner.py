@@ -17,9 +17,9 @@ from typing import Generic
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure, OutsideSystemError, Rejection
+from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.store import blobs, ledger
 from formulacode_dagster.store.database import Database
 
@@ -71,8 +71,8 @@ async def run_items(
 ) -> StageSummary:
     """Do what is pending of *items*, which are all items the stage has this month.
 
-    *work* returns an Outcome, or raises Rejection or ItemFailure for its own item and OutsideSystemError to stop the
-    stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries of items
+    *work* returns an Outcome, or raises Rejection, ItemFailure or NotAsked for its own item and OutsideSystemError to
+    stop the stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries of items
     that are no longer part of the month go. Raises the OutsideSystemError after keeping all that was finished.
     """
     with run.database.transaction() as connection:
@@ -152,13 +152,15 @@ async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, wo
     except ItemFailure as failure:
         state, reason, detail, log_tail = ItemState.FAILED, failure.kind, str(failure), failure.log_tail
         outcome = Outcome(log=getattr(failure, "log", ""))
+    except NotAsked as skip:
+        state, reason, detail = ItemState.SKIPPED, skip.reason, skip.what
     except OutsideSystemError:
         raise
     except Exception as error:  # noqa: BLE001 - a bug met by one item is that item's failure, with its traceback
         state, reason = ItemState.FAILED, "unexpected"
         detail, log_tail = f"{type(error).__name__}: {error}", traceback.format_exc()
     seconds = time.monotonic() - started
-    cost = outcome.cost if outcome is not None else None
+    cost = outcome.cost if outcome is not None else Cost()
     same = previous is not None and previous.inputs == item.inputs and previous.state is ItemState.FAILED
     entry = LedgerEntry(
         stage=run.stage,
@@ -171,7 +173,7 @@ async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, wo
         attempt=previous.attempt + 1 if same and previous is not None else 1,
         run_id=run.run_id,
         inputs=item.inputs,
-        cost=(cost or LedgerEntry.model_fields["cost"].default).model_copy(update={"seconds": round(seconds, 3)}),
+        cost=cost.model_copy(update={"seconds": round(seconds, 3)}),
         finished_at=datetime.now(tz=UTC),
     )
     listener().item_finished(run.stage, item.name, state, reason)
@@ -207,7 +209,13 @@ def _select(items: Sequence[WorkItem[T]], options: RunOptions) -> tuple[list[Wor
     per_repository: Counter[str] = Counter()
     for item in items:
         # a pull request that is asked for needs its repository's intake
-        wanted = not names or item.name in names or item.repository in names or _holds_wanted(item.name, names)
+        wanted = (
+            item.always
+            or not names
+            or item.name in names
+            or item.repository in names
+            or _holds_wanted(item.name, names)
+        )
         within = options.limit_per_repository is None or per_repository[item.repository] < options.limit_per_repository
         if wanted and (within or "#" not in item.name):
             per_repository[item.repository] += "#" in item.name

@@ -20,6 +20,8 @@ class WorkItem(Generic[T]):
     name: str
     inputs: str
     value: T
+    always: bool = False
+    """Whether it is part of every run, whatever the run was limited to."""
 
     @property
     def repository(self) -> str:

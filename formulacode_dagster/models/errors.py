@@ -6,6 +6,7 @@ FormulaCodeError
  ├── BusyError              another run holds the same month of the same stage
  ├── GateClosedError        a gate of an upstream asset failed for this month
  ├── ItemFailure            one item could not be processed; the others go on; may be tried again
+ ├── NotAsked               one item is outside what this run, with these settings, can or should do
  └── Rejection              one item was decided against: not an error, a verdict with a reason code
 """
 
@@ -55,6 +56,14 @@ class ItemFailure(FormulaCodeError):
         self.kind = kind
         self.log_tail = log_tail
         super().__init__(what, why=why, remedy=remedy)
+
+
+class NotAsked(FormulaCodeError):
+    """One item is skipped: *reason* is a short stable code, *what* a sentence."""
+
+    def __init__(self, reason: str, what: str) -> None:
+        self.reason = reason
+        super().__init__(what)
 
 
 class Rejection(FormulaCodeError):
