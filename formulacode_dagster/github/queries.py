@@ -1,0 +1,145 @@
+"""Every GraphQL query and REST path that is sent to GitHub, and nothing else.
+
+The queries are validated against GitHub's published schema by a test. `first` sizes of nested connections are free (points
+count connections, not nodes), but large ones make GitHub answer 502, so rare overflows are completed by paging instead.
+"""
+
+from __future__ import annotations
+
+CODE_SEARCH_PATH = "/search/code"
+
+_RATE_LIMIT = "rateLimit { cost remaining resetAt }"
+
+_REPOSITORY_FIELDS = """
+fragment repositoryFields on Repository {
+  databaseId
+  id
+  nameWithOwner
+  isFork
+  isArchived
+  isEmpty
+  isPrivate
+  stargazerCount
+  description
+  primaryLanguage { name }
+  defaultBranchRef { name }
+}
+"""
+
+_ISSUE_FIELDS = """
+fragment issueFields on Issue {
+  id
+  number
+  title
+  body
+  createdAt
+  lastEditedAt
+  author { login }
+  repository { nameWithOwner }
+}
+"""
+
+REPOSITORIES_BY_ID = f"""
+query RepositoriesById($ids: [ID!]!) {{
+  nodes(ids: $ids) {{ ... on Repository {{ ...repositoryFields }} }}
+  {_RATE_LIMIT}
+}}
+{_REPOSITORY_FIELDS}"""
+"""Up to 100 repositories by node id, 1 point; a vanished one is null, with a NOT_FOUND error at its path."""
+
+REPOSITORY_BY_NAME = f"""
+query RepositoryByName($owner: String!, $name: String!) {{
+  repository(owner: $owner, name: $name, followRenames: true) {{ ...repositoryFields }}
+  {_RATE_LIMIT}
+}}
+{_REPOSITORY_FIELDS}"""
+"""One repository by any name it ever had, 1 point."""
+
+MERGED_PULL_REQUESTS = f"""
+query MergedPullRequests($repository: ID!, $search: String!, $first: Int!, $after: String) {{
+  repository: node(id: $repository) {{ ... on Repository {{ id databaseId nameWithOwner }} }}
+  search(query: $search, type: ISSUE, first: $first, after: $after) {{
+    issueCount
+    pageInfo {{ hasNextPage endCursor }}
+    nodes {{
+      ... on PullRequest {{
+        id
+        number
+        title
+        body
+        author {{ login }}
+        createdAt
+        mergedAt
+        baseRefName
+        headRefOid
+        mergeCommit {{ oid }}
+        changedFiles
+        commits {{ totalCount }}
+        repository {{ databaseId nameWithOwner }}
+        labels(first: 30) {{ totalCount pageInfo {{ hasNextPage endCursor }} nodes {{ name }} }}
+        closingIssuesReferences(first: 10) {{
+          totalCount
+          pageInfo {{ hasNextPage endCursor }}
+          nodes {{ ...issueFields }}
+        }}
+      }}
+    }}
+  }}
+  {_RATE_LIMIT}
+}}
+{_ISSUE_FIELDS}"""
+"""A page of a merged window with its whole count, 3 points for 100 pull requests. Never more than 1,000 results."""
+
+PULL_REQUEST_LABELS = f"""
+query PullRequestLabels($id: ID!, $after: String) {{
+  node(id: $id) {{
+    ... on PullRequest {{
+      labels(first: 100, after: $after) {{ totalCount pageInfo {{ hasNextPage endCursor }} nodes {{ name }} }}
+    }}
+  }}
+  {_RATE_LIMIT}
+}}
+"""
+"""The labels that did not fit in the window's page."""
+
+PULL_REQUEST_CLOSING_ISSUES = f"""
+query PullRequestClosingIssues($id: ID!, $after: String) {{
+  node(id: $id) {{
+    ... on PullRequest {{
+      closingIssuesReferences(first: 100, after: $after) {{
+        totalCount
+        pageInfo {{ hasNextPage endCursor }}
+        nodes {{ ...issueFields }}
+      }}
+    }}
+  }}
+  {_RATE_LIMIT}
+}}
+{_ISSUE_FIELDS}"""
+"""The closing issues that did not fit in the window's page."""
+
+ISSUE_EDITS = f"""
+query IssueEdits($id: ID!, $after: String) {{
+  node(id: $id) {{
+    ... on Issue {{
+      userContentEdits(first: 100, after: $after) {{
+        totalCount
+        pageInfo {{ hasNextPage endCursor }}
+        nodes {{ editedAt diff }}
+      }}
+    }}
+  }}
+  {_RATE_LIMIT}
+}}
+"""
+"""The history of an issue's body, asked only where it was edited after the merge."""
+
+ALL_QUERIES = {
+    "RepositoriesById": REPOSITORIES_BY_ID,
+    "RepositoryByName": REPOSITORY_BY_NAME,
+    "MergedPullRequests": MERGED_PULL_REQUESTS,
+    "PullRequestLabels": PULL_REQUEST_LABELS,
+    "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
+    "IssueEdits": ISSUE_EDITS,
+}
+"""By operation name, for the contract test."""
