@@ -1,7 +1,7 @@
 """Every GraphQL query and REST path that is sent to GitHub, and nothing else.
 
-The queries are validated against GitHub's published schema by a test. `first` sizes of nested connections are free (points
-count connections, not nodes), but large ones make GitHub answer 502, so rare overflows are completed by paging instead.
+The queries are validated against GitHub's published schema by a test. `first` sizes of nested connections are free
+(points count connections, not nodes), but large ones make GitHub answer 502: rare overflows are completed by paging.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ query MergedPullRequests($repository: ID!, $search: String!, $first: Int!, $afte
   {_RATE_LIMIT}
 }}
 {_ISSUE_FIELDS}"""
-"""A page of a merged window with its whole count, 3 points for 100 pull requests. Never more than 1,000 results."""
+"""A page of a merged window with its whole count, 2 points for 100 pull requests. Never more than 1,000 results."""
 
 PULL_REQUEST_LABELS = f"""
 query PullRequestLabels($id: ID!, $after: String) {{

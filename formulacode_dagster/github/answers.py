@@ -1,0 +1,69 @@
+"""What GitHub answered, after limits and passing faults were dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Resource(StrEnum):
+    """The budgets that GitHub counts apart, named as in `x-ratelimit-resource`."""
+
+    CORE = "core"
+    SEARCH = "search"
+    CODE_SEARCH = "code_search"
+    GRAPHQL = "graphql"
+
+    @classmethod
+    def of_path(cls, path: str) -> Resource:
+        """The budget that a REST *path* draws on."""
+        if path.startswith("/search/code"):
+            return cls.CODE_SEARCH
+        return cls.SEARCH if path.startswith("/search/") else cls.CORE
+
+
+@dataclass(frozen=True)
+class GraphQLError:
+    """One entry of `errors`, in GitHub's own words."""
+
+    type: str
+    message: str
+    path: tuple[str | int, ...] = ()
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> GraphQLError:
+        """From the JSON object; what is missing stays empty."""
+        return cls(
+            type=str(raw.get("type") or ""),
+            message=str(raw.get("message") or ""),
+            path=tuple(raw.get("path") or ()),
+        )
+
+    def __str__(self) -> str:
+        where = ".".join(str(part) for part in self.path)
+        return f"{self.type or 'error'}{f' at {where}' if where else ''}: {self.message}"
+
+
+@dataclass(frozen=True)
+class GraphQLAnswer:
+    """`data`, and the errors that concern only parts of it: each has a path."""
+
+    data: Mapping[str, Any]
+    errors: tuple[GraphQLError, ...] = ()
+
+    def missing(self, *path: str | int) -> bool:
+        """Whether GitHub says NOT_FOUND at exactly *path*."""
+        return any(error.type == "NOT_FOUND" and error.path == path for error in self.errors)
+
+
+@dataclass(frozen=True)
+class RestAnswer:
+    """A successful REST answer. `data` is parsed JSON, or text when another media type was asked for."""
+
+    status: int
+    data: Any
+    next_page: str = ""
+    moved_to: str = ""
+    """Where a 301 led; empty when the path answered itself."""

@@ -1,0 +1,153 @@
+"""The one table of what to do with an answer that is not an answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+
+import httpx
+
+from .answers import GraphQLError
+
+
+class Outcome(StrEnum):
+    """What an answer calls for."""
+
+    OK = "ok"
+    MOVED = "moved"
+    PRIMARY_LIMIT = "primary_limit"
+    SECONDARY_LIMIT = "secondary_limit"
+    PASSING = "passing"
+    UNAUTHORIZED = "unauthorized"
+    PERMANENT = "permanent"
+
+
+STATUS: Mapping[int, Outcome] = {
+    301: Outcome.MOVED,
+    302: Outcome.MOVED,
+    307: Outcome.MOVED,
+    308: Outcome.MOVED,
+    401: Outcome.UNAUTHORIZED,
+    404: Outcome.PERMANENT,
+    408: Outcome.PASSING,
+    410: Outcome.PERMANENT,
+    422: Outcome.PERMANENT,
+    429: Outcome.SECONDARY_LIMIT,
+    451: Outcome.PERMANENT,
+}
+"""By status; other 2xx are OK, other 4xx permanent, all 5xx passing. A 403 depends on what comes with it."""
+
+PASSING_ERRORS = (httpx.TransportError, httpx.DecodingError)
+"""Refused, reset, timed out, or a body that broke off."""
+
+_PASSING_MESSAGES = ("something went wrong", "timeout", "timed out", "temporarily", "try again", "loading")
+_PASSING_TYPES = frozenset({"SERVICE_UNAVAILABLE", "INTERNAL", "INTERNAL_ERROR", "INTERNAL_SERVER_ERROR"})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do, and for how long to wait when GitHub said so."""
+
+    outcome: Outcome
+    wait: float | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often and how long. The waits grow exponentially and are jittered downwards by up to a half."""
+
+    attempts: int = 6
+    first_seconds: float = 0.5
+    longest_seconds: float = 30.0
+    limit_waits: int = 20
+    limit_first_seconds: float = 60.0
+    limit_longest_seconds: float = 900.0
+
+    def passing(self, attempt: int) -> float:
+        """Seconds before the try after failed *attempt* (from 1)."""
+        return _jittered(min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds))
+
+    def limited(self, hit: int) -> float:
+        """Seconds after the *hit*-th limit (from 1) that came without Retry-After or reset."""
+        return _jittered(min(self.limit_first_seconds * 2 ** (hit - 1), self.limit_longest_seconds))
+
+
+def _jittered(seconds: float) -> float:
+    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 — spreads retries, keeps no secret
+
+
+def judge(response: httpx.Response, words: str, now: float) -> Verdict:
+    """What the status and headers of *response* call for; *words* is GitHub's message, *now* the local time."""
+    status = response.status_code
+    if 200 <= status < 300:
+        return Verdict(Outcome.OK)
+    if status in (403, 429):
+        return _limit(response, words, now)
+    if status in STATUS:
+        return Verdict(STATUS[status], words=words)
+    return Verdict(Outcome.PASSING if status >= 500 else Outcome.PERMANENT, words=words)
+
+
+def _limit(response: httpx.Response, words: str, now: float) -> Verdict:
+    after = retry_after(response.headers, now)
+    if after is not None:
+        return Verdict(Outcome.SECONDARY_LIMIT, after, words)
+    if response.headers.get("x-ratelimit-remaining") == "0":
+        return Verdict(Outcome.PRIMARY_LIMIT, until_reset(response.headers, now), words)
+    if response.status_code == 429 or any(mark in words.lower() for mark in ("rate limit", "abuse")):
+        return Verdict(Outcome.SECONDARY_LIMIT, words=words)
+    return Verdict(Outcome.PERMANENT, words=words)
+
+
+def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Mapping[str, str], now: float) -> Verdict:
+    """What a GraphQL answer with HTTP status 200 calls for. Errors about parts of the data leave it OK."""
+    words = "; ".join(str(error) for error in errors)
+    if any(error.type == "RATE_LIMITED" for error in errors):
+        wait = retry_after(headers, now)
+        return Verdict(Outcome.PRIMARY_LIMIT, until_reset(headers, now) if wait is None else wait, words)
+    if any("secondary rate limit" in error.message.lower() for error in errors):
+        return Verdict(Outcome.SECONDARY_LIMIT, retry_after(headers, now), words)
+    whole = [error for error in errors if not error.path]
+    if has_data and not whole:
+        return Verdict(Outcome.OK)
+    if not errors:
+        return Verdict(Outcome.PASSING, words="neither data nor errors")
+    if all(_is_passing(error) for error in whole or errors):
+        return Verdict(Outcome.PASSING, words=words)
+    return Verdict(Outcome.PERMANENT, words=words)
+
+
+def _is_passing(error: GraphQLError) -> bool:
+    message = error.message.lower()
+    return error.type in _PASSING_TYPES or any(mark in message for mark in _PASSING_MESSAGES)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that `Retry-After` asks for (a number, or a date); None when it is absent or unreadable."""
+    text = headers.get("retry-after", "")
+    if text.isdigit():
+        return float(text)
+    moment = _date(text)
+    return None if moment is None else max(0.0, moment - _server_time(headers, now))
+
+
+def until_reset(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds until `x-ratelimit-reset`, by GitHub's clock where the answer tells it; None without the header."""
+    text = headers.get("x-ratelimit-reset", "")
+    return max(0.0, int(text) - _server_time(headers, now)) if text.isdigit() else None
+
+
+def _server_time(headers: Mapping[str, str], now: float) -> float:
+    moment = _date(headers.get("date", ""))
+    return now if moment is None else moment
+
+
+def _date(text: str) -> float | None:
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError):
+        return None
