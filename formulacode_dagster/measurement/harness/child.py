@@ -1,0 +1,66 @@
+"""Doing something in a forked process, so that what hangs or crashes takes nothing else with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from typing import Callable, Dict  # noqa: UP035 - CPython 3.8 evaluates the alias below
+
+from .suite import failure_message
+
+Answer = Dict[str, object]  # noqa: UP006 - evaluated on CPython 3.8
+
+
+def in_child(work: Callable[[], Answer], seconds: float) -> Answer:
+    """Answer of *work*, or how it ended: outcome `error`, `timeout` or `crash`. Nothing it started survives."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        os.close(reader)
+        _answer_and_exit(work, writer)
+    with contextlib.suppress(OSError):
+        os.setpgid(child, child)
+    os.close(writer)
+    try:
+        received = _line(reader, time.monotonic() + seconds)
+    finally:
+        os.close(reader)
+        with contextlib.suppress(OSError):
+            os.killpg(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if received is None:
+        return {"outcome": "timeout", "message": f"still running after {seconds:.0f} s"}
+    if not received.endswith(b"\n"):
+        return {"outcome": "crash", "message": f"the process ended without a result, wait status {status}"}
+    return dict(json.loads(received))
+
+
+def _answer_and_exit(work: Callable[[], Answer], writer: int) -> None:
+    try:
+        answer = work()
+    except BaseException:  # noqa: BLE001 - whatever a benchmark raises is its result
+        answer = {"outcome": "error", "message": failure_message()}
+    data = json.dumps(answer).encode() + b"\n"
+    with contextlib.suppress(OSError):
+        while data:
+            data = data[os.write(writer, data) :]
+    os._exit(0)
+
+
+def _line(reader: int, deadline: float) -> bytes | None:
+    """What was written up to the end of a line; None when it is not there in time."""
+    received = b""
+    while not received.endswith(b"\n"):
+        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        chunk = os.read(reader, 65536)
+        if not chunk:
+            break
+        received += chunk
+    return received

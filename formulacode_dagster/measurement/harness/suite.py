@@ -1,0 +1,155 @@
+"""The repository's benchmarks, as asv_runner understands them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import os
+import pickle
+import traceback
+from typing import TYPE_CHECKING, Any, Callable, Protocol  # noqa: UP035 - CPython 3.8 evaluates the alias below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+MESSAGE_CHARACTERS = 2000
+
+Report = Callable[[str, str], None]
+"""Called with the name of something that was lost, and why."""
+
+
+class Timer(Protocol):
+    """What `timeit.Timer` offers, and asv_runner's timer of separate processes with it."""
+
+    def timeit(self, number: int) -> float:
+        """Seconds that *number* calls took."""
+
+
+class Benchmark(Protocol):
+    """The part of asv_runner's `TimeBenchmark` that is used, the same from 0.1 to 0.3."""
+
+    name: str
+    type: str
+    func: Callable[..., object]
+    params: list[list[str]]
+    number: int
+    repeat: Any
+    min_run_count: int
+    warmup_time: float
+    timeout: float | None
+    setup_cache_key: str | None
+    _setups: list[Callable[..., object]]
+    _current_params: tuple[object, ...]
+
+    def set_param_idx(self, param_idx: int) -> None:
+        """Choose a combination of parameters."""
+
+    def insert_param(self, param: object) -> None:
+        """Put what `setup_cache` returned before the parameters."""
+
+    def do_setup(self) -> bool:
+        """Run the setups; True when the combination is skipped."""
+
+    def do_teardown(self) -> None:
+        """Run the teardowns."""
+
+    def do_setup_cache(self) -> object:
+        """Run `setup_cache`."""
+
+    def _get_timer(self, *param: object) -> Timer:
+        """The timer that calls the benchmark."""
+
+    def benchmark_timing(
+        self,
+        timer: Timer,
+        min_repeat: int,
+        max_repeat: int,
+        max_time: float,
+        warmup_time: float,
+        number: int,
+        min_run_count: int,
+    ) -> tuple[list[float], int]:
+        """Timings of batches, and the calls in each batch."""
+
+
+def failure_message() -> str:
+    """The end of the traceback of the exception being handled."""
+    return traceback.format_exc()[-MESSAGE_CHARACTERS:]
+
+
+def benchmarks_of(module: ModuleType, lost: Report) -> Iterator[tuple[str, str, Benchmark]]:
+    """Yield (class or '', attribute, benchmark) of every timing benchmark; a class that cannot be made is *lost*."""
+    build = importlib.import_module("asv_runner.discovery")._get_benchmark
+    for name, value in list(vars(module).items()):
+        if name.startswith("_"):
+            continue
+        owner, members = "", []
+        if inspect.isclass(value) and not inspect.isabstract(value):
+            owner, members = name, inspect.getmembers(value, _is_callable_code)
+        elif inspect.isfunction(value):
+            members = [(name, value)]
+        for attribute, function in members:
+            try:
+                benchmark = build(attribute, module, value if owner else None, function)
+            except BaseException:  # noqa: BLE001 - a suite's constructor may raise anything; only its class is lost
+                lost(f"{module.__name__}.{owner or attribute}", failure_message())
+                break
+            if benchmark is not None and benchmark.type == "time":
+                yield owner, attribute, benchmark
+
+
+def _is_callable_code(value: object) -> bool:
+    return inspect.isfunction(value) or inspect.ismethod(value)
+
+
+def combinations(benchmark: Benchmark) -> int:
+    """How many combinations of parameters the benchmark has; 1 without parameters."""
+    count = 1
+    for values in benchmark.params:
+        count *= len(values)
+    return count
+
+
+def label(benchmark: Benchmark, index: int) -> str:
+    """Asv's name of one combination: `module.Class.time_it(10, 'a')`."""
+    if not benchmark.params:
+        return benchmark.name
+    chosen = next(itertools.islice(itertools.product(*benchmark.params), index, None))
+    return f"{benchmark.name}({', '.join(chosen)})"
+
+
+def is_raw(benchmark: Benchmark) -> bool:
+    """Whether it is a `timeraw_` benchmark: its function returns code that runs in a process of its own."""
+    return type(benchmark).__name__ == "TimerawBenchmark"
+
+
+def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
+    """Choose the parameters; with a cache, load it and work in its folder, as asv does."""
+    if benchmark.params:
+        benchmark.set_param_idx(index)
+    if not cache_folder:
+        return
+    os.chdir(cache_folder)
+    with open("cache.pickle", "rb") as file:  # noqa: PTH123 - a suite may have patched pathlib
+        cache = pickle.load(file)  # noqa: S301 - this suite's own setup_cache wrote it in this session
+    set_cache = getattr(benchmark, "set_cache", None)
+    if set_cache is not None:
+        set_cache(cache)
+    elif cache is not None:
+        benchmark.insert_param(cache)
+
+
+def fill_cache(benchmark: Benchmark, folder: str) -> None:
+    """Run `setup_cache` in *folder* and pickle what it returns there."""
+    os.chdir(folder)
+    cache = benchmark.do_setup_cache()
+    with open("cache.pickle", "wb") as file:  # noqa: PTH123
+        pickle.dump(cache, file)
+
+
+def arguments(benchmark: Benchmark) -> tuple[object, ...]:
+    """What the benchmark is called with: the cache, if it has one, and the parameters."""
+    build = getattr(benchmark, "_build_params", None)
+    return tuple(build()) if build is not None else tuple(benchmark._current_params)

@@ -1,0 +1,190 @@
+"""Which benchmarks there are, whether each runs, and what code it runs during the timed call."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import os
+import pkgutil
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from . import suite
+from .child import Answer, in_child
+
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+
+    from .answers import Emit
+
+PROBE_ROUNDS = 3
+BATCHED_BELOW_SECONDS = 0.01
+STATE_NOISE_SECONDS = 20e-6
+
+
+class ImportTimeoutError(BaseException):
+    """A module took too long to import. No `except Exception` of the module can swallow this."""
+
+
+def survey(request: dict[str, Any], emit: Emit) -> None:
+    """List the suite's benchmarks and run each once, until the time for running them is used up."""
+    limit, deadline = float(request["limit"]), time.monotonic() + float(request["budget"])
+    basenames = frozenset(request["basenames"])
+    modules = _import_all(request["root"], frozenset(request["skip"]), limit, emit)
+    emit(event="extensions", names=_extension_modules())
+    caches: dict[str, tuple[str, Answer]] = {}
+    for module in modules:
+        for owner, attribute, benchmark in suite.benchmarks_of(
+            module, lambda name, message: emit(event="lost", name=name, message=message)
+        ):
+            timeout = min(limit, float(benchmark.timeout or limit))
+            folder, cached = _cache(benchmark, caches, limit)
+            for index in range(suite.combinations(benchmark)):
+                answer: Answer = {"outcome": "untraced"}
+                if cached["outcome"] != "ran":
+                    answer = cached
+                elif time.monotonic() < deadline:
+                    answer = _run_once(benchmark, index, folder, basenames, timeout)
+                emit(
+                    event="benchmark",
+                    name=suite.label(benchmark, index),
+                    module=module.__name__,
+                    owner=owner,
+                    attribute=attribute,
+                    index=index,
+                    timeout=timeout,
+                    cache_folder=folder,
+                    **answer,
+                )
+
+
+def _import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> list[ModuleType]:
+    """Import every module of the suite; one that fails is reported by name and takes no other with it."""
+
+    def on_alarm(_signal: int, _frame: FrameType | None) -> None:
+        raise ImportTimeoutError(f"still importing after {seconds:.0f} s")
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    pending, modules = [os.path.basename(root)], []  # noqa: PTH119
+    while pending:
+        name = pending.pop(0)
+        if name in skip:
+            continue
+        emit(event="importing", name=name)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            module = importlib.import_module(name)
+        except BaseException:  # noqa: BLE001 - an import may raise anything, SystemExit included
+            emit(event="lost", name=name, message=suite.failure_message())
+            continue
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        modules.append(module)
+        pending += [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", []), f"{name}.")]
+    return modules
+
+
+def _extension_modules() -> list[str]:
+    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+    return sorted(
+        name for name, module in list(sys.modules.items()) if str(getattr(module, "__file__", "")).endswith(suffixes)
+    )
+
+
+def _cache(benchmark: suite.Benchmark, caches: dict[str, tuple[str, Answer]], limit: float) -> tuple[str, Answer]:
+    """Folder and outcome of the benchmark's `setup_cache`, run once for all benchmarks that share it."""
+    key = benchmark.setup_cache_key
+    if key is None:
+        return "", {"outcome": "ran"}
+    if key not in caches:
+        folder = tempfile.mkdtemp(prefix="fc-cache-")
+
+        def fill() -> Answer:
+            suite.fill_cache(benchmark, folder)
+            return {"outcome": "ran"}
+
+        caches[key] = folder, in_child(fill, limit)
+    return caches[key]
+
+
+def _run_once(
+    benchmark: suite.Benchmark, index: int, cache_folder: str, basenames: frozenset[str], timeout: float
+) -> Answer:
+    folder = tempfile.mkdtemp(prefix="fc-work-")
+
+    def work() -> Answer:
+        os.chdir(folder)
+        suite.prepare(benchmark, index, cache_folder)
+        return _trace(benchmark, basenames)
+
+    try:
+        return in_child(work, timeout)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _trace(benchmark: suite.Benchmark, basenames: frozenset[str]) -> Answer:
+    """Run the benchmark once: what it executes of the files named, how long it takes, how it has to be timed."""
+    codes = set()
+
+    def on_event(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            codes.add(frame.f_code)
+
+    skipped: Answer = {"outcome": "skipped"}
+    if benchmark.do_setup():
+        return skipped
+    try:
+        arguments = suite.arguments(benchmark)
+        if suite.is_raw(benchmark):
+            seconds = benchmark._get_timer(*arguments).timeit(1)
+            return {"outcome": "ran", "seconds": seconds, "traceable": False}
+        threading.setprofile(on_event)
+        sys.setprofile(on_event)
+        try:
+            seconds = _clock(benchmark, arguments)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        isolate = False
+        if benchmark._setups and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS:
+            isolate = _depends_on_state(benchmark)
+    except NotImplementedError:
+        return skipped
+    finally:
+        benchmark.do_teardown()
+    found = [
+        {"file": os.path.abspath(code.co_filename), "line": code.co_firstlineno}  # noqa: PTH100
+        for code in codes
+        if os.path.basename(code.co_filename) in basenames  # noqa: PTH119
+    ]
+    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "codes": found}
+
+
+def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> float:
+    start = time.perf_counter()
+    benchmark.func(*arguments)
+    return time.perf_counter() - start
+
+
+def _depends_on_state(benchmark: suite.Benchmark) -> bool:
+    """Whether a call without a fresh setup differs from the first: it sorts in place, pops, fills a cache …"""
+    first: list[float] = []
+    second: list[float] = []
+    for _ in range(PROBE_ROUNDS):
+        benchmark.do_teardown()
+        benchmark.do_setup()
+        arguments = suite.arguments(benchmark)
+        first.append(_clock(benchmark, arguments))
+        try:
+            second.append(_clock(benchmark, arguments))
+        except Exception:  # noqa: BLE001 - that it fails, in whatever way, is the answer
+            return True
+    early, late = statistics.median(first), statistics.median(second)
+    return max(early, late) > 2 * min(early, late) + STATE_NOISE_SECONDS
