@@ -1,0 +1,1 @@
+"""An OpenAI-compatible model on localhost that answers by transparent rules, and says so."""

@@ -1,0 +1,163 @@
+"""The rules by which the sandbox answers. They read words; they understand nothing, and every reason says so.
+
+Performance, when one of these holds for title and body, after negated phrases ("no change in performance", "not faster",
+"performance-neutral") and HTML comments are taken out:
+ 1. the title has a word of speed: faster, speed, speed up, optimize, performance, perf, slow, cache, memoize,
+    vectorize, quadratic, linear time, O(n…), batch, hoist, precompute, recompute, overhead, parallel, accelerate,
+    efficient, numba, early exit …; "avoid", "redundant" and "unnecessary" only beside work (calls, copies, scans, …);
+ 2. the body has one;
+ 3. the body gives two timings, as in "12.3 ms -> 4.1 ms" or "from 2 s to 0.5 s".
+Everything else is not performance: documentation, tests, CI, versions, features, fixes and refactorings alike.
+The patch never decides the verdict.
+
+Category: the first row of CATEGORY_WORDS whose words are in the title; else in the body; else in the added lines of
+the patch; else, where compiled sources (.c, .pyx, .rs …) change, `use_lower_level_system`; else `uncategorized`.
+What is not performance is `uncategorized`.
+
+Difficulty: `easy` up to 20 changed lines in at most 2 files; `hard` from 121 changed lines or 7 files on; else `medium`.
+
+Confidence: 0.9 by the title, 0.7 by the body, 0.6 by timings, 0.8 for a negative.
+"""
+
+from __future__ import annotations
+
+import re
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.classification import Category, Difficulty
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_NEGATED = re.compile(
+    r"\b(?:no|not|without|never|neither|nor|doesn't|isn't|unchanged|same)"
+    r"(?:\s+(?:any|an?|the|in|on|for|of|to|be|it|its|change|changes|difference|impact|effect|improve|affect|expected"
+    r"|measurable|real|intended|much|meant|about|make|makes))*"
+    r"\s+(?:perf\w*|speed\w*|fast\w*|slow\w*|overhead|optimi[sz]\w*)\b"
+    r"|\bperformance[- ]neutral\b",
+    re.IGNORECASE,
+)
+_WORK = r"(?:work|calls?|cop(?:y|ies|ying)|scan\w*|pass(?:es)?|sort\w*|loops?|allocat\w*|comput\w*|iterat\w*|lookups?)"
+_SPEED = re.compile(
+    r"\b(?:fast(?:er|est)?(?!-forward)|speed(?:s|ing|ed)?[- ]?ups?|speed|optimi[sz]\w*|perf|performance|performant"
+    r"|slow\w*|cach(?:e|es|ed|ing)|memoi[sz]\w*|vectori[sz]\w*|quadratic|linear[- ]time|batch(?:es|ed|ing)?|hoist\w*"
+    r"|pre-?comput\w*|recomput\w*|overhead|parallel\w*|accelerat\w*|efficien\w*|bottleneck|throughput|latency"
+    r"|numba|cythoni[sz]e\w*|early[- ]exit|short[- ]circuit\w*"
+    rf"|(?:avoid\w*|redundant|unnecessary|needless|repeated)\b[^.\n]{{0,30}}?\b{_WORK})\b"
+    r"|\bO\((?:1|n|m|k|log)\b",
+    re.IGNORECASE,
+)
+_TIME = r"\d+(?:\.\d+)?\s*(?:ns|us|µs|μs|ms|s|sec|seconds|minutes?)\b"
+_TIMINGS = re.compile(rf"{_TIME}[^\n]{{0,40}}?(?:->|→|=>|\bto\b|\bvs\.?|\|)\s*(?:±[^|\n]*\|)?\s*{_TIME}", re.IGNORECASE)
+_COMPILED = re.compile(r"^\+\+\+ .*\.(?:c|h|cc|cpp|cxx|hpp|cu|pyx|pxd|pxi|rs|f|f90|go)\s*$", re.MULTILINE)
+
+CATEGORY_WORDS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
+    (category, re.compile(words, re.IGNORECASE))
+    for category, words in (
+        (Category.CACHE_AND_REUSE, r"\b(?:cach(?:e|es|ed|ing)|memoi[sz]\w*|lru_cache|reus(?:e|es|ed|ing))\b"),
+        (
+            Category.USE_PARALLELIZATION,
+            r"\b(?:parallel\w*|multi-?thread\w*|threads?|multi-?process\w*|prange|openmp)\b",
+        ),
+        (
+            Category.USE_LOWER_LEVEL_SYSTEM,
+            r"\b(?:(?:in|to) C|C extension|C code|C loop|cython\w*|numba|njit|rust|compiled|native|simd)\b",
+        ),
+        (
+            Category.USE_HIGHER_LEVEL_SYSTEM,
+            r"\b(?:vectori[sz]\w*|broadcast\w*|einsum|built-?in|standard library|numpy)\b",
+        ),
+        (
+            Category.USE_BETTER_ALGORITHM,
+            r"\b(?:quadratic|algorithm\w*|complexity|bisect\w*|binary search|linear[- ]time|heapq?|(?:one|single) pass)\b"
+            r"|\bO\((?:1|n|m|k|log)",
+        ),
+        (
+            Category.USE_BETTER_DATA_STRUCTURE_AND_LAYOUT,
+            r"\b(?:data structures?|dict\w*|sets?|deque|hash ?(?:map|table)s?|contiguous|layout|__slots__|bytearray)\b",
+        ),
+        (
+            Category.DO_IT_EARLIER_BATCH_THROTTLE,
+            r"\b(?:batch(?:es|ed|ing)?|hoist\w*|pre-?comput\w*|ahead of time|at import|throttl\w*|in bulk)\b",
+        ),
+        (
+            Category.IO_AND_LATENCY_HIDING,
+            r"\b(?:i/o|io|buffer(?:s|ed|ing)?|prefetch\w*|async\w*|latency|mmap|stream(?:s|ed|ing)?)\b",
+        ),
+        (Category.DATABASE_AND_STORAGE_TUNING, r"\b(?:sql|database|quer(?:y|ies)|hdf5|parquet|chunk(?:s|ed|ing)?)\b"),
+        (
+            Category.ACCEPT_LESS_PRECISE_SOLUTION,
+            r"\b(?:approximat\w*|float32|tolerance|less precise|single precision)\b",
+        ),
+        (Category.SCALE_PLATFORM, r"\b(?:gpu|cuda|cluster|distributed)\b"),
+        (
+            Category.MICRO_OPTIMIZATIONS,
+            r"\b(?:inline\w*|local variables?|attribute lookups?|micro\w*|comprehensions?)\b",
+        ),
+        (
+            Category.REMOVE_OR_REDUCE_WORK,
+            r"\b(?:avoid\w*|skip\w*|redundant|unnecessary|early[- ]exit|short[- ]circuit\w*|laz(?:y|ily)|cop(?:y|ies)"
+            r"|recomput\w*|remove\w*|reduce\w*)\b",
+        ),
+    )
+)
+"""Which words make which category, in the order in which they are tried."""
+
+EASY_LINES, EASY_FILES = 20, 2
+HARD_LINES, HARD_FILES = 120, 6
+
+
+class Judgement(Frozen):
+    """What the rules say of one pull request; the fields of the answer the classifier asks for."""
+
+    reason: str
+    is_performance: bool
+    category: Category
+    difficulty: Difficulty
+    confidence: float
+
+
+def judge(title: str, body: str, patch: str) -> Judgement:
+    """Apply the rules of this module's docstring."""
+    difficulty = _difficulty(patch)
+    title, body = (_NEGATED.sub(" ", _COMMENT.sub(" ", text)) for text in (title, body))
+    if word := _SPEED.search(title):
+        why, confidence = f"the title says {word[0]!r}", 0.9
+    elif word := _SPEED.search(body):
+        why, confidence = f"the body says {word[0]!r}", 0.7
+    elif timings := _TIMINGS.search(body):
+        why, confidence = f"the body gives two timings, {timings[0]!r}", 0.6
+    else:
+        return Judgement(
+            reason="sandbox rule: neither title nor body speaks of speed, and there are no two timings",
+            is_performance=False,
+            category=Category.UNCATEGORIZED,
+            difficulty=difficulty,
+            confidence=0.8,
+        )
+    category, source = _category(title, body, patch)
+    return Judgement(
+        reason=f"sandbox rule: {why}; category {source}",
+        is_performance=True,
+        category=category,
+        difficulty=difficulty,
+        confidence=confidence,
+    )
+
+
+def _category(title: str, body: str, patch: str) -> tuple[Category, str]:
+    added = "\n".join(line[1:] for line in patch.splitlines() if line.startswith("+") and not line.startswith("+++"))
+    for text, place in ((title, "title"), (body, "body"), (added, "patch")):
+        for category, words in CATEGORY_WORDS:
+            if word := words.search(text):
+                return category, f"from {word[0]!r} in the {place}"
+    if _COMPILED.search(patch):
+        return Category.USE_LOWER_LEVEL_SYSTEM, "from the compiled sources it changes"
+    return Category.UNCATEGORIZED, "not told by any word"
+
+
+def _difficulty(patch: str) -> Difficulty:
+    lines = patch.splitlines()
+    files = sum(line.startswith("diff --git ") for line in lines)
+    changed = sum(line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) for line in lines)
+    if changed <= EASY_LINES and files <= EASY_FILES:
+        return Difficulty.EASY
+    return Difficulty.HARD if changed > HARD_LINES or files > HARD_FILES else Difficulty.MEDIUM
