@@ -16,6 +16,7 @@ class RepositoryState(StrEnum):
     ARCHIVED = "archived"
     FORK = "fork"
     EMPTY = "empty"
+    PRIVATE = "private"
     VANISHED = "vanished"
 
 

@@ -1,0 +1,113 @@
+"""Verdicts on what intake left behind. Pure: rows in, verdict out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
+from formulacode_dagster.models.repository import Repository, RepositoryState
+
+OFFENDERS_SHOWN = 50
+_SHA = re.compile(r"[0-9a-f]{40}")
+
+
+def repositories_not_empty(month: str, rows: Sequence[Repository]) -> GateVerdict:
+    """At least one repository can be taken in."""
+    active = sum(row.state is RepositoryState.ACTIVE for row in rows)
+    return GateVerdict(
+        stage=Stage.REPOSITORIES,
+        month=month,
+        check="repositories_not_empty",
+        passed=active > 0,
+        blocking=True,
+        summary=f"{active} of {len(rows)} repositories are active",
+        figures={"repositories": len(rows), "active": active},
+    )
+
+
+def every_repository_resolves(month: str, rows: Sequence[Repository]) -> GateVerdict:
+    """No tracked repository vanished, and no two rows are the same one."""
+    vanished = [row.full_name for row in rows if row.state is RepositoryState.VANISHED]
+    ids = Counter(row.id for row in rows if row.state is not RepositoryState.VANISHED)
+    doubled = [row.full_name for row in rows if ids[row.id] > 1]
+    return GateVerdict(
+        stage=Stage.REPOSITORIES,
+        month=month,
+        check="every_repository_resolves",
+        passed=not vanished and not doubled,
+        blocking=False,
+        summary=f"{len(vanished)} vanished, {len(doubled)} stored twice, of {len(rows)}",
+        offenders=tuple((vanished + doubled)[:OFFENDERS_SHOWN]),
+        figures={"vanished": len(vanished), "doubled": len(doubled)},
+    )
+
+
+def counts_match(month: str, counts: Sequence[IntakeCount]) -> GateVerdict:
+    """For every repository, as many pull requests were taken in as GitHub reports, and none was counted twice."""
+    wrong = [f"{row.repository}: {row.stored} of {row.reported}" for row in counts if row.stored != row.reported]
+    strangers = [f"{row.repository}: counted for {row.month}" for row in counts if row.month != month]
+    ids = Counter(row.repository_id for row in counts)
+    doubled = [
+        f"{row.repository}: counted {ids[row.repository_id]} times" for row in counts if ids[row.repository_id] > 1
+    ]
+    offenders = wrong + strangers + doubled
+    stored, reported = sum(row.stored for row in counts), sum(row.reported for row in counts)
+    return GateVerdict(
+        stage=Stage.PULL_REQUESTS,
+        month=month,
+        check="counts_match",
+        passed=not offenders,
+        blocking=True,
+        summary=f"{stored} of the {reported} pull requests that GitHub reports, in {len(counts)} repositories",
+        offenders=tuple(offenders[:OFFENDERS_SHOWN]),
+        figures={"reported": reported, "stored": stored, "repositories": len(counts)},
+    )
+
+
+def window_and_shas_valid(month: str, prs: Sequence[PullRequest]) -> GateVerdict:
+    """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once."""
+    window = Month.parse(month)
+    times = Counter((row.facts.repository_id, row.facts.number) for row in prs)
+    offenders = [
+        f"{row.item}: {fault}"
+        for row in prs
+        for fault in _faults(row, window, times[row.facts.repository_id, row.facts.number])
+    ]
+    return GateVerdict(
+        stage=Stage.PULL_REQUESTS,
+        month=month,
+        check="window_and_shas_valid",
+        passed=not offenders,
+        blocking=True,
+        summary=f"{len(offenders)} faults in {len(prs)} pull requests",
+        offenders=tuple(offenders[:OFFENDERS_SHOWN]),
+        figures={"pull_requests": len(prs), "faults": len(offenders)},
+    )
+
+
+def _faults(row: PullRequest, window: Month, times: int) -> list[str]:
+    facts, change = row.facts, row.change
+    faults = []
+    if facts.month != window.key or change.month != window.key:
+        faults.append(f"stored for {facts.month}")
+    if not window.holds(facts.merged_at):
+        faults.append(f"merged at {facts.merged_at.isoformat()}")
+    if (facts.repository_id, facts.number) != (change.repository_id, change.number):
+        faults.append(f"holds the change of #{change.number}")
+    shas = {
+        "head_sha": facts.head_sha,
+        "merge_commit_sha": facts.merge_commit_sha,
+        "base_sha": change.base_sha,
+        "merge_tree_sha": change.merge_tree_sha,
+    }
+    faults += [f"{name} is {sha!r}" for name, sha in shas.items() if not _SHA.fullmatch(sha)]
+    if change.base_sha == facts.merge_commit_sha:
+        faults.append("base and merge commit are the same")
+    if times > 1:
+        faults.append(f"stored {times} times")
+    return faults

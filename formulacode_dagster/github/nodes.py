@@ -1,0 +1,147 @@
+"""GitHub's answers to the merged-window query, typed; anything missing is an error, never a default."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from formulacode_dagster.models.errors import ItemFailure
+
+Node = TypeVar("Node")
+
+
+class Answered(BaseModel):
+    """A record of GitHub's: camelCase, and free to carry more than we read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+class PageInfo(Answered):
+    """Where a connection goes on."""
+
+    has_next_page: bool
+    end_cursor: str | None = None
+
+
+class Connection(Answered, Generic[Node]):
+    """A page of a connection; a null node is one that GitHub failed to load."""
+
+    total_count: int
+    page_info: PageInfo
+    nodes: tuple[Node | None, ...]
+
+
+class Actor(Answered):
+    """Somebody; null in GitHub's answers for a deleted account."""
+
+    login: str
+
+
+class RepositoryRef(Answered):
+    """The repository a node belongs to."""
+
+    name_with_owner: str
+    database_id: int | None = None
+
+
+class RepositoryNode(Answered):
+    """Metadata of a repository."""
+
+    database_id: int
+    id: str
+    name_with_owner: str
+    is_fork: bool
+    is_archived: bool
+    is_empty: bool
+    is_private: bool
+    stargazer_count: int
+    description: str | None = None
+    primary_language: NamedNode | None = None
+    default_branch_ref: NamedNode | None = None
+
+
+class NamedNode(Answered):
+    """A label, a language, a branch."""
+
+    name: str
+
+
+class CommitRef(Answered):
+    """A commit."""
+
+    oid: str
+
+
+class CountOnly(Answered):
+    """A connection of which only the size was asked."""
+
+    total_count: int
+
+
+class IssueNode(Answered):
+    """An issue that a pull request closes."""
+
+    id: str
+    number: int
+    title: str
+    body: str
+    created_at: datetime
+    last_edited_at: datetime | None = None
+    author: Actor | None = None
+    repository: RepositoryRef
+
+
+class EditNode(Answered):
+    """A version of an issue's body; `diff` is its whole text, null when it was deleted."""
+
+    edited_at: datetime
+    diff: str | None = None
+
+
+class PullRequestNode(Answered):
+    """A merged pull request."""
+
+    id: str
+    number: int
+    title: str
+    body: str
+    author: Actor | None = None
+    created_at: datetime
+    merged_at: datetime
+    base_ref_name: str
+    head_ref_oid: str
+    merge_commit: CommitRef | None = None
+    changed_files: int
+    commits: CountOnly
+    repository: RepositoryRef
+    labels: Connection[NamedNode] | None = None
+    closing_issues_references: Connection[IssueNode] | None = None
+
+
+class SearchPage(Answered):
+    """A page of search results; `issue_count` is the size of the whole."""
+
+    issue_count: int
+    page_info: PageInfo
+    nodes: tuple[PullRequestNode | None, ...]
+
+
+AnsweredT = TypeVar("AnsweredT", bound=Answered)
+
+
+def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:  # noqa: ANN401 — JSON of unknown shape
+    """*raw* as *model*; raises ItemFailure (kind `incomplete`) when GitHub left out what the schema promises."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ItemFailure(
+            "incomplete", f"GitHub's answer about {what} lacks something", why=f"{where}: {first['msg']}"
+        ) from error
+
+
+RepositoryNode.model_rebuild()

@@ -1,0 +1,37 @@
+"""A span of time in GitHub's search syntax, and how to cut it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Window:
+    """`[start, end)` in whole seconds of UTC."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> int:
+        """Its length; 1 is the shortest that search can tell apart."""
+        return int((self.end - self.start).total_seconds())
+
+    @property
+    def qualifier(self) -> str:
+        """`A..B` for `merged:`. GitHub includes both ends, hence the second that is taken off."""
+        return f"{_stamp(self.start)}..{_stamp(self.end - SECOND)}"
+
+    def split(self, parts: int) -> tuple[Window, ...]:
+        """At most *parts* adjacent windows of nearly equal length, each of a second at least."""
+        parts = max(1, min(parts, self.seconds))
+        cuts = [self.start + timedelta(seconds=self.seconds * i // parts) for i in range(parts)] + [self.end]
+        return tuple(Window(a, b) for a, b in itertools.pairwise(cuts))
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
