@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import Field
@@ -47,6 +48,9 @@ class BuildSpec(Frozen):
     benchmark_dir: str
     build_environment: dict[str, str] = Field(default_factory=dict)
     build_commands: tuple[str, ...] = ()
+    exclude_newer: datetime | None = Field(
+        default=None, description="instant after which nothing may be taken from the index, build isolation included"
+    )
 
 
 class Tier(Frozen):

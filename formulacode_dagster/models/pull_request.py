@@ -93,6 +93,11 @@ class PullRequest(Frozen):
     change: Change
 
     @property
+    def key(self) -> tuple[int, int]:
+        """(repository id, number): the identity that survives renames."""
+        return self.facts.repository_id, self.facts.number
+
+    @property
     def item(self) -> str:
         """`owner/repo#number`."""
         return self.facts.item

@@ -81,7 +81,7 @@ def migrate(engine: Engine, migrations: tuple[Migration, ...] | None = None) -> 
 
 def _applied(connection: Connection) -> dict[str, str]:
     rows = connection.execute(text("SELECT name, checksum FROM schema_migrations"))
-    return dict(rows)
+    return {row.name: row.checksum for row in rows}
 
 
 def _verify(known: dict[str, str], wanted: tuple[Migration, ...]) -> None:

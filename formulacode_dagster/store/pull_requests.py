@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, delete, select
 
+from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest, PullRequest
 
@@ -40,3 +41,10 @@ def done_in(connection: Connection, month: str, stage: Stage) -> list[PullReques
 def patch_of(connection: Connection, pull_request: PullRequest) -> bytes:
     """The patch, decompressed."""
     return get_blob(connection, pull_request.change.patch_sha256)
+
+
+def items_by_key(connection: Connection, month: str) -> dict[tuple[int, int], str]:
+    """`owner/repo#number` of every pull request of *month*, by (repository id, number)."""
+    columns = MERGED_PULL_REQUESTS.table.c
+    statement = select(columns.repository_id, columns.number, columns.repository).where(columns.month == month)
+    return {(row[0], row[1]): item_key(row[2], row[1]) for row in connection.execute(statement)}

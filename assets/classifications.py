@@ -1,0 +1,83 @@
+"""`classifications`: verdict, category, difficulty and reason for every candidate."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.items import RejectionReason, Stage
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.selection.classifier import classify
+from formulacode_dagster.selection.prompts import PROMPT_VERSION
+from formulacode_dagster.selection.symbolic import screen
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS
+from formulacode_dagster.store.pull_requests import done_in, patch_of
+from resources.llm import LLMResource
+from resources.postgres import PostgresResource
+
+from .materialize import ItemConfig, report, stage_asset, stage_run
+
+
+@stage_asset(
+    Stage.CLASSIFICATIONS,
+    group="selection",
+    kinds={"openai", "postgres"},
+    description="One row is a candidate that passed the symbolic filter and was judged by the model, whichever way.",
+    columns={
+        "is_performance": ("boolean", "the verdict"),
+        "category": ("text", "one of 14 kinds of performance change"),
+        "difficulty": ("text", "easy, medium or hard"),
+        "confidence": ("double precision", "0 to 1, the model's own"),
+        "reason": ("text", "why, in the model's words"),
+        "patch_truncated": ("boolean", "whether the patch was cut before the call"),
+    },
+    pool="llm",
+)
+def classifications(
+    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, llm: LLMResource
+) -> dg.MaterializeResult[Any]:
+    """Screen every pull request, then ask the model about the candidates."""
+    with stage_run(context, postgres, Stage.CLASSIFICATIONS, config) as run:
+        with run.database.transaction() as connection:
+            found = done_in(connection, run.month, Stage.PULL_REQUESTS)
+
+        def read_patch(pr: PullRequest) -> bytes:
+            with run.database.transaction() as connection:
+                return patch_of(connection, pr)
+
+        async def judge_all() -> StageSummary:
+            model = llm.language_model(postgres.completions())
+
+            async def judge(item: WorkItem[PullRequest]) -> Outcome[Classification]:
+                screen(item.value)
+                patch = await asyncio.to_thread(read_patch, item.value)
+                verdict, cost = await classify(item.value, patch, model)
+                refused = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
+                return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=refused)
+
+            try:
+                return await run_items(run, items, judge, CLASSIFICATIONS.save)
+            finally:
+                await model.close()
+
+        items = [WorkItem(pr.item, _inputs(pr, llm.model), pr) for pr in found]
+        summary = asyncio.run(judge_all())
+    return report(context, summary, candidates=_candidates(summary))
+
+
+def _inputs(pr: PullRequest, model: str) -> str:
+    facts = pr.facts
+    return fingerprint(Stage.CLASSIFICATIONS, facts.title, facts.body, pr.change.patch_sha256, model, PROMPT_VERSION)
+
+
+def _candidates(summary: StageSummary) -> int:
+    screened_out = {RejectionReason.TITLE, RejectionReason.NO_CORE_FILE}
+    screened_out |= {RejectionReason.PATCH_TOO_LARGE, RejectionReason.TOO_MANY_FILES}
+    return sum(entry.reason not in screened_out for entry in summary.standing)

@@ -1,0 +1,69 @@
+"""`environments`: interpreter, suite, pinned and hashed lock, what was dropped and why."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.store.artifacts import ENVIRONMENTS
+from formulacode_dagster.store.pull_requests import done_in
+from resources.containers import ContainersResource
+from resources.mirrors import MirrorsResource
+from resources.postgres import PostgresResource
+
+from .materialize import ItemConfig, report, stage_asset, stage_run
+
+
+@stage_asset(
+    Stage.ENVIRONMENTS,
+    group="build",
+    kinds={"uv", "git", "postgres"},
+    description="One row is the pinned environment of one task: a declared interpreter and a hashed lock of its date.",
+    columns={
+        "python": ("text", "interpreter, e.g. 3.12"),
+        "python_reason": ("text", "which declarations allowed it"),
+        "lock": ("text", "requirements with hashes"),
+        "dropped": ("jsonb", "declared requirements that are not in the lock, and why"),
+        "exclude_newer": ("timestamptz", "nothing published later is in the lock"),
+    },
+    pool="build",
+)
+def environments(
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    mirrors: MirrorsResource,
+    containers: ContainersResource,
+) -> dg.MaterializeResult[Any]:
+    """Plan and lock the environment of every performance pull request."""
+    with stage_run(context, postgres, Stage.ENVIRONMENTS, config) as run:
+        with run.database.transaction() as connection:
+            found = done_in(connection, run.month, Stage.CLASSIFICATIONS)
+        cache = mirrors.cache()
+        resolver = containers.resolver()
+        month = Month.parse(run.month)
+        engine, _ = containers.chosen()
+        interpreters = engine.interpreters()
+
+        def plan(item: WorkItem[PullRequest]) -> Outcome[Environment]:
+            pr = item.value
+            mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
+            planned = plan_environment(mirror, pr, month=month, interpreters=interpreters, resolver=resolver)
+            return Outcome(planned, detail=f"Python {planned.python}, {len(planned.dropped)} requirements dropped")
+
+        items = [
+            WorkItem(pr.item, fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or [])), pr)
+            for pr in found
+        ]
+        summary = asyncio.run(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))
+    return report(context, summary)

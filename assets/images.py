@@ -1,0 +1,93 @@
+"""`images`: one image per task, its build spec, its verifications, its digest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.images.build import build_task_image
+from formulacode_dagster.images.spec import plan_build
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.progress import listener
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
+from formulacode_dagster.store.pull_requests import done_in
+from resources.containers import ContainersResource
+from resources.mirrors import MirrorsResource
+from resources.postgres import PostgresResource
+
+from .materialize import ItemConfig, report, stage_asset, stage_run
+
+BUILDS_AT_ONCE = 2
+
+
+@stage_asset(
+    Stage.IMAGES,
+    group="build",
+    kinds={"docker", "postgres"},
+    description="One row is the image of one task: the repository at the base commit, compiled, verified by the host.",
+    columns={
+        "engine": ("text", "docker or process"),
+        "tag": ("text", "names all that varies inside"),
+        "digest": ("text", "content digest"),
+        "size_bytes": ("bigint", "size of the image"),
+        "build_seconds": ("double precision", "seconds the build took"),
+        "verifications": ("jsonb", "facts established by the host"),
+    },
+    pool="build",
+)
+def images(
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    mirrors: MirrorsResource,
+    containers: ContainersResource,
+) -> dg.MaterializeResult[Any]:
+    """Build and verify an image for every environment."""
+    with stage_run(context, postgres, Stage.IMAGES, config) as run:
+        engine, why = containers.chosen()
+        context.log.info(why)
+        month = Month.parse(run.month)
+        cache = mirrors.cache()
+        with run.database.transaction() as connection:
+            found = done_in(connection, run.month, Stage.ENVIRONMENTS)
+            planned = ENVIRONMENTS.read_keys(connection, run.month, [pr.key for pr in found])
+        if not config.dry_run:
+            engine.clean()
+
+        def build(item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
+            pr, environment = item.value
+            mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha,))
+            anchor = mirror.anchor(pr.change.base_sha, month.start)
+            spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=containers.os_image)
+            image, log = build_task_image(
+                engine,
+                spec,
+                mirror=mirror.path,
+                pr=pr,
+                run_id=run.run_id,
+                force=config.force,
+                progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
+            )
+            built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks"
+            return Outcome(image, Cost(bytes=image.size_bytes), built, log=log)
+
+        items = [
+            WorkItem(pr.item, _inputs(planned[pr.key], containers.os_image, engine.name), (pr, planned[pr.key]))
+            for pr in found
+        ]
+        threads = min(config.max_concurrency, BUILDS_AT_ONCE)
+        summary = asyncio.run(run_items(run, items, in_thread(build), IMAGES.save, concurrency=threads))
+    return report(context, summary, engine=why)
+
+
+def _inputs(environment: Environment, os_image: str, engine: str) -> str:
+    return fingerprint(Stage.IMAGES, environment.model_dump(mode="json"), os_image, engine)

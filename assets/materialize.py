@@ -1,0 +1,146 @@
+"""What all per-item assets share: the run config, the frame around a stage, and the metadata it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+from sqlalchemy import Connection
+
+from formulacode_dagster.items.fingerprint import CODE_VERSIONS
+from formulacode_dagster.items.gatekeeping import require_open
+from formulacode_dagster.items.graph import UPSTREAM
+from formulacode_dagster.items.runner import StageRun
+from formulacode_dagster.items.work import StageSummary
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.partitions import MONTHS, month_of
+from resources.postgres import PostgresResource
+from resources.settings import value_of, whole_number
+
+from .gates import BLOCKING
+
+OWNER = "team:benchmarks"
+SHOWN_ITEMS = 50
+
+
+class ItemConfig(dg.Config):
+    """Run config of every per-item asset; all of it optional."""
+
+    only: list[str] = Field(default=[], description="owner/repo or owner/repo#123; empty means everything")
+    limit_per_repository: int | None = Field(default=None, description="at most so many pull requests of a repository")
+    max_concurrency: int = Field(default=8, description="items worked on at the same time")
+    force: bool = Field(default=False, description="do again what is already done")
+    dry_run: bool = Field(default=False, description="say what would be done, do nothing")
+
+    def options(self) -> RunOptions:
+        """The same, frozen, for the domain."""
+        return RunOptions(**{**self.model_dump(), "only": tuple(self.only)})
+
+
+def stage_asset(
+    stage: Stage,
+    *,
+    group: str,
+    kinds: set[str],
+    description: str,
+    columns: Mapping[str, tuple[str, str]],
+    pool: str | None = None,
+) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], dg.AssetsDefinition]:
+    """`@dg.asset` with what every asset of this platform has. *columns* maps name → (type, description) of a row."""
+    schema = dg.TableSchema(
+        columns=[dg.TableColumn(name, kind, description=meaning) for name, (kind, meaning) in columns.items()]
+    )
+    delay = whole_number("FC_RETRY_SECONDS", value_of("FC_RETRY_SECONDS"))
+    return dg.asset(
+        name=stage.value,
+        deps=[upstream.value for upstream in UPSTREAM[stage]],
+        partitions_def=MONTHS,
+        group_name=group,
+        kinds=kinds,
+        owners=[OWNER],
+        description=description,
+        code_version=CODE_VERSIONS[stage],
+        metadata={"dagster/column_schema": schema},
+        retry_policy=dg.RetryPolicy(max_retries=1, delay=delay),
+        pool=pool,
+    )
+
+
+@contextmanager
+def stage_run(
+    context: dg.AssetExecutionContext, postgres: PostgresResource, stage: Stage, config: ItemConfig
+) -> Iterator[StageRun]:
+    """The frame around a stage: gates read, the month held, and errors that only a person can mend not retried."""
+    try:
+        month = month_of(context).key
+        database = postgres.database()
+        if config.dry_run:
+            yield StageRun(database, stage, month, context.run_id, config.options())
+            return
+        require_open(database, month, UPSTREAM[stage], BLOCKING)
+        with database.month_lock(stage, month, context.run_id):
+            yield StageRun(database, stage, month, context.run_id, config.options())
+    except OutsideSystemError as error:
+        # the asset's RetryPolicy speaks to this one only
+        raise dg.Failure(description=str(error), metadata={"system": error.system}) from error
+    except FormulaCodeError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+def require_done(summary: StageSummary) -> None:
+    """Raise the failure of a stage's only item, where the stage cannot do without it."""
+    for entry in summary.standing:
+        if entry.state is ItemState.FAILED:
+            raise ItemFailure(entry.reason, entry.detail, log_tail=entry.log_tail)
+
+
+def keep_nothing(connection: Connection, values: Sequence[None]) -> None:
+    """For stages whose ledger entry says it all."""
+
+
+def report(
+    context: dg.AssetExecutionContext, *summaries: StageSummary, rows: int | None = None, **extra: Any
+) -> dg.MaterializeResult[Any]:
+    """What a materialization leaves on the asset's page: counts, costs, and what failed and why."""
+    last = summaries[-1]
+    worked = [entry for summary in summaries for entry in summary.worked]
+    failed = [entry for entry in last.standing if entry.state is ItemState.FAILED]
+    cost = sum((summary.cost for summary in summaries[1:]), start=summaries[0].cost)
+    if last.dry_run:
+        context.log.info(
+            "dry run: %d items would be done: %s", len(last.would_do), ", ".join(last.would_do[:SHOWN_ITEMS])
+        )
+    metadata: dict[str, Any] = {
+        "items_done": last.count(ItemState.DONE),
+        "items_rejected": last.count(ItemState.REJECTED),
+        "items_failed": len(failed),
+        "items_skipped": last.count(ItemState.SKIPPED),
+        "worked_in_this_run": len(worked),
+        "unchanged": sum(summary.unchanged for summary in summaries),
+        "reasons": dg.MetadataValue.md(_reasons(last)),
+        "seconds": round(cost.seconds, 2),
+        **extra,
+    }
+    spent = {name: value for name, value in cost.model_dump(exclude={"seconds"}).items() if value}
+    metadata.update(spent)
+    if last.dry_run:
+        metadata["dry_run_would_do"] = dg.MetadataValue.json(list(last.would_do))
+    if failed:
+        records = [
+            dg.TableRecord({"item": one.item, "kind": one.reason, "detail": one.detail[:300], "attempt": one.attempt})
+            for one in failed[:SHOWN_ITEMS]
+        ]
+        metadata["failures"] = dg.MetadataValue.table(records)
+    if rows is not None:
+        metadata["dagster/row_count"] = rows
+    return dg.MaterializeResult(metadata=metadata)
+
+
+def _reasons(summary: StageSummary) -> str:
+    if not summary.reasons:
+        return "every item is done"
+    return "\n".join(["| why not | items |", "|---|---|", *(f"| {why} | {n} |" for why, n in summary.reasons.items())])

@@ -1,0 +1,54 @@
+"""`monthly_report`: the funnel, costs, charts, what changed since last month."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.reporting.charts import funnel_chart, speedup_chart
+from formulacode_dagster.reporting.facts import month_facts
+from formulacode_dagster.reporting.html import write_report
+from resources.postgres import PostgresResource
+from resources.reports import ReportsResource
+
+from .materialize import ItemConfig, stage_asset, stage_run
+
+
+@stage_asset(
+    Stage.MONTHLY_REPORT,
+    group="release",
+    kinds={"html", "matplotlib"},
+    description="One HTML file: the funnel as a picture, speed-ups, reasons for loss, costs, changes since last month.",
+    columns={"path": ("text", "where the report is")},
+)
+def monthly_report(
+    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, reports: ReportsResource
+) -> dg.MaterializeResult[Any]:
+    """Write the report of the month, and put its figures where Dagster plots them."""
+    with stage_run(context, postgres, Stage.MONTHLY_REPORT, config) as run:
+        month = Month.parse(run.month)
+        with run.database.transaction() as connection:
+            facts = month_facts(connection, month)
+            before = month_facts(connection, month.previous())
+        if config.dry_run:
+            return dg.MaterializeResult(metadata={"dry_run": True})
+        path = write_report(reports.folder(), facts, before)
+        funnel, speedups = funnel_chart(facts.funnel), speedup_chart(facts)
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(str(path)),
+            "report": dg.MetadataValue.url(path.as_uri()),
+            "funnel": _picture("funnel", funnel),
+            "speedups": _picture("speed-ups", speedups),
+            **{f"funnel_{step.name}": step.count for step in facts.funnel.steps},
+            **{f"cost_{name}": value for name, value in facts.cost.model_dump().items()},
+        }
+    )
+
+
+def _picture(name: str, png: bytes) -> dg.MarkdownMetadataValue:
+    return dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")

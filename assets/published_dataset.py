@@ -1,0 +1,112 @@
+"""`published_dataset`: the month's tasks as Parquet, card and tag, on the Hub or in a folder."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dagster as dg
+from sqlalchemy import Connection
+
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import StageRun, in_thread, run_items
+from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.errors import NotAsked
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.release import Release, TaskRecord
+from formulacode_dagster.release.dataset import month_frame, rows_checksum
+from formulacode_dagster.release.tasks import build_task_record
+from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.ledger import items_in_state
+from formulacode_dagster.store.pull_requests import done_in, patch_of
+from resources.hub import HubResource
+from resources.postgres import PostgresResource
+
+from .materialize import ItemConfig, keep_nothing, report, require_done, stage_asset, stage_run
+
+RELEASE = "release"
+
+
+@stage_asset(
+    Stage.PUBLISHED_DATASET,
+    group="release",
+    kinds={"huggingface", "parquet"},
+    description="One row is a task: measured to be faster, ready to be solved. Released under a tag that never changes.",
+    columns={
+        "task_id": ("text", "owner__repo-number"),
+        "image_digest": ("text", "digest of the published image, where there is one"),
+        "patch": ("text", "the author's patch"),
+        "final_md": ("text", "the problem statement"),
+        "speedup": ("double", "measured, geometric mean"),
+        "verified": ("boolean", "measured, in an image pulled back by digest"),
+    },
+)
+def published_dataset(
+    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource
+) -> dg.MaterializeResult[Any]:
+    """Build the month's records and release them once."""
+    with stage_run(context, postgres, Stage.PUBLISHED_DATASET, config) as run:
+        month = Month.parse(run.month)
+        with run.database.transaction() as connection:
+            records = _records(connection, run.month)
+        frame = month_frame(list(records.values()))
+
+        def release(item: WorkItem[None]) -> Outcome[Release]:
+            if config.only or config.limit_per_repository:
+                raise NotAsked("partial_run", "a run limited to some items is not released")
+            released = hub.destination().release(month, frame)
+            return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
+
+        whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, rows_checksum(frame)), None, always=True)
+        released = asyncio.run(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
+        require_done(released)
+        summary = _enter_tasks(run, records, released)
+        with run.database.transaction() as connection:
+            rows = [row for row in artifacts.RELEASES.read(connection, run.month)]
+    where = {"destination": rows[0].destination, "tag": rows[0].tag, "revision": rows[0].revision} if rows else {}
+    return report(context, released, summary, rows=len(records), **where)
+
+
+def _records(connection: Connection, month: str) -> dict[str, TaskRecord]:
+    """Records of the pull requests that have a statement and a real speed-up, by item."""
+    stated = set(items_in_state(connection, month, Stage.PROBLEM_STATEMENTS, ItemState.DONE))
+    found: list[PullRequest] = [pr for pr in done_in(connection, month, Stage.MEASUREMENTS) if pr.item in stated]
+    keys = [pr.key for pr in found]
+    classified = artifacts.CLASSIFICATIONS.read_keys(connection, month, keys)
+    statements = artifacts.PROBLEM_STATEMENTS.read_keys(connection, month, keys)
+    planned = artifacts.ENVIRONMENTS.read_keys(connection, month, keys)
+    measured = artifacts.MEASUREMENTS.read_keys(connection, month, keys)
+    built = artifacts.IMAGES.read_keys(connection, month, keys)
+    pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
+    published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in found if pr.item in pushed])
+    return {
+        pr.item: build_task_record(
+            pr=pr,
+            patch=patch_of(connection, pr),
+            classification=classified[pr.key],
+            statement=statements[pr.key],
+            environment=planned[pr.key],
+            measurement=measured[pr.key],
+            image=built[pr.key],
+            published=published.get(pr.key),
+        )
+        for pr in found
+    }
+
+
+def _enter_tasks(run: StageRun, records: dict[str, TaskRecord], released: StageSummary) -> StageSummary:
+    """Enter each task in the ledger, so that its story ends where it was released."""
+    is_released = released.count(ItemState.DONE) == 1
+
+    def enter(item: WorkItem[TaskRecord]) -> Outcome[None]:
+        if not is_released:
+            raise NotAsked("partial_run", "a run limited to some items is not released")
+        return Outcome(detail=item.value.task_id)
+
+    items = [
+        WorkItem(name, fingerprint(Stage.PUBLISHED_DATASET, record.model_dump(mode="json")), record)
+        for name, record in records.items()
+    ]
+    return asyncio.run(run_items(run, items, in_thread(enter), keep_nothing, besides=[RELEASE]))

@@ -1,0 +1,64 @@
+"""`published_images`: measured images in the registry, pulled back by digest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.errors import NotAsked
+from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.release import PublishedImage
+from formulacode_dagster.store.artifacts import IMAGES, PUBLISHED_IMAGES
+from formulacode_dagster.store.pull_requests import done_in
+from resources.postgres import PostgresResource
+from resources.registry import RegistryResource
+
+from .materialize import ItemConfig, report, stage_asset, stage_run
+
+
+@stage_asset(
+    Stage.PUBLISHED_IMAGES,
+    group="release",
+    kinds={"docker", "postgres"},
+    description="One row is an image that was measured, pushed, and pulled back by digest. Nothing else is pushed.",
+    columns={
+        "reference": ("text", "registry/namespace/repository:tag"),
+        "digest": ("text", "digest in the registry"),
+        "pulled_digest": ("text", "digest found when it was pulled back"),
+    },
+)
+def published_images(
+    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, registry: RegistryResource
+) -> dg.MaterializeResult[Any]:
+    """Push the images of the tasks whose speed-up is real; skip, with the reason, where there is nowhere to push."""
+    with stage_run(context, postgres, Stage.PUBLISHED_IMAGES, config) as run:
+        client = registry.client()
+        with run.database.transaction() as connection:
+            found = done_in(connection, run.month, Stage.MEASUREMENTS)
+            built = IMAGES.read_keys(connection, run.month, [pr.key for pr in found])
+
+        def publish(item: WorkItem[BuiltImage]) -> Outcome[PublishedImage]:
+            if item.value.engine is EngineName.PROCESS:
+                raise NotAsked("process_engine", "built in a folder by the process engine: there is no image to push")
+            if client is None:
+                raise NotAsked("no_registry", "FC_REGISTRY_URL names no registry")
+            pushed = client.publish(item.value, month=run.month)
+            return Outcome(pushed, Cost(bytes=pushed.size_bytes), f"{pushed.reference}@{pushed.digest}")
+
+        items = [
+            WorkItem(pr.item, fingerprint(Stage.PUBLISHED_IMAGES, built[pr.key].digest, registry.url), built[pr.key])
+            for pr in found
+        ]
+        summary = asyncio.run(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))
+        with run.database.transaction() as connection:
+            rows = PUBLISHED_IMAGES.read(connection, run.month)
+    skipped = {entry.detail for entry in summary.standing if entry.reason in ("process_engine", "no_registry")}
+    return report(
+        context, summary, rows=len(rows), **({"skipped_because": "; ".join(sorted(skipped))} if skipped else {})
+    )

@@ -1,0 +1,30 @@
+"""Assembles the `Definitions`. Tests and the command line override resources here; nothing is patched."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", category=dg.SupersessionWarning)
+
+
+def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
+    """A fresh `Definitions` with every asset, check, job and schedule; opens nothing and needs no secret."""
+    from assets.all import ASSETS
+    from assets.gates import asset_checks
+    from formulacode_dagster.automation import MONTH_JOB, MONTHLY_SCHEDULE, STAGE_JOBS
+    from resources.defaults import default_resources
+
+    return dg.Definitions(
+        assets=ASSETS,
+        asset_checks=asset_checks(),
+        jobs=[MONTH_JOB, *STAGE_JOBS],
+        schedules=[MONTHLY_SCHEDULE],
+        resources={**default_resources(), **(resource_overrides or {})},
+        executor=dg.in_process_executor,
+    )

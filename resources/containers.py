@@ -1,0 +1,64 @@
+"""What builds and runs images: Docker, or folders of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.select_engine import choose_engine
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.models.image import ResourceLimits
+
+from .settings import decimal_number, whole_number
+
+
+class ContainersResource(dg.ConfigurableResource):
+    """Hands out the engine and the limits untrusted code is held to."""
+
+    engine: str
+    os_image: str
+    home: str
+    build_network: str
+    ca_bundle: str
+    cpus: str
+    memory_mb: str
+    build_seconds: str
+    benchmark_seconds: str
+    rounds: str
+    measure_seconds: str
+
+    _chosen: tuple[Engine, str] | None = PrivateAttr(default=None)
+
+    @property
+    def limits(self) -> ResourceLimits:
+        """What a build or a benchmark may use."""
+        return ResourceLimits(
+            cpus=decimal_number("FC_CPUS", self.cpus),
+            memory_mb=whole_number("FC_MEMORY_MB", self.memory_mb, minimum=256),
+            build_seconds=whole_number("FC_BUILD_SECONDS", self.build_seconds, minimum=1),
+            benchmark_seconds=whole_number("FC_BENCHMARK_SECONDS", self.benchmark_seconds, minimum=1),
+        )
+
+    @property
+    def plan(self) -> SamplingPlan:
+        """How a task is sampled."""
+        return SamplingPlan(
+            rounds=whole_number("FC_ROUNDS", self.rounds, minimum=7),
+            max_seconds=whole_number("FC_MEASURE_SECONDS", self.measure_seconds, minimum=10),
+        )
+
+    def chosen(self) -> tuple[Engine, str]:
+        """The engine, and a sentence saying which it is and why."""
+        if self._chosen is None:
+            self._chosen = choose_engine(
+                self.engine,
+                root=Path(self.home) / "builds",
+                os_image=self.os_image,
+                limits=self.limits,
+                ca_bundle=Path(self.ca_bundle) if self.ca_bundle else None,
+                build_network=self.build_network,
+            )
+        return self._chosen

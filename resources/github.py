@@ -1,0 +1,33 @@
+"""GitHub's API."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.items.progress import listener
+from formulacode_dagster.models.items import Stage
+
+from .settings import whole_number
+
+
+class GitHubResource(dg.ConfigurableResource):
+    """Hands out the async client."""
+
+    url: str
+    tokens: str
+    minimum_stars: str
+
+    def client(self, stage: Stage) -> GitHubClient:
+        """A client, to be used as an async context manager; its waits show as progress of *stage*."""
+        tokens = [token.strip() for token in self.tokens.split(",") if token.strip()]
+
+        def on_wait(why: str, seconds: float) -> None:
+            listener().note(stage, f"waiting {seconds:.0f} s: {why}")
+
+        return GitHubClient(self.url, tokens, on_wait=on_wait)
+
+    @property
+    def stars(self) -> int:
+        """Repositories with fewer stars are not tracked."""
+        return whole_number("FC_MINIMUM_STARS", self.minimum_stars)

@@ -1,0 +1,41 @@
+"""The model: any OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from formulacode_dagster.models.completion import CompletionCache
+from formulacode_dagster.selection.language_model import Budget, LanguageModel, Prices
+
+from .settings import decimal_number, whole_number
+
+
+class LLMResource(dg.ConfigurableResource):
+    """Hands out the async client with its budget."""
+
+    model: str
+    base_url: str
+    api_key: str
+    max_tokens: str
+    tokens_per_month: str
+    dollars_per_month: str
+    dollars_per_million_in: str
+    dollars_per_million_out: str
+
+    def language_model(self, cache: CompletionCache) -> LanguageModel:
+        """A client that pays for nothing twice; close it after use."""
+        return LanguageModel(
+            base_url=self.base_url,
+            api_key=self.api_key,
+            model=self.model,
+            max_tokens=whole_number("LLM_MAX_TOKENS", self.max_tokens, minimum=1),
+            cache=cache,
+            budget=Budget(
+                tokens=whole_number("LLM_TOKENS_PER_MONTH", self.tokens_per_month),
+                dollars=decimal_number("LLM_DOLLARS_PER_MONTH", self.dollars_per_month),
+            ),
+            prices=Prices(
+                dollars_per_million_in=decimal_number("LLM_DOLLARS_PER_MILLION_IN", self.dollars_per_million_in),
+                dollars_per_million_out=decimal_number("LLM_DOLLARS_PER_MILLION_OUT", self.dollars_per_million_out),
+            ),
+        )

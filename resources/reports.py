@@ -1,0 +1,19 @@
+"""Where the monthly reports are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+
+class ReportsResource(dg.ConfigurableResource):
+    """Hands out the folder of the reports."""
+
+    home: str
+
+    def folder(self) -> Path:
+        """`reports/` under FC_HOME, made on demand."""
+        folder = Path(self.home) / "reports"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder

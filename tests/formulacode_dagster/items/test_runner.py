@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import Connection
+
+from formulacode_dagster.items.runner import MAX_ATTEMPTS, StageRun, in_thread, run_items
+from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.errors import ItemFailure, NotAsked, OutsideSystemError, Rejection
+from formulacode_dagster.models.items import Cost, ItemState, RejectionReason, RunOptions, Stage
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.blobs import get_log
+from formulacode_dagster.store.database import Database
+
+MONTH = "2026-02"
+
+
+class Kept:
+    """Collects what the runner saves."""
+
+    def __init__(self) -> None:
+        self.values: list[str] = []
+        self.seen: list[str] = []
+
+    def __call__(self, connection: Connection, values: Sequence[str]) -> None:
+        self.values.extend(values)
+
+
+def run(
+    database: Database,
+    names: Sequence[str],
+    kept: Kept,
+    *,
+    inputs: str = "v1",
+    options: RunOptions = RunOptions(),
+    trouble: dict[str, Exception] | None = None,
+) -> StageSummary:
+    def work(item: WorkItem[str]) -> Outcome[str]:
+        kept.seen.append(item.name)
+        error = (trouble or {}).get(item.name)
+        if error is not None:
+            raise error
+        return Outcome(item.value.upper(), Cost(tokens_in=10), log=f"log of {item.name}")
+
+    items = [WorkItem(name, inputs, name) for name in names]
+    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", options)
+    return asyncio.run(run_items(stage_run, items, in_thread(work), kept))
+
+
+def states(database: Database) -> dict[str, ItemState]:
+    with database.transaction() as connection:
+        return {entry.item: entry.state for entry in ledger.entries_of(connection, MONTH, Stage.IMAGES)}
+
+
+def test_what_is_done_is_not_done_again(database: Database) -> None:
+    kept = Kept()
+    first = run(database, ["a/b#1", "a/b#2"], kept)
+    assert (len(first.worked), first.unchanged, first.cost.tokens_in) == (2, 0, 20)
+    second = run(database, ["a/b#1", "a/b#2"], kept)
+    assert (len(second.worked), second.unchanged, second.cost) == (0, 2, Cost())
+    assert second.count(ItemState.DONE) == 2
+    assert sorted(kept.seen) == ["a/b#1", "a/b#2"]
+
+
+def test_new_inputs_and_force_make_items_pending_again(database: Database) -> None:
+    kept = Kept()
+    run(database, ["a/b#1"], kept)
+    assert len(run(database, ["a/b#1"], kept, inputs="v2").worked) == 1
+    assert len(run(database, ["a/b#1"], kept, inputs="v2", options=RunOptions(force=True)).worked) == 1
+
+
+def test_one_bad_item_never_stops_the_others(database: Database) -> None:
+    kept = Kept()
+    trouble: dict[str, Exception] = {
+        "a/b#1": ItemFailure("build", "does not build", log_tail="gcc said no"),
+        "a/b#2": Rejection(RejectionReason.NO_SPEEDUP, "1.0×"),
+        "a/b#3": ZeroDivisionError("a bug of ours"),
+        "a/b#4": NotAsked("process_engine", "no image"),
+    }
+    summary = run(database, [*trouble, "a/b#5"], kept, trouble=trouble)
+    by_item = {entry.item: entry for entry in summary.standing}
+    assert [by_item[f"a/b#{n}"].state.value for n in range(1, 6)] == ["failed", "rejected", "failed", "skipped", "done"]
+    assert by_item["a/b#1"].log_tail == "gcc said no"
+    assert by_item["a/b#3"].reason == "unexpected"
+    assert "ZeroDivisionError" in by_item["a/b#3"].log_tail
+    assert summary.reasons == {"build": 1, "no_speedup": 1, "unexpected": 1, "process_engine": 1}
+    assert kept.values == ["A/B#5"]
+
+
+def test_a_dead_system_stops_the_stage_keeps_what_is_done_and_the_next_run_finishes(database: Database) -> None:
+    kept = Kept()
+    names = [f"a/b#{n}" for n in range(1, 10)]
+    with pytest.raises(OutsideSystemError, match="docker"):
+        run(
+            database,
+            names,
+            kept,
+            options=RunOptions(max_concurrency=1),
+            trouble={"a/b#4": OutsideSystemError("docker", "no daemon")},
+        )
+    assert states(database) == dict.fromkeys(["a/b#1", "a/b#2", "a/b#3"], ItemState.DONE)
+    run(database, names, kept)
+    assert set(states(database).values()) == {ItemState.DONE}
+    assert kept.seen.count("a/b#1") == 1
+
+
+def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_are_not(database: Database) -> None:
+    kept = Kept()
+    trouble: dict[str, Exception] = {"a/b#1": ItemFailure("timeout", "late"), "a/b#2": ItemFailure("build", "broken")}
+    for _ in range(MAX_ATTEMPTS + 2):
+        run(database, ["a/b#1", "a/b#2"], kept, trouble=trouble)
+    assert kept.seen.count("a/b#1") == MAX_ATTEMPTS
+    assert kept.seen.count("a/b#2") == 1
+
+
+def test_only_and_limit_leave_the_rest_skipped_without_undoing_it(database: Database) -> None:
+    kept = Kept()
+    names = ["a/b#1", "a/b#2", "c/d#1"]
+    run(database, names, kept, options=RunOptions(only=("a/b#2",)))
+    assert {name: state.value for name, state in states(database).items()} == {
+        "a/b#1": "skipped",
+        "a/b#2": "done",
+        "c/d#1": "skipped",
+    }
+    run(database, names, kept, options=RunOptions(limit_per_repository=1))
+    assert kept.seen == ["a/b#2", "a/b#1", "c/d#1"]
+    assert set(states(database).values()) == {ItemState.DONE}
+
+
+def test_a_dry_run_names_what_it_would_do_and_writes_nothing(database: Database) -> None:
+    kept = Kept()
+    summary = run(database, ["a/b#1"], kept, options=RunOptions(dry_run=True))
+    assert summary.would_do == ("a/b#1",)
+    assert states(database) == {}
+    assert kept.seen == []
+
+
+def test_items_that_left_the_month_leave_the_ledger(database: Database) -> None:
+    kept = Kept()
+    run(database, ["a/b#1", "a/b#2"], kept)
+    run(database, ["a/b#2"], kept)
+    assert list(states(database)) == ["a/b#2"]
+
+
+def test_whole_logs_are_kept_by_attempt(database: Database) -> None:
+    run(database, ["a/b#1"], Kept())
+    with database.transaction() as connection:
+        assert get_log(connection, stage=Stage.IMAGES, month=MONTH, item="a/b#1") == "log of a/b#1"
+
+
+def test_a_result_that_cannot_be_saved_is_not_recorded_as_done(database: Database) -> None:
+    def refuse(connection: Connection, values: Sequence[str]) -> None:
+        raise OutsideSystemError("postgres", "gone")
+
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        return Outcome("x")
+
+    with pytest.raises(OutsideSystemError):
+        asyncio.run(
+            run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), [WorkItem("a/b#1", "v", "")], work, refuse)
+        )
+    assert states(database) == {}
+
+
+def test_async_items_really_run_at_the_same_time(database: Database) -> None:
+    together = asyncio.Event()
+    arrived: list[str] = []
+
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        arrived.append(item.name)
+        if len(arrived) == 5:
+            together.set()
+        await asyncio.wait_for(together.wait(), timeout=10)
+        return Outcome("x")
+
+    items = [WorkItem(f"a/b#{n}", "v", "") for n in range(5)]
+    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, Kept()))
+    assert summary.count(ItemState.DONE) == 5

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from formulacode_dagster.models.errors import BusyError, OutsideSystemError
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.store.database import Database
+
+
+def test_two_runs_of_the_same_month_at_once_are_refused_and_the_first_is_named(database: Database) -> None:
+    with (
+        database.month_lock(Stage.IMAGES, "2026-02", "run-one"),
+        pytest.raises(BusyError, match="run-one"),
+        database.month_lock(Stage.IMAGES, "2026-02", "run-two"),
+    ):
+        pytest.fail("the second run got in")
+
+
+def test_the_lock_is_free_again_afterwards_and_other_months_never_wait(database: Database) -> None:
+    with database.month_lock(Stage.IMAGES, "2026-02", "a"), database.month_lock(Stage.IMAGES, "2026-01", "b"):
+        pass
+    with database.month_lock(Stage.IMAGES, "2026-02", "c"):
+        pass
+
+
+def test_a_lock_dies_with_its_connection(database: Database) -> None:
+    with database.month_lock(Stage.IMAGES, "2026-02", "killed"):
+        with database.transaction() as connection:
+            connection.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%killed'")
+            )
+        with database.month_lock(Stage.IMAGES, "2026-02", "next"):
+            pass
+
+
+def test_a_server_that_goes_away_in_the_middle_is_an_outside_system_error(database: Database) -> None:
+    with pytest.raises(OutsideSystemError, match="postgres"), database.transaction() as connection:
+        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+        connection.execute(text("SELECT 1"))
+    with database.transaction() as connection:
+        assert connection.execute(text("SELECT 1")).scalar_one() == 1

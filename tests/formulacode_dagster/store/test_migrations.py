@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import MetaData, text
+from sqlalchemy.exc import ProgrammingError
+
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.migrations import Migration, migrate, read_migrations
+from formulacode_dagster.store.tables import METADATA
+
+
+def test_migrations_are_applied_once_and_in_order(database_url: str) -> None:
+    database = Database(database_url)
+    assert database.migrate() == tuple(migration.name for migration in read_migrations())
+    assert database.migrate() == ()
+    database.close()
+
+
+def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) -> None:
+    found = MetaData()
+    found.reflect(database.engine)
+    for table in METADATA.sorted_tables:
+        there = found.tables[table.name]
+        dialect = database.engine.dialect
+        assert {c.name: c.type.compile(dialect) for c in there.columns} == {
+            c.name: c.type.compile(dialect) for c in table.columns
+        }, table.name
+        assert [c.name for c in there.primary_key] and {c.name for c in there.primary_key} == {
+            c.name for c in table.primary_key
+        }
+
+
+def test_a_migration_that_fails_leaves_the_ones_before_and_the_next_run_goes_on(database_url: str) -> None:
+    database = Database(database_url)
+    good = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
+    half = Migration("0002_b.sql", "CREATE TABLE b (x integer); CREATE TABLE a (x integer);")
+    with pytest.raises(ProgrammingError):
+        migrate(database.engine, (good, half))
+    mended = Migration("0002_b.sql", "CREATE TABLE b (x integer);")
+    assert migrate(database.engine, (good, mended)) == ("0002_b.sql",)
+    database.close()
+
+
+def test_a_changed_migration_is_refused(database_url: str) -> None:
+    database = Database(database_url)
+    migrate(database.engine, (Migration("0001_a.sql", "CREATE TABLE a (x integer);"),))
+    with pytest.raises(ConfigurationError, match="changed after it was applied"):
+        migrate(database.engine, (Migration("0001_a.sql", "CREATE TABLE a (x bigint);"),))
+    database.close()
+
+
+def test_a_database_ahead_of_the_checkout_is_refused(database: Database) -> None:
+    with database.transaction() as connection:
+        connection.execute(text("INSERT INTO schema_migrations VALUES ('9999_future.sql', 'x')"))
+    with pytest.raises(ConfigurationError, match="ahead of this checkout"):
+        database.migrate()
+
+
+def test_a_dead_server_is_named_without_its_password() -> None:
+    database = Database("postgresql://somebody:secret-word@127.0.0.1:1/nowhere")
+    with pytest.raises(OutsideSystemError) as caught:
+        database.migrate()
+    assert "127.0.0.1:1/nowhere" in str(caught.value)
+    assert "secret-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["not a url", "sqlite:///x.db", "mysql://a/b"])
+def test_a_url_that_is_not_postgres_is_a_configuration_error(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="FC_DATABASE_URL"):
+        Database(url)
