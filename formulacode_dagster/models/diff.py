@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 _HEADER = re.compile(r"^diff --git (?P<old>.+) (?P<new>.+)$")
+_SIDE = re.compile(r"^[abciow]/")
 _HUNK = re.compile(r"^@@ -\d+(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
 
 
@@ -52,9 +54,7 @@ def split_patch(patch: bytes) -> tuple[FileDiff, ...]:
     text = patch.decode("utf-8", errors="replace")
     # only `\n` ends a line of a patch: a form feed or a lone `\r` is content
     starts = [match.start() for match in re.finditer(r"^diff --git ", text, re.MULTILINE)]
-    sections = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
-    if text.strip() and not starts:
-        sections = [text]
+    sections = [text[start:end] for start, end in pairwise([*starts, len(text)])]
     return tuple(FileDiff(path=_path_of(section), text=section) for section in sections)
 
 
@@ -62,12 +62,8 @@ def _path_of(section: str) -> str:
     head = section.partition("\n@@ ")[0]
     for prefix in ("+++ ", "rename to ", "--- "):
         for line in head.split("\n"):
-            name = line.removeprefix(prefix).rstrip("\t\r")
+            name = line.removeprefix(prefix).rstrip("\t\r").strip('"')
             if line.startswith(prefix) and name != "/dev/null":
-                return _plain(name)
+                return name if prefix == "rename to " else _SIDE.sub("", name)
     match = _HEADER.match(head.partition("\n")[0])
-    return _plain(match["new"]) if match else ""
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"^[abciow]/", "", name.strip('"'))
+    return _SIDE.sub("", match["new"].strip('"')) if match else ""

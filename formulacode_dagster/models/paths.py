@@ -25,17 +25,19 @@ _SOURCE_SUFFIXES = (
     *(".f", ".for", ".f77", ".f90", ".f95", ".f03", ".f08", ".f.src", ".f90.src", ".pyf", ".m", ".mm", ".swift"),
 )
 _FOLDERS: dict[str, PathKind] = {
-    **dict.fromkeys(("test", "tests", "conformance", "testdata", "test_data"), PathKind.TEST),
-    **dict.fromkeys(("benchmark", "benchmarks", "asv_bench", "bench", "asv", "perf_tests"), PathKind.BENCHMARK),
+    **dict.fromkeys(("test", "tests", "testdata", "test_data"), PathKind.TEST),
+    **dict.fromkeys(
+        ("benchmark", "benchmarks", "asv_bench", "asv_benchmarks", "bench", "perf_tests"), PathKind.BENCHMARK
+    ),
     **dict.fromkeys(("doc", "docs", "documentation", "examples", "example", "gallery"), PathKind.DOCUMENTATION),
     **dict.fromkeys(("tutorials", "tutorial", "doc_source", "changelog", "changes"), PathKind.DOCUMENTATION),
     **dict.fromkeys((".github", ".circleci", ".ci", "ci", ".azure", ".azure-pipelines"), PathKind.AUTOMATION),
     **dict.fromkeys((".gitlab", ".travis", ".buildkite", ".devcontainer"), PathKind.AUTOMATION),
 }
-_TEST_FILE = re.compile(r"^(?:test_.*|.*_tests?|conftest|tests?)\.[a-z.]+$")
+_TEST_FILE = re.compile(r"^(?:test_.*|[a-z0-9].*_tests?|conftest|tests?)\.[a-z.]+$")
 _BENCHMARK_FILE = re.compile(r"^(?:bench(?:mark)?s?_.*|.*_bench(?:mark)?s?|benchmarks?)\.[a-z.]+$|^asv\.conf\.json")
 _CONFIGURATION_FILE = re.compile(
-    r"^(?:setup|_?version|__version__|_?_about__?|versioneer|noxfile|tasks|conf|fabfile)\.py$|^build\.rs$"
+    r"^(?:setup|_version|__version__|__about__|versioneer|noxfile|fabfile)\.py$|^build\.rs$"
     r"|\.(?:toml|cfg|ini|lock|json|jsonc|ya?ml|cmake|build|mk|bazel)$|^(?:makefile|cmakelists\.txt|meson\.options)$"
     r"|requirements.*\.txt$|constraints.*\.txt$|^pipfile|^\.[a-z]"
 )

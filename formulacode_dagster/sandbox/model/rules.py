@@ -1,7 +1,7 @@
 """The rules by which the sandbox answers. They read words; they understand nothing, and every reason says so.
 
-Performance, when one of these holds for title and body, after negated phrases ("no change in performance", "not faster",
-"performance-neutral") and HTML comments are taken out:
+Performance, when one of these holds for title and body, after negated phrases ("no change in performance",
+"not faster", "performance-neutral") and HTML comments are taken out:
  1. the title has a word of speed: faster, speed, speed up, optimize, performance, perf, slow, cache, memoize,
     vectorize, quadratic, linear time, O(n…), batch, hoist, precompute, recompute, overhead, parallel, accelerate,
     efficient, numba, early exit …; "avoid", "redundant" and "unnecessary" only beside work (calls, copies, scans, …);
@@ -14,7 +14,7 @@ Category: the first row of CATEGORY_WORDS whose words are in the title; else in 
 the patch; else, where compiled sources (.c, .pyx, .rs …) change, `use_lower_level_system`; else `uncategorized`.
 What is not performance is `uncategorized`.
 
-Difficulty: `easy` up to 20 changed lines in at most 2 files; `hard` from 121 changed lines or 7 files on; else `medium`.
+Difficulty: `easy` up to 20 changed lines in at most 2 files; `hard` from 121 changed lines or 7 files; else `medium`.
 
 Confidence: 0.9 by the title, 0.7 by the body, 0.6 by timings, 0.8 for a negative.
 """
@@ -67,8 +67,8 @@ CATEGORY_WORDS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
         ),
         (
             Category.USE_BETTER_ALGORITHM,
-            r"\b(?:quadratic|algorithm\w*|complexity|bisect\w*|binary search|linear[- ]time|heapq?|(?:one|single) pass)\b"
-            r"|\bO\((?:1|n|m|k|log)",
+            r"\b(?:quadratic|algorithm\w*|complexity|bisect\w*|binary search|linear[- ]time|heapq?)\b"
+            r"|\b(?:one|single) pass\b|\bO\((?:1|n|m|k|log)",
         ),
         (
             Category.USE_BETTER_DATA_STRUCTURE_AND_LAYOUT,

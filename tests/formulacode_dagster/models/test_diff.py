@@ -1,0 +1,62 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.models.diff import ChangedLine, split_patch
+
+
+@pytest.fixture
+def patch(tmp_path: Path) -> bytes:
+    """What git itself writes for an edit, a rename, a deletion, a binary file and a file that is not UTF-8."""
+
+    def git(*arguments: str) -> bytes:
+        return subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True).stdout
+
+    git("init", "-q")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "edit.py").write_text("one\n-- two\nthree\n")
+    (tmp_path / "a" / "old.py").write_text("".join(f"line {n}\n" for n in range(20)))
+    (tmp_path / "gone.py").write_text("bye\n")
+    (tmp_path / "latin.py").write_bytes(b"x = 'caf\xe9'\n")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    (tmp_path / "a" / "edit.py").write_text("one\n++ two\r\nthree")
+    (tmp_path / "a" / "old.py").rename(tmp_path / "a" / "new.py")
+    (tmp_path / "gone.py").unlink()
+    (tmp_path / "latin.py").write_bytes(b"x = 'th\xe9'\n")
+    (tmp_path / "picture.bin").write_bytes(bytes(range(256)))
+    git("add", ".")
+    return git("diff", "--cached", "-M", "--binary")
+
+
+def test_sections_are_named_by_the_path_after_the_change(patch: bytes) -> None:
+    assert {one.path for one in split_patch(patch)} == {
+        "a/edit.py", "a/new.py", "gone.py", "latin.py", "picture.bin",
+    }  # fmt: skip
+
+
+def test_lines_that_look_like_headers_are_content(patch: bytes) -> None:
+    (edit,) = (one for one in split_patch(patch) if one.path == "a/edit.py")
+    assert list(edit.changed_lines()) == [
+        ChangedLine("-", "-- two"),
+        ChangedLine("-", "three"),
+        ChangedLine("+", "++ two"),
+        ChangedLine("+", "three"),
+    ]
+
+
+def test_binary_content_is_recognized_and_holds_no_lines(patch: bytes) -> None:
+    by_path = {one.path: one for one in split_patch(patch)}
+    assert by_path["picture.bin"].binary
+    assert not list(by_path["picture.bin"].changed_lines())
+    assert not by_path["latin.py"].binary
+    assert len(list(by_path["latin.py"].changed_lines())) == 2
+
+
+def test_the_sections_together_are_the_patch(patch: bytes) -> None:
+    assert "".join(one.text for one in split_patch(patch)) == patch.decode("utf-8", errors="replace")
+
+
+def test_an_empty_patch_has_no_section() -> None:
+    assert split_patch(b"") == ()
