@@ -33,9 +33,10 @@ class ImportTimeoutError(BaseException):
 
 
 def survey(request: dict[str, Any], emit: Emit) -> None:
-    """List the suite's benchmarks and run each once, until the time for running them is used up."""
+    """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up."""
     limit, deadline = float(request["limit"]), time.monotonic() + float(request["budget"])
     basenames = frozenset(request["basenames"])
+    only = None if request["only"] is None else frozenset(request["only"])
     modules = _import_all(request["root"], frozenset(request["skip"]), limit, emit)
     emit(event="extensions", names=_extension_modules())
     caches: dict[str, tuple[str, Answer]] = {}
@@ -44,16 +45,19 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
             module, lambda name, message: emit(event="lost", name=name, message=message)
         ):
             timeout = min(limit, float(benchmark.timeout or limit))
-            folder, cached = _cache(benchmark, caches, limit)
             for index in range(suite.combinations(benchmark)):
+                name = suite.label(benchmark, index)
+                if only is not None and name not in only:
+                    continue
+                folder = ""
                 answer: Answer = {"outcome": "untraced"}
-                if cached["outcome"] != "ran":
-                    answer = cached
-                elif time.monotonic() < deadline:
-                    answer = _run_once(benchmark, index, folder, basenames, timeout)
+                if time.monotonic() < deadline:
+                    folder, answer = _cache(benchmark, caches, limit)
+                    if answer["outcome"] == "ran":
+                        answer = _run_once(benchmark, index, folder, basenames, timeout)
                 emit(
                     event="benchmark",
-                    name=suite.label(benchmark, index),
+                    name=name,
                     module=module.__name__,
                     owner=owner,
                     attribute=attribute,

@@ -1,0 +1,219 @@
+"""Timing the author's patch of one task against its base, in the task's own image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import PurePosixPath
+
+from formulacode_dagster.images.engine import Engine, Session
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import BenchmarkFailure, Measurement, Side
+from formulacode_dagster.models.pull_request import PullRequest
+
+from .changed_code import changed_code
+from .machine import machine
+from .patch import FileChange, changed_files
+from .plan import SamplingPlan
+from .relevance import SHOWN, Candidate, comparable, completed, select
+from .remote import Remote, Survey, describe
+from .sampling import take_samples
+from .verdict import benchmark_result, judge
+
+APPLY_SECONDS = 120.0
+LOG_BYTES = 4000
+
+Progress = Callable[[str], None]
+
+
+class _Log:
+    """Everything worth keeping of one task's measurement, told to the listener as it happens."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.lines: list[str] = []
+        self._progress = progress
+
+    def __call__(self, line: str) -> None:
+        self.lines.append(line)
+        if self._progress is not None:
+            self._progress(line)
+
+    def keep(self, text: str) -> None:
+        """Keep *text* without telling anybody."""
+        self.lines.extend(text.splitlines())
+
+
+def measure_task(
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    pr: PullRequest,
+    patch: bytes,
+    suite_files: Mapping[str, bytes],
+    plan: SamplingPlan,
+    limits: ResourceLimits,
+    run_id: str,
+    progress: Progress | None = None,
+) -> tuple[Measurement, str]:
+    """Measure *patch* against the base of *image*; returns the samples with their verdict, and the log.
+
+    *suite_files* are laid over base, oracle and placebo alike: the benchmarks as of the merge, by path below the
+    repository, empty when the pull request leaves them alone. A measurement that is not faster is returned as well.
+
+    Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
+    `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `timeout`. Raises Rejection
+    (`no_relevant_benchmark`) when no benchmark executes the change.
+    """
+    log = _Log(progress)
+    files = changed_files(patch)
+    log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
+    with ExitStack() as stack:
+        sessions = {side: stack.enter_context(engine.session(image, run_id=run_id)) for side in Side}
+        remotes = {side: Remote(session, benchmark_dir=image.spec.benchmark_dir) for side, session in sessions.items()}
+        sources = _prepare(sessions, remotes, files, patch, suite_files, limits, log)
+        selected, failures = _choose(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
+        samples = take_samples(remotes, selected, plan=plan, note=log)
+    failures += samples.failures
+    for failure in failures:
+        log.keep(f"{failure.benchmark} failed on the {failure.side}: {failure.kind}\n{failure.message}")
+    if samples.dropped:
+        log(f"no time for {', '.join(samples.dropped)}")
+    results = [
+        benchmark_result(
+            candidate.name, samples.by_benchmark[candidate.name], executes_change=candidate.executes_change
+        )
+        for candidate in selected
+        if candidate.name in samples.by_benchmark
+    ]
+    if not results:
+        raise _nothing_timed(failures)
+    verdict = judge(results)
+    log(verdict.detail)
+    measurement = Measurement(
+        month=image.month,
+        repository_id=image.repository_id,
+        number=image.number,
+        engine=image.engine,
+        image_digest=image.digest,
+        instrument=image.spec.instrument,
+        suite="merge commit" if suite_files else "base",
+        rounds=plan.rounds,
+        results=tuple(results),
+        failures=tuple(failures),
+        speedup=verdict.speedup,
+        significant=verdict.significant,
+        is_faster=verdict.is_faster,
+        machine=machine(),
+    )
+    return measurement, "\n".join(log.lines)
+
+
+def _prepare(
+    sessions: Mapping[Side, Session],
+    remotes: Mapping[Side, Remote],
+    files: Sequence[FileChange],
+    patch: bytes,
+    suite_files: Mapping[str, bytes],
+    limits: ResourceLimits,
+    log: _Log,
+) -> dict[Side, dict[str, bytes]]:
+    """Bring each side to its code, built; returns the changed Python files before and after."""
+    python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
+    log("applying the author's patch")
+    sources = {Side.BASE: remotes[Side.BASE].read(change.base_path for change in python if change.base_path)}
+    _apply(sessions[Side.ORACLE], patch)
+    sources[Side.ORACLE] = remotes[Side.ORACLE].read(change.oracle_path for change in python if change.oracle_path)
+    for side in Side:
+        if suite_files:
+            remotes[side].write(suite_files)
+        # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
+        log(f"rebuilding the {side}")
+        _rebuild(sessions[side], side, limits, log)
+    return sources
+
+
+def _apply(session: Session, patch: bytes) -> None:
+    """Apply *patch* to the checkout; raises ItemFailure (kind `oracle_does_not_apply`)."""
+    # The ceiling keeps git from taking a repository around the session's folder for the patch's own.
+    applied = session.run(
+        ["git", "-c", "safe.directory=*", "apply", "--whitespace=nowarn", "-"],
+        timeout=APPLY_SECONDS,
+        cwd=session.repository,
+        environment={"GIT_CEILING_DIRECTORIES": str(PurePosixPath(session.repository).parent)},
+        stdin=patch,
+    )
+    if not applied.ok:
+        raise ItemFailure(
+            "oracle_does_not_apply",
+            "the author's patch does not apply to the image's checkout",
+            why=describe(applied).replace("\n", "; "),
+            remedy="Check that the image holds the base commit",
+            log_tail=describe(applied),
+        )
+
+
+def _rebuild(session: Session, side: Side, limits: ResourceLimits, log: _Log) -> None:
+    built = session.rebuild(timeout=limits.build_seconds)
+    log.keep(f"rebuilt in {built.seconds:.1f} s; {describe(built)}")
+    if built.ok:
+        return
+    kind = "timeout" if built.timed_out else f"{'oracle' if side is Side.ORACLE else 'base'}_does_not_build"
+    what = "with the author's patch the package" if side is Side.ORACLE else "the unmodified package"
+    raise ItemFailure(
+        kind,
+        f"{what} {'takes too long to build' if built.timed_out else 'does not build'}",
+        why=describe(built).partition("\n")[0],
+        log_tail=f"{built.stdout[-LOG_BYTES:].decode(errors='replace')}\n{describe(built)}",
+    )
+
+
+def _choose(
+    remotes: Mapping[Side, Remote],
+    files: Sequence[FileChange],
+    sources: Mapping[Side, Mapping[str, bytes]],
+    benchmark_dir: str,
+    limits: ResourceLimits,
+    plan: SamplingPlan,
+    log: _Log,
+) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """The benchmarks to time, each seen to run on every side, and those that fail."""
+    paths = {path for change in files for path in (change.base_path, change.oracle_path) if path}
+    basenames = {PurePosixPath(path).name for path in paths}
+    limit, budget = float(limits.benchmark_seconds), plan.max_survey_seconds
+
+    def survey(side: Side, only: Sequence[str] | None = None) -> Survey:
+        log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {side}")
+        return remotes[side].survey(basenames=basenames, limit=limit, budget=budget, only=only)
+
+    base, oracle = survey(Side.BASE), survey(Side.ORACLE)
+    changed = changed_code(
+        files,
+        base=sources[Side.BASE],
+        oracle=sources[Side.ORACLE],
+        benchmark_dir=benchmark_dir,
+        extensions=base.extensions,
+    )
+    log.keep(f"changed functions: {len(changed.base)} on the base, {len(changed.oracle)} with the patch")
+    if changed.untraceable:
+        log(f"cannot be traced: {', '.join(changed.untraceable)}")
+    candidates, failures = comparable(base, oracle, changed)
+    selected = select(candidates, changed, limit=plan.max_benchmarks, seed=plan.seed)
+    log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
+    missing = {
+        side: [c.name for c in selected if side not in c.by_side or c.by_side[side].outcome == "untraced"]
+        for side in Side
+    }
+    ready, stopped = completed(selected, {side: survey(side, names) for side, names in missing.items() if names})
+    if not ready:
+        raise _nothing_timed(stopped)
+    return ready, [*failures, *stopped]
+
+
+def _nothing_timed(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
+    return ItemFailure(
+        "benchmarks_fail",
+        "every relevant benchmark failed while it was timed",
+        why="; ".join(f"{one.benchmark}: {one.kind} on the {one.side}" for one in failures[:SHOWN]),
+        log_tail="\n".join(f"{one.benchmark}: {one.message}" for one in failures[:SHOWN]),
+    )

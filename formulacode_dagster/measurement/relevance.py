@@ -1,0 +1,170 @@
+"""Which benchmarks of a suite tell something about a patch, and which cannot be timed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.measurement import BenchmarkFailure, Side
+
+from .changed_code import ChangedCode, CodeLocation
+from .remote import Survey, Surveyed
+
+INSTALLED = ("/site-packages/", "/dist-packages/")
+FAILED = frozenset({"error", "timeout", "crash"})
+TIMEABLE = frozenset({"ran", "untraced"})
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A benchmark that can be timed on the sides it was surveyed on."""
+
+    by_side: Mapping[Side, Surveyed]
+    executes_change: bool | None
+
+    @property
+    def name(self) -> str:
+        """Asv's name, with the parameters."""
+        return self.by_side[Side.BASE].name
+
+    @property
+    def isolate(self) -> bool:
+        """Whether each call needs a setup of its own: one answer for all sides, or they would time different things."""
+        return any(surveyed.isolate for surveyed in self.by_side.values())
+
+
+def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """Pair the benchmarks of base and oracle, and list those that fail.
+
+    Raises ItemFailure: `oracle_breaks_benchmarks` when one that runs on the base fails with the oracle,
+    `benchmarks_fail` when none runs on both.
+    """
+    failures = [*_failures(Side.BASE, base), *_failures(Side.ORACLE, oracle)]
+    on_base = {found.name: found for found in base.benchmarks}
+    on_oracle = {found.name: found for found in oracle.benchmarks}
+    _raise_if_oracle_breaks(on_base, oracle)
+    for name in on_base.keys() ^ on_oracle.keys():
+        side = Side.ORACLE if name in on_base else Side.BASE
+        failures.append(BenchmarkFailure(benchmark=name, side=side, kind="missing", message="not defined on this side"))
+    candidates = [
+        Candidate({Side.BASE: found, Side.ORACLE: on_oracle[name]}, _executes_change(found, on_oracle[name], changed))
+        for name, found in on_base.items()
+        if name in on_oracle and {found.outcome, on_oracle[name].outcome} <= TIMEABLE
+    ]
+    if not candidates:
+        raise ItemFailure(
+            "benchmarks_fail",
+            "no benchmark runs on base and oracle",
+            why=f"{len(failures)} failures" if failures else "the suite defines no time benchmark",
+            log_tail="\n".join(f"{one.side} {one.benchmark} {one.kind}: {one.message}" for one in failures[:SHOWN]),
+        )
+    return candidates, failures
+
+
+def completed(
+    candidates: Sequence[Candidate], surveys: Mapping[Side, Survey]
+) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """Add to *candidates* what later surveys found of them, and list those that did not run there."""
+    ready, failures = [], []
+    for candidate in candidates:
+        by_side = dict(candidate.by_side)
+        for side, survey in surveys.items():
+            found_here = next((found for found in survey.benchmarks if found.name == candidate.name), None)
+            if found_here is not None:
+                by_side[side] = found_here
+        stopped = next((side for side in Side if side not in by_side or by_side[side].outcome != "ran"), None)
+        if stopped is None:
+            ready.append(Candidate(by_side, candidate.executes_change))
+            continue
+        found = by_side.get(stopped)
+        kind, message = (found.outcome, found.message) if found is not None else ("missing", "not defined on this side")
+        failures.append(BenchmarkFailure(benchmark=candidate.name, side=stopped, kind=kind, message=message))
+    return ready, failures
+
+
+def select(candidates: Sequence[Candidate], changed: ChangedCode, *, limit: int, seed: int) -> list[Candidate]:
+    """At most *limit* of those that execute the change, spread over the benchmark functions.
+
+    Where a compiled part of the patch cannot be traced, any benchmark may execute it, and those known to come first.
+    Raises Rejection (`no_relevant_benchmark`) when none executes the change.
+    """
+    sure = [candidate for candidate in candidates if candidate.executes_change]
+    unsure = [candidate for candidate in candidates if candidate.executes_change is None]
+    relevant = (_spread(sure, seed) + _spread(unsure, seed)) if changed.untraceable or not sure else _spread(sure, seed)
+    if not relevant:
+        raise Rejection(
+            RejectionReason.NO_RELEVANT_BENCHMARK,
+            f"none of {len(candidates)} benchmarks executes a function that the patch changes",
+        )
+    return relevant[:limit]
+
+
+def _failures(side: Side, survey: Survey) -> Iterable[BenchmarkFailure]:
+    for name, message in survey.lost.items():
+        yield BenchmarkFailure(benchmark=name, side=side, kind="import", message=message)
+    for found in survey.benchmarks:
+        if found.outcome in FAILED:
+            yield BenchmarkFailure(benchmark=found.name, side=side, kind=found.outcome, message=found.message)
+
+
+def _raise_if_oracle_breaks(on_base: Mapping[str, Surveyed], oracle: Survey) -> None:
+    """Raise when the oracle fails what runs on the base, whole modules included."""
+    ran = [found for found in on_base.values() if found.outcome == "ran"]
+    names = {found.name for found in ran}
+    broken = {
+        found.name: found.message for found in oracle.benchmarks if found.outcome in FAILED and found.name in names
+    }
+    owners = {found.module for found in ran} | {f"{found.module}.{found.owner or found.attribute}" for found in ran}
+    broken |= {name: message for name, message in oracle.lost.items() if name in owners}
+    if broken:
+        shown = list(broken.items())[:SHOWN]
+        raise ItemFailure(
+            "oracle_breaks_benchmarks",
+            f"{len(broken)} benchmarks or modules work on the base and fail with the author's patch",
+            why=", ".join(name for name, _ in shown),
+            remedy="Look at the messages: the patch may need an environment that the base does not",
+            log_tail="\n".join(f"{name}: {message}" for name, message in shown),
+        )
+
+
+def _executes_change(base: Surveyed, oracle: Surveyed, changed: ChangedCode) -> bool | None:
+    if _executes(base, changed.base) or _executes(oracle, changed.oracle):
+        return True
+    if changed.untraceable or not (base.traceable and oracle.traceable):
+        return None
+    return False
+
+
+def _executes(benchmark: Surveyed, changed: frozenset[CodeLocation]) -> bool:
+    return any(
+        code.line == location.line and _is_file(code.file, location.path)
+        for code in benchmark.codes
+        for location in changed
+    )
+
+
+def _is_file(file: str, path: str) -> bool:
+    """Whether *file*, in the checkout or where it was installed, is *path* of the repository."""
+    for marker in INSTALLED:
+        _, found, installed = file.rpartition(marker)
+        if found:
+            return path == installed or path.endswith(f"/{installed}")
+    return file.endswith(f"/{path}")
+
+
+def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
+    """A seeded order in which every benchmark function comes once before any comes twice."""
+    generator = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    shuffled = generator.sample(list(candidates), len(candidates))
+    seen: dict[tuple[str, str, str], int] = {}
+    turns = []
+    for candidate in shuffled:
+        surveyed = candidate.by_side[Side.BASE]
+        key = (surveyed.module, surveyed.owner, surveyed.attribute)
+        seen[key] = seen.get(key, 0) + 1
+        turns.append(seen[key])
+    return [shuffled[place] for place in sorted(range(len(shuffled)), key=turns.__getitem__)]
