@@ -12,9 +12,9 @@ FormulaCodeError
 
 from __future__ import annotations
 
-from .items import RejectionReason
+from .items import Cost, RejectionReason
 
-TRANSIENT_KINDS = frozenset({"timeout", "interrupted", "incomplete", "model_answer"})
+TRANSIENT_KINDS = frozenset({"timeout", "interrupted", "incomplete", "overloaded", "mirror_broken", "model_answer"})
 """Kinds of item failure that another attempt may cure; the others wait for `force`, new inputs or new code."""
 
 
@@ -50,11 +50,16 @@ class GateClosedError(FormulaCodeError):
 
 
 class ItemFailure(FormulaCodeError):
-    """One item failed. `kind` is a short stable code (``timeout``, ``build``, ``patch_mismatch`` …)."""
+    """One item failed. `kind` is a short stable code (``timeout``, ``build``, ``patch_mismatch`` …), `cost` what it
+    consumed all the same.
+    """
 
-    def __init__(self, kind: str, what: str, *, why: str = "", remedy: str = "", log_tail: str = "") -> None:
+    def __init__(
+        self, kind: str, what: str, *, why: str = "", remedy: str = "", log_tail: str = "", cost: Cost = Cost()
+    ) -> None:
         self.kind = kind
         self.log_tail = log_tail
+        self.cost = cost
         super().__init__(what, why=why, remedy=remedy)
 
 

@@ -1,0 +1,52 @@
+"""File contents that a blob-filtered mirror does not hold yet, fetched in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from .command import git
+from .scratch import scratch_repository
+
+FETCH_SECONDS = 1800.0
+REMOTE = "origin"
+
+
+def is_filtered(repository: Path) -> bool:
+    """Whether objects are left out of *repository*, to be fetched when needed."""
+    return any((repository / "objects" / "pack").glob("*.promisor"))
+
+
+def fetch_missing(repository: Path, wanted: Collection[str]) -> None:
+    """Fetch those of the objects *wanted* that *repository* lacks. Raises GitError."""
+    if not wanted or not is_filtered(repository):
+        return
+    missing = missing_objects(repository, wanted)
+    if not missing:
+        return
+    git(
+        repository,
+        # There is nothing to negotiate about single objects; without this, git tells the server all its commits.
+        "-c",
+        "fetch.negotiationAlgorithm=noop",
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--filter=blob:none",
+        "--stdin",
+        REMOTE,
+        stdin="".join(f"{sha}\n" for sha in sorted(missing)).encode(),
+        seconds=FETCH_SECONDS,
+    )
+
+
+def missing_objects(repository: Path, wanted: Collection[str]) -> set[str]:
+    """Those of the objects *wanted* that are not in *repository*. Raises GitError.
+
+    Asked through a scratch repository that knows of no server: a filtered mirror would fetch each of them.
+    """
+    names = "".join(f"{sha}\n" for sha in wanted).encode()
+    with scratch_repository(repository) as scratch:
+        out = git(scratch, "cat-file", "--batch-check", "--buffer", stdin=names)
+    return {line.split()[0].decode() for line in out.splitlines() if line.endswith(b" missing")}

@@ -1,0 +1,124 @@
+"""What a pull request did to the code, as bytes: *base + patch = the tree after the merge*, verified by applying it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
+
+from .command import GitError, git
+from .faults import Fault, fault_of, translate
+from .landing import landing_of
+from .scratch import scratch_repository
+
+if TYPE_CHECKING:
+    from .history import Mirror
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+_EXACT = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--submodule=short")
+_PATCH = (
+    *_EXACT,
+    "--patch",
+    "--binary",
+    "--full-index",
+    "--no-color",
+    "--unified=3",
+    "--diff-algorithm=myers",
+    "--no-indent-heuristic",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+_FILES = (*_EXACT, "--raw", "--numstat", "--abbrev=40", "-z")
+
+
+def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
+    """The change behind *facts* and its patch.
+
+    Raises Rejection (`no_patch`) when nothing changed, ItemFailure `commit_missing` when the merge commit is not in
+    the mirror, `patch_mismatch` when the patch on its base does not give the tree after the merge.
+    """
+    if not facts.merge_commit_sha:
+        raise ItemFailure("commit_missing", f"GitHub names no merge commit for {facts.item}")
+    merge = mirror.commit(facts.merge_commit_sha)
+    landing = landing_of(mirror, facts, merge)
+    base = landing.base_sha or EMPTY_TREE
+    base_tree = mirror.commit(base).tree if landing.base_sha else EMPTY_TREE
+    if base_tree == merge.tree:
+        raise Rejection(RejectionReason.NO_PATCH, f"{facts.item} leaves the tree of {base[:12]} as it was")
+    try:
+        files = _read_files(git(mirror.path, *_FILES, base_tree, merge.tree))
+        patch = git(mirror.path, *_PATCH, base_tree, merge.tree)
+        tree = _apply(mirror.path, base_tree, patch)
+    except GitError as error:
+        raise _failure(error, facts) from error
+    if tree != merge.tree:
+        raise _mismatch(facts, f"it gives the tree {tree}, the merge has {merge.tree}")
+    if not landing.base_sha:
+        raise ItemFailure(
+            "no_base", f"{facts.item} is the first commit of its history", why="there is no base to build"
+        )
+    change = Change(
+        month=facts.month,
+        repository_id=facts.repository_id,
+        number=facts.number,
+        merge_kind=landing.kind,
+        base_sha=base,
+        merge_tree_sha=merge.tree,
+        patch_sha256=hashlib.sha256(patch).hexdigest(),
+        patch_bytes=len(patch),
+        files=files,
+    )
+    return change, patch
+
+
+def _apply(repository: Path, base_tree: str, patch: bytes) -> str:
+    """The tree that *patch* makes of *base_tree*, in a scratch repository that reads objects from *repository*."""
+    with scratch_repository(repository) as scratch:
+        git(scratch, "read-tree", base_tree)
+        git(scratch, "apply", "--cached", "--whitespace=nowarn", "-", stdin=patch)
+        # Blobs beside the patch may not be here at all in a filtered mirror.
+        return git(scratch, "write-tree", "--missing-ok").decode().strip()
+
+
+def _failure(error: GitError, facts: MergedPullRequest) -> Exception:
+    if error.arguments[0] == "apply" and fault_of(error) is Fault.OTHER:
+        return _mismatch(facts, error.stderr)
+    return translate(error, "read the change of", facts.item)
+
+
+def _mismatch(facts: MergedPullRequest, why: str) -> ItemFailure:
+    return ItemFailure("patch_mismatch", f"the patch of {facts.item} does not apply to its base", why=why)
+
+
+def _read_files(raw: bytes) -> tuple[ChangedFile, ...]:
+    """The entries of `--raw --numstat -z`: first all of the one, then all of the other."""
+    fields = raw.split(b"\0")
+    statuses: dict[bytes, str] = {}
+    counts: dict[bytes, tuple[bytes, bytes]] = {}
+    index = 0
+    while index < len(fields) - 1:
+        if fields[index].startswith(b":"):
+            statuses[fields[index + 1]] = fields[index].split()[4][:1].decode()
+            index += 2
+        else:
+            added, deleted, path = fields[index].split(b"\t", 2)
+            counts[path] = (added, deleted)
+            index += 1
+    return tuple(_file(path, status, counts.get(path, (b"0", b"0"))) for path, status in sorted(statuses.items()))
+
+
+def _file(path: bytes, status: str, counts: tuple[bytes, bytes]) -> ChangedFile:
+    binary = counts == (b"-", b"-")
+    return ChangedFile(
+        # Neither JSON nor Postgres takes what is not UTF-8; the patch keeps the very bytes.
+        path=path.decode("utf-8", "backslashreplace"),
+        status=status,
+        additions=0 if binary else int(counts[0]),
+        deletions=0 if binary else int(counts[1]),
+        binary=binary,
+    )

@@ -1,0 +1,109 @@
+"""Starting git: a clean environment, a time limit, bytes in and out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ConfigurationError
+
+CONFIGURATION = Path(__file__).with_name("gitconfig")
+SECONDS = 120.0
+STDERR_KEPT = 4000
+
+_PASSED_ON = (
+    "PATH",
+    "TMPDIR",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+)
+
+
+class GitError(Exception):
+    """git ended with an error, or was ended. Never leaves it: `faults.translate` makes a domain error of it."""
+
+    def __init__(self, arguments: tuple[str, ...], code: int, stderr: str, *, timed_out: bool = False) -> None:
+        self.arguments = arguments
+        self.code = code
+        self.stderr = stderr
+        self.timed_out = timed_out
+        super().__init__(f"git {arguments[0]}: {stderr}")
+
+
+def environment() -> dict[str, str]:
+    """What git may know of this machine: where programs and proxies are, and our own configuration."""
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return kept | {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(CONFIGURATION),
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "HOME": "/nonexistent",
+        "LC_ALL": "C",
+    }
+
+
+def program() -> str:
+    """Path of git; raises ConfigurationError when this machine has none."""
+    path = shutil.which("git")
+    if path is None:
+        raise ConfigurationError("git is not on PATH", remedy="Install git 2.36 or newer")
+    return path
+
+
+def git(
+    directory: Path | None,
+    *arguments: str,
+    stdin: bytes | None = None,
+    extra: Mapping[str, str] | None = None,
+    seconds: float = SECONDS,
+) -> bytes:
+    """Run git on the repository *directory*; its standard output. Raises GitError, also after *seconds*."""
+    variables = environment() | dict(extra or {})
+    if directory is not None:
+        variables["GIT_DIR"] = str(directory)
+    process = subprocess.Popen(
+        [program(), *arguments],
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=variables,
+        # A group of its own, so that the helpers that git starts die with it.
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        raise GitError(arguments, -1, f"ended after {seconds:.0f} s", timed_out=True) from None
+    except BaseException:
+        _kill(process)
+        raise
+    if process.returncode:
+        raise GitError(arguments, process.returncode, stderr.decode("utf-8", "replace").strip()[-STDERR_KEPT:])
+    return stdout
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        process.kill()
+    process.communicate()

@@ -1,0 +1,92 @@
+"""What a failure of git means: one table from its words to our errors."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+
+from .command import GitError
+
+
+class Fault(StrEnum):
+    """Kinds of failure, in the order in which they are recognized."""
+
+    DISK = "disk"
+    BROKEN = "broken"
+    VANISHED = "vanished"
+    REFUSED_OBJECT = "refused_object"
+    HOST = "host"
+    PASSING = "passing"
+    TIMEOUT = "timeout"
+    OTHER = "other"
+
+
+_TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
+    (fault, re.compile(pattern, re.IGNORECASE))
+    for fault, pattern in (
+        (Fault.DISK, r"no space left on device|disk quota exceeded|read-only file system"),
+        (Fault.REFUSED_OBJECT, r"not our ref [0-9a-f]{40}|couldn't find remote ref \S+"),
+        (
+            Fault.BROKEN,
+            r"is corrupt|inflate: data stream error|packfile .* (cannot be accessed|truncated|is invalid)|bad object"
+            r"|unable to (unpack|read) |not a git repository: |file .*\.idx|index file .* (corrupt|too small)"
+            r"|garbage at end|hash mismatch|sha1 mismatch|bad tree object",
+        ),
+        # GitHub asks strangers for a password where there is nothing, so that private names do not show.
+        (
+            Fault.VANISHED,
+            r"repository ['\"].*['\"] (not found|does not exist)|repository not found|returned error: (404|410|451)"
+            r"|could not read (username|password)|authentication failed|dmca"
+            r"|does not appear to be a git repository",
+        ),
+        (
+            Fault.HOST,
+            r"could not resolve (host|proxy)|failed to connect|couldn't connect|connection refused"
+            r"|network is unreachable|no route to host|ssl certificate problem|ssl_connect",
+        ),
+        (
+            Fault.PASSING,
+            r"returned error: (429|5\d\d)|early eof|rpc failed|unexpected disconnect|the remote end hung up"
+            r"|connection (was )?reset|operation (too slow|timed out)|timed out|unexpected eof|gnutls|broken pipe",
+        ),
+    )
+)
+
+
+def fault_of(error: GitError) -> Fault:
+    """Which kind of failure *error* is."""
+    if error.timed_out:
+        return Fault.TIMEOUT
+    return next((fault for fault, pattern in _TABLE if pattern.search(error.stderr)), Fault.OTHER)
+
+
+def refused_object(error: GitError) -> str:
+    """The commit or ref that the server does not have."""
+    match = re.search(r"(?:not our ref|couldn't find remote ref) (\S+)", error.stderr, re.IGNORECASE)
+    return match[1] if match else ""
+
+
+def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:
+    """The domain's error for *error*, met while doing *what* with *repository*."""
+    fault = fault_of(error)
+    why = error.stderr.splitlines()[-1] if error.stderr else f"git ended with {error.code}"
+    subject = f"{what} {repository}"
+    match fault:
+        case Fault.DISK:
+            return OutsideSystemError("disk", f"cannot {subject}", why=why, remedy="Free space under FC_MIRRORS_DIR")
+        case Fault.HOST | Fault.PASSING:
+            return OutsideSystemError(
+                "git", f"cannot {subject}", why=why, remedy="See whether the host in GITHUB_CLONE_URL answers"
+            )
+        case Fault.VANISHED:
+            return ItemFailure("vanished", f"{repository} cannot be cloned: it is gone, or private", why=why)
+        case Fault.BROKEN:
+            return ItemFailure(
+                "mirror_broken", f"the mirror of {repository} is damaged", why=why, remedy="The next run rebuilds it"
+            )
+        case Fault.TIMEOUT:
+            return ItemFailure("timeout", f"git took too long to {subject}", why=why, remedy="Try again")
+        case _:
+            return ItemFailure("git", f"git failed to {subject}", why=why, log_tail=error.stderr)

@@ -1,0 +1,165 @@
+"""One repository's history on this machine, read without a checkout."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.pull_request import Change, MergedPullRequest
+
+from .blobs import fetch_missing, is_filtered, missing_objects
+from .changes import change_of
+from .command import GitError, git
+from .faults import Fault, fault_of, translate
+from .objects import Commit, ObjectReader
+
+BROKEN_MARK = "broken"
+"""A file of this name in a mirror asks for its rebuilding."""
+
+
+class Mirror:
+    """A bare repository; safe to share between threads. Close it, or use it as a context manager.
+
+    Whatever finds it damaged raises ItemFailure `mirror_broken`, and the next `MirrorCache.ensure` rebuilds it.
+    Paths are text; bytes that are not UTF-8 are kept as surrogates, as `os.fsdecode` does.
+    """
+
+    def __init__(self, repository: str, path: Path) -> None:
+        self.repository = repository
+        self.path = path
+        self._objects = ObjectReader(path)
+        self._commits: dict[str, Commit] = {}
+
+    def __enter__(self) -> Mirror:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the reading process; using the mirror again starts another."""
+        self._objects.close()
+
+    def commit(self, sha: str) -> Commit:
+        """The commit *sha*; raises ItemFailure `commit_missing`."""
+        known = self._commits.get(sha)
+        if known is not None:
+            return known
+        # A filtered mirror would ask the host for what it lacks, with all the history behind it.
+        absent = is_filtered(self.path) and missing_objects(self.path, [sha])
+        found = None if absent else self._get(sha.encode())
+        if found is None or found[0] != "commit":
+            raise ItemFailure(
+                "commit_missing",
+                f"commit {sha} is not in the mirror of {self.repository}",
+                remedy="It was not fetched, or the server does not have it any more",
+            )
+        return self._commits.setdefault(sha, Commit.read(sha, found[1]))
+
+    def has(self, sha: str) -> bool:
+        """Whether the commit *sha* is here."""
+        try:
+            self.commit(sha)
+        except ItemFailure as failure:
+            if failure.kind == "commit_missing":
+                return False
+            raise
+        return True
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """Content of the file *path* at *commit* (of a link, its target); None when there is no such file."""
+        tree = self.commit(commit).tree
+        raw = _bytes(path)
+        if b"\n" in raw:
+            line = self._git("ls-tree", "-z", tree, "--", path)
+            found = self._get(line.split()[2]) if line else None
+        else:
+            found = self._get(tree.encode() + b":" + raw)
+        return found[1] if found is not None and found[0] == "blob" else None
+
+    def list(self, commit: str, folder: str = "") -> list[str]:
+        """Paths of all files at *commit* below *folder*, sorted; submodules are not files."""
+        below = [f"{folder.strip('/')}/"] if folder.strip("./") else []
+        out = self._git("ls-tree", "-r", "-z", self.commit(commit).tree, "--", *below)
+        entries = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
+        return sorted(os.fsdecode(path) for facts, _, path in entries if b" commit " not in facts)
+
+    def change(self, facts: MergedPullRequest) -> tuple[Change, bytes]:
+        """What *facts* did to the code, verified, and its patch; see `changes.change_of`."""
+        return change_of(self, facts)
+
+    def anchor(self, base_sha: str, before: datetime) -> str:
+        """The last commit of *base_sha*'s first-parent history committed before *before*; the first one if none was.
+
+        Raises ItemFailure `commit_missing`.
+        """
+        self.commit(base_sha)
+        until = int(before.astimezone(UTC).timestamp()) - 1
+        found = self._git("rev-list", "--first-parent", "-1", f"--until={until}", base_sha).split()
+        if found:
+            return found[0].decode()
+        return self._git("rev-list", "--first-parent", "--max-parents=0", base_sha).split()[-1].decode()
+
+    def own_commits(self, head: str, landed: str) -> tuple[Commit, ...]:
+        """Commits of *head* that *landed* does not hold, merges left out: what was written on the branch."""
+        out = self._git("rev-list", "--no-merges", head, f"^{landed}")
+        return tuple(self.commit(sha.decode()) for sha in out.split())
+
+    def distance(self, base: str, tip: str) -> int:
+        """How many commits *tip* has that *base* has not."""
+        return int(self._git("rev-list", "--count", tip, f"^{base}"))
+
+    def files_between(self, base: str, tip: str) -> int:
+        """How many files differ, a rename counted once, as GitHub does."""
+        return len(self._git("diff-tree", "-r", "-M", "--name-only", "-z", base, tip).split(b"\0")) - 1
+
+    def prepare(self, pull_requests: Sequence[MergedPullRequest]) -> None:
+        """Fetch in one go what the changes of *pull_requests* need; nothing to do in a mirror that is whole.
+
+        Without it every change works too, at the price of a round trip each.
+        """
+        merges = [facts.merge_commit_sha for facts in pull_requests if self.has(facts.merge_commit_sha)]
+        pairs = "".join(f"{sha}\n" for sha in merges).encode()
+        out = self._git("diff-tree", "--stdin", "-r", "-m", "--first-parent", "--no-commit-id", "-z", stdin=pairs)
+        entries = (entry.split() for entry in out.split(b"\0") if entry.startswith(b":"))
+        self._fetch_blobs({sha.decode() for entry in entries for sha in entry[2:4] if b"160000" not in entry[:2]})
+
+    def complete(self, commit: str, folder: str = "") -> None:
+        """Fetch in one go every file at *commit* below *folder* that a filtered mirror lacks."""
+        below = [f"{folder.strip('/')}/"] if folder.strip("./") else []
+        out = self._git("ls-tree", "-r", "-z", self.commit(commit).tree, "--", *below)
+        entries = (entry.split(maxsplit=3) for entry in out.split(b"\0") if entry)
+        self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"})
+
+    def _fetch_blobs(self, wanted: set[str]) -> None:
+        try:
+            fetch_missing(self.path, wanted)
+        except GitError as error:
+            raise translate(error, "fetch files of", self.repository) from error
+
+    def _get(self, name: bytes) -> tuple[str, bytes] | None:
+        try:
+            return self._objects.get(name)
+        except GitError as error:
+            raise self._failure(error) from error
+
+    def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
+        try:
+            return git(self.path, *arguments, stdin=stdin)
+        except GitError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: GitError) -> Exception:
+        if fault_of(error) is Fault.BROKEN and self.path.exists():
+            (self.path / BROKEN_MARK).touch()
+        return translate(error, "read", self.repository)
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")

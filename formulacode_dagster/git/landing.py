@@ -1,0 +1,100 @@
+"""How a pull request landed, and on what: read from commits, never from a title.
+
+Two parents or more are a merge. One parent is a squash, or the last commit of a rebase; which of them, the pull
+request's own commits tell (a rebase keeps author, date and message of each), or else dates and sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.models.pull_request import MergedPullRequest, MergeKind
+
+from .objects import Commit
+
+if TYPE_CHECKING:
+    from .history import Mirror
+
+REBASE_SECONDS = 10
+"""GitHub writes the commits of one rebase within moments; separate squashes are further apart, or have other sizes."""
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Kind, and the commit on which the pull request was put; `base_sha` is empty for a root commit."""
+
+    kind: MergeKind
+    base_sha: str
+
+
+def landing_of(mirror: Mirror, facts: MergedPullRequest, merge: Commit) -> Landing:
+    """How *facts* landed as *merge*. Raises ItemFailure (kind `commit_missing`) when history is not there."""
+    if facts.head_sha == merge.sha and facts.commit_count > 0:
+        return _pushed(mirror, merge, facts.commit_count)
+    if len(merge.parents) > 1:
+        # Merged the wrong way round: the branch took in the base, and was then pushed as the base.
+        wrong_way = merge.parents[0] == facts.head_sha and len(merge.parents) == 2
+        return Landing(MergeKind.MERGE, merge.parents[1 if wrong_way else 0])
+    if not merge.parents:
+        return Landing(MergeKind.SQUASH, "")
+    chain = list(_chain(mirror, merge, facts.commit_count))
+    depth = _rebased(mirror, facts, chain) if len(chain) > 1 else 1
+    if depth > 1:
+        return Landing(MergeKind.REBASE, chain[depth - 1].parents[0])
+    return Landing(MergeKind.SQUASH, merge.parents[0])
+
+
+def _chain(mirror: Mirror, merge: Commit, count: int) -> Iterator[Commit]:
+    """*merge* and the single-parent commits below it, at most *count*."""
+    commit = merge
+    for _ in range(count):
+        if len(commit.parents) != 1:
+            return
+        yield commit
+        commit = mirror.commit(commit.parents[0])
+
+
+def _pushed(mirror: Mirror, merge: Commit, count: int) -> Landing:
+    """The branch itself was pushed: its base is the nearest commit with *count* commits after it."""
+    chain = list(_chain(mirror, merge, count))
+    if len(chain) == count:
+        return Landing(MergeKind.SQUASH if count == 1 else MergeKind.REBASE, chain[-1].parents[0])
+    candidates: list[str] = []
+    commit = merge
+    for _ in range(count):
+        candidates += reversed(commit.parents)
+        if not commit.parents:
+            break
+        commit = mirror.commit(commit.parents[0])
+    base = next((sha for sha in candidates if mirror.distance(sha, merge.sha) == count), None)
+    if base is not None:
+        return Landing(MergeKind.REBASE, base)
+    return Landing(MergeKind.MERGE if len(merge.parents) > 1 else MergeKind.SQUASH, (*merge.parents, "")[0])
+
+
+def _rebased(mirror: Mirror, facts: MergedPullRequest, chain: list[Commit]) -> int:
+    """How many commits of *chain* (newest first, two or more) are the pull request's; 1 for a squash."""
+    whole = len(chain)
+    if not mirror.has(facts.head_sha):
+        return whole if _looks_rebased(mirror, facts, chain) else 1
+    own = {commit.identity for commit in mirror.own_commits(facts.head_sha, chain[0].sha)}
+    depth = next((index for index, commit in enumerate(chain) if commit.identity not in own), whole)
+    if 1 < depth < min(len(own), whole) and _size(mirror, chain, whole) == facts.changed_files:
+        # Some messages were edited on the way, the number of files tells that all commits are there.
+        return whole if _size(mirror, chain, depth) != facts.changed_files else depth
+    return max(depth, 1)
+
+
+def _looks_rebased(mirror: Mirror, facts: MergedPullRequest, chain: list[Commit]) -> bool:
+    if len(chain) < facts.commit_count:
+        return False
+    dates = [commit.committed for commit in chain]
+    if max(dates) - min(dates) > REBASE_SECONDS:
+        return False
+    return _size(mirror, chain, len(chain)) == facts.changed_files
+
+
+def _size(mirror: Mirror, chain: list[Commit], depth: int) -> int:
+    return mirror.files_between(chain[depth - 1].parents[0], chain[0].sha)

@@ -1,0 +1,115 @@
+"""Objects of a repository, read through one long-lived `git cat-file`."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from .command import STDERR_KEPT, GitError, environment, program
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a commit object says; people and message as bytes, since encodings vary."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: bytes
+    committed: int
+    message: bytes
+
+    @property
+    def identity(self) -> tuple[bytes, bytes]:
+        """What a rebase keeps: author with date, and message."""
+        return self.author, self.message.strip()
+
+    @classmethod
+    def read(cls, sha: str, raw: bytes) -> Commit:
+        """From the content of the object."""
+        head, _, message = raw.partition(b"\n\n")
+        tree, author, committed = "", b"", 0
+        parents = []
+        for line in head.split(b"\n"):
+            key, _, value = line.partition(b" ")
+            if key == b"tree":
+                tree = value.decode()
+            elif key == b"parent":
+                parents.append(value.decode())
+            elif key == b"author":
+                author = value
+            elif key == b"committer":
+                committed = int(value.rsplit(b" ", 2)[-2])
+        return cls(sha, tree, tuple(parents), author, committed, message)
+
+
+class ObjectReader:
+    """`git cat-file --batch` on one repository; started at first use, shared by threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process that writes to it
+
+    def get(self, name: bytes) -> tuple[str, bytes] | None:
+        """Type and content of the object called *name* (no newline in it); None when there is none.
+
+        Raises GitError when the object is there and cannot be read.
+        """
+        with self._lock:
+            process = self._process or self._start()
+            assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 — pipes were asked for
+            try:
+                process.stdin.write(name + b"\n")
+                process.stdin.flush()
+                header = process.stdout.readline()
+                fields = header.split()
+                if not header.endswith(b"\n"):
+                    raise self._died()
+                if len(fields) != 3 or not fields[2].isdigit():
+                    return None
+                size = int(fields[2])
+                content = process.stdout.read(size + 1)
+            except BrokenPipeError:
+                raise self._died() from None
+            if len(content) != size + 1:
+                raise self._died()
+            return fields[1].decode(), content[:-1]
+
+    def close(self) -> None:
+        """End the process; the next `get` starts another."""
+        with self._lock:
+            self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            [program(), "cat-file", "--batch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=environment() | {"GIT_DIR": str(self._directory)},
+        )
+        return self._process
+
+    def _died(self) -> GitError:
+        self._end()
+        self._stderr.seek(0)
+        said = self._stderr.read().decode("utf-8", "replace").strip()[-STDERR_KEPT:]
+        return GitError(("cat-file",), -1, said or "git cat-file ended by itself")
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:
+                    continue
+        process.kill()
+        process.wait()

@@ -1,0 +1,144 @@
+"""Talking to the host that repositories are cloned from."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+
+from .blobs import REMOTE
+from .command import GitError, git
+from .faults import Fault, fault_of, refused_object, translate
+
+ATTEMPTS = 3
+FIRST_WAIT_SECONDS = 1.0
+TRANSFER_SECONDS = 3600.0
+REFUSALS = 100
+"""More unknown commits than this in one request mean that something else is wrong."""
+BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+KEPT = "refs/kept"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+")
+_SHA = re.compile(r"[0-9a-f]{40}")
+
+
+def checked_name(repository: str) -> str:
+    """*repository* when it is a plain `owner/name`; raises ItemFailure (kind `name`) when it could leave its folder."""
+    name = repository.partition("/")[2]
+    if not _NAME.fullmatch(repository) or name in (".", "..") or name.endswith(".git"):
+        raise ItemFailure("name", f"{repository!r} is not the name of a repository", remedy="Write it as owner/repo")
+    return repository
+
+
+class Remote:
+    """Clones and fetches; passing faults are tried again, a dead host raises OutsideSystemError."""
+
+    def __init__(
+        self, clone_url: str, *, filtered: bool | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._url = clone_url.rstrip("/")
+        self._sleep = sleep
+        self._folder: Path | None = None
+        if self._url.startswith("file://"):
+            self._folder = Path(self._url.removeprefix("file://")).expanduser().resolve()
+        elif not re.match(r"https?://[^/]", self._url):
+            raise ConfigurationError(
+                f"GITHUB_CLONE_URL is {clone_url!r}", remedy="Set it to https://… or to file:// and a folder"
+            )
+        # A folder of this machine is hard-linked, which costs less than leaving anything out.
+        self.filtered = self._folder is None if filtered is None else filtered
+
+    def clone(self, repository: str, target: Path) -> None:
+        """Make the bare repository *target*; raises ItemFailure `vanished`, `timeout`, `git`."""
+        filters = ["--filter=blob:none", "--no-local"] if self.filtered else []
+
+        def attempt() -> None:
+            git(
+                None,
+                "clone",
+                "--bare",
+                "--quiet",
+                *filters,
+                self._source(repository),
+                str(target),
+                seconds=TRANSFER_SECONDS,
+            )
+
+        self._insist(attempt, "clone", repository)
+
+    def update(self, repository: str, mirror: Path) -> None:
+        """Fetch branches and tags. Nothing is dropped: commits of deleted branches stay."""
+        base = ["fetch", "--quiet", "--force", "--no-write-fetch-head", REMOTE, *BRANCHES_AND_TAGS]
+
+        def attempt() -> None:
+            self._point(mirror, repository)
+            try:
+                git(mirror, *base, seconds=TRANSFER_SECONDS)
+            except GitError as error:
+                if fault_of(error) is not Fault.OTHER:
+                    raise
+                # A branch `a` that became `a/b` can only be fetched once the old one is dropped.
+                git(mirror, base[0], "--prune", *base[1:], seconds=TRANSFER_SECONDS)
+
+        self._insist(attempt, "fetch", repository)
+
+    def fetch(self, repository: str, mirror: Path, wanted: Collection[str]) -> None:
+        """Fetch commits by hash and refs by name; those that the host does not have are left out."""
+        left = list(dict.fromkeys(wanted))
+
+        def attempt() -> None:
+            self._point(mirror, repository)
+            for _ in range(REFUSALS):
+                if not left:
+                    return
+                specs = [f"+{one}:{KEPT}/{one}" if _SHA.fullmatch(one) else f"+{one}:{one}" for one in left]
+                try:
+                    git(
+                        mirror,
+                        "fetch",
+                        "--quiet",
+                        "--no-tags",
+                        "--no-write-fetch-head",
+                        REMOTE,
+                        *specs,
+                        seconds=TRANSFER_SECONDS,
+                    )
+                except GitError as error:
+                    refused = refused_object(error)
+                    if refused not in left:
+                        raise
+                    left.remove(refused)
+                else:
+                    return
+
+        self._insist(attempt, "fetch", repository)
+
+    def _source(self, repository: str) -> str:
+        if self._folder is None:
+            return f"{self._url}/{repository}.git"
+        if not self._folder.is_dir():
+            raise OutsideSystemError(
+                "git", f"the folder {self._folder} is not there", remedy="Set GITHUB_CLONE_URL to a folder of mirrors"
+            )
+        path = self._folder / f"{repository}.git"
+        if not path.is_dir():
+            raise ItemFailure("vanished", f"{repository} cannot be cloned: there is no {path}")
+        return str(path) if not self.filtered else f"file://{path}"
+
+    def _point(self, mirror: Path, repository: str) -> None:
+        """The clone URL may have changed since the mirror was made."""
+        git(mirror, "config", f"remote.{REMOTE}.url", self._source(repository))
+
+    def _insist(self, attempt: Callable[[], None], what: str, repository: str) -> None:
+        for number in range(1, ATTEMPTS + 1):
+            try:
+                attempt()
+            except GitError as error:
+                if number == ATTEMPTS or fault_of(error) not in (Fault.HOST, Fault.PASSING):
+                    raise translate(error, what, repository) from error
+                self._sleep(FIRST_WAIT_SECONDS * 2 ** (number - 1))
+            else:
+                return
