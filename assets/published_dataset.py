@@ -33,7 +33,7 @@ RELEASE = "release"
     Stage.PUBLISHED_DATASET,
     group="release",
     kinds={"huggingface", "parquet"},
-    description="One row is a task: measured to be faster, ready to be solved. Released under a tag that never changes.",
+    description="One row is a task, measured to be faster, ready to be solved; under a tag that never changes.",
     columns={
         "task_id": ("text", "owner__repo-number"),
         "image_digest": ("text", "digest of the published image, where there is one"),
@@ -53,7 +53,7 @@ def published_dataset(
             records = _records(connection, run.month)
         frame = month_frame(list(records.values()))
 
-        def release(item: WorkItem[None]) -> Outcome[Release]:
+        def release(_: WorkItem[None]) -> Outcome[Release]:
             if config.only or config.limit_per_repository:
                 raise NotAsked("partial_run", "a run limited to some items is not released")
             released = hub.destination().release(month, frame)
@@ -64,7 +64,7 @@ def published_dataset(
         require_done(released)
         summary = _enter_tasks(run, records, released)
         with run.database.transaction() as connection:
-            rows = [row for row in artifacts.RELEASES.read(connection, run.month)]
+            rows = artifacts.RELEASES.read(connection, run.month)
     where = {"destination": rows[0].destination, "tag": rows[0].tag, "revision": rows[0].revision} if rows else {}
     return report(context, released, summary, rows=len(records), **where)
 

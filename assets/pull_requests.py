@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.github.merged import MergedWindow, merged_pull_requests
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
@@ -62,13 +62,13 @@ def pull_requests(
             tracked = set(items_in_state(connection, run.month, Stage.REPOSITORIES, ItemState.DONE))
             rows = [row for row in REPOSITORIES.read(connection, run.month) if row.full_name in tracked]
 
-        async def intake(items: Sequence[WorkItem[Repository]]) -> Any:
+        async def intake(items: Sequence[WorkItem[Repository]]) -> StageSummary:
             async with github.client(Stage.PULL_REQUESTS) as client:
 
                 async def window(item: WorkItem[Repository]) -> Outcome[MergedWindow]:
-                    before = client.cost
-                    taken = await merged_pull_requests(client, item.value, month)
-                    return Outcome(taken, client.cost - before, f"{taken.count.stored} merged pull requests")
+                    with client.account() as account:
+                        taken = await merged_pull_requests(client, item.value, month)
+                    return Outcome(taken, account.cost, f"{taken.count.stored} merged pull requests")
 
                 return await run_items(run, items, window, _keep_windows, prune=False)
 

@@ -25,7 +25,6 @@ from formulacode_dagster.store.artifacts import Artifact, M
 from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of
 from resources.hub import HubResource
 
-
 HISTORY_MONTHS = 12
 """How far back the control limits look."""
 
@@ -63,13 +62,19 @@ def every_repository_resolves(evidence: Evidence) -> GateVerdict:
 
 
 def counts_match(evidence: Evidence) -> GateVerdict:
-    """Of `pull_requests`."""
+    """Of `pull_requests`; a repository whose window failed has no count, and is named all the same."""
+    verdict = github_gates.counts_match(evidence.month, evidence.rows(artifacts.INTAKE_COUNTS))
     failed = [
-        (entry.item, entry.reason)
+        f"{entry.item}: {entry.detail}"
         for entry in ledger.entries_of(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
-        if entry.state is ItemState.FAILED and "#" not in entry.item
+        if entry.state is ItemState.FAILED and "#" not in entry.item and entry.reason != "vanished"
     ]
-    return github_gates.counts_match(evidence.month, evidence.rows(artifacts.INTAKE_COUNTS), failed)
+    if not failed:
+        return verdict
+    summary = f"{verdict.summary}; {len(failed)} repositories could not be taken in"
+    return verdict.model_copy(
+        update={"passed": False, "summary": summary, "offenders": (*verdict.offenders, *failed)[:50]}
+    )
 
 
 def window_and_shas_valid(evidence: Evidence) -> GateVerdict:

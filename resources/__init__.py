@@ -1,2 +1,3 @@
 """What the assets are materialized with: one file per outside system. Configuration, credentials and lifecycle only;
-each hands out the plain client from `formulacode_dagster`."""
+each hands out the plain client from `formulacode_dagster`.
+"""

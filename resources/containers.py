@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from pydantic import PrivateAttr
 
+from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.images.engine import Engine
 from formulacode_dagster.images.select_engine import choose_engine
 from formulacode_dagster.measurement.plan import SamplingPlan
@@ -15,7 +17,7 @@ from formulacode_dagster.models.image import ResourceLimits
 from .settings import decimal_number, whole_number
 
 
-class ContainersResource(dg.ConfigurableResource):
+class ContainersResource(dg.ConfigurableResource[Any]):
     """Hands out the engine and the limits untrusted code is held to."""
 
     engine: str
@@ -31,6 +33,10 @@ class ContainersResource(dg.ConfigurableResource):
     measure_seconds: str
 
     _chosen: tuple[Engine, str] | None = PrivateAttr(default=None)
+
+    def resolver(self) -> Resolver:
+        """What turns declared requirements into hashed locks."""
+        return Resolver(Path(self.home) / "cache" / "locks")
 
     @property
     def limits(self) -> ResourceLimits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dagster as dg
 
 from formulacode_dagster.github.client import GitHubClient
@@ -11,7 +13,7 @@ from formulacode_dagster.models.items import Stage
 from .settings import whole_number
 
 
-class GitHubResource(dg.ConfigurableResource):
+class GitHubResource(dg.ConfigurableResource[Any]):
     """Hands out the async client."""
 
     url: str

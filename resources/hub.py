@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -12,7 +13,7 @@ from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
 
 
-class HubResource(dg.ConfigurableResource):
+class HubResource(dg.ConfigurableResource[Any]):
     """Hands out the destination of the dataset."""
 
     dataset: str

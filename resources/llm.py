@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dagster as dg
 
 from formulacode_dagster.models.completion import CompletionCache
@@ -10,7 +12,7 @@ from formulacode_dagster.selection.language_model import Budget, LanguageModel, 
 from .settings import decimal_number, whole_number
 
 
-class LLMResource(dg.ConfigurableResource):
+class LLMResource(dg.ConfigurableResource[Any]):
     """Hands out the async client with its budget."""
 
     model: str

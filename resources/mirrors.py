@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from formulacode_dagster.git.mirror import MirrorCache
 
 
-class MirrorsResource(dg.ConfigurableResource):
+class MirrorsResource(dg.ConfigurableResource[Any]):
     """Hands out the mirror cache."""
 
     folder: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from pydantic import PrivateAttr
@@ -12,7 +13,7 @@ from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
 
 
-class PostgresResource(dg.ConfigurableResource):
+class PostgresResource(dg.ConfigurableResource[Any]):
     """Hands out the migrated database."""
 
     url: str
@@ -32,7 +33,7 @@ class PostgresResource(dg.ConfigurableResource):
         """The cache of the model's answers."""
         return StoredCompletions(self.database())
 
-    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's signature
         """Give back the connections."""
         if self._database is not None:
             self._database.close()

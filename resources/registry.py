@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import dagster as dg
 
@@ -10,7 +10,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.release.registry import Registry
 
 
-class RegistryResource(dg.ConfigurableResource):
+class RegistryResource(dg.ConfigurableResource[Any]):
     """Hands out the registry client, or nothing where no registry is set."""
 
     url: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 
-class ReportsResource(dg.ConfigurableResource):
+class ReportsResource(dg.ConfigurableResource[Any]):
     """Hands out the folder of the reports."""
 
     home: str

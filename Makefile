@@ -1,0 +1,43 @@
+# The commands of the README. Everything runs from a virtual environment made of uv.lock.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help setup demo test dev check format bench clean
+
+help: ## show this
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.complete: uv.lock pyproject.toml
+	@command -v uv >/dev/null || test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/pip install --quiet uv; }
+	@UV=$$(command -v uv || echo .uv/bin/uv); "$$UV" sync --quiet --frozen --python "$$(command -v $(PYTHON))"
+	@touch $@
+
+setup: $(VENV)/.complete ## make the virtual environment
+
+demo: setup ## two months of the sample repositories, end to end
+	@$(BIN)/fc-data demo
+
+test: setup ## every test; those that need Docker skip where there is none
+	@$(BIN)/pytest
+
+dev: setup ## the Dagster UI on http://127.0.0.1:3000
+	@$(BIN)/fc-data dev
+
+check: setup ## lint, types, floors
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/hadolint dockerfiles/*.Dockerfile
+	@$(BIN)/shellcheck $$(git ls-files .ci) $$(git ls-files '*.sh')
+	@$(BIN)/dagster definitions validate -w workspace.yaml
+
+format: setup ## write the code the way `check` wants it
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove the virtual environment and all local state
+	rm -rf $(VENV) .uv .formulacode

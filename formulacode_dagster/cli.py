@@ -1,0 +1,205 @@
+"""`fc-data`: every command calls what the assets call. Heavy imports happen in the commands."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.models.month import Month
+
+app = typer.Typer(
+    help="Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+console = Console(soft_wrap=True)
+complaints = Console(stderr=True, soft_wrap=True)
+
+
+def main() -> None:
+    """Run `fc-data`; a known error is one message and status 1, never a traceback."""
+    from resources.settings import load_env_file
+
+    try:
+        load_env_file()
+        app()
+    except FormulaCodeError as error:
+        complaints.print(f"[bold red]error:[/] {error}", highlight=False)
+        sys.exit(1)
+
+
+MonthOption = Annotated[str | None, typer.Option("--month", help="Month to work on, YYYY-MM.")]
+
+
+@app.command()
+def run(
+    month: MonthOption = None,
+    start_date: Annotated[str | None, typer.Option(help="First day, YYYY-MM-DD; the first of a month.")] = None,
+    end_date: Annotated[str | None, typer.Option(help="Day after the last, YYYY-MM-DD; the first of a month.")] = None,
+    stage: Annotated[Stage | None, typer.Option(help="Only this asset, with its checks.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume/--force", help="Do what is not done yet, or everything again.")
+    ] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="owner/repo or owner/repo#123; may be repeated.")] = None,
+    limit_per_repository: Annotated[
+        int | None, typer.Option(min=1, help="At most so many pull requests of a repository.")
+    ] = None,
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Items worked on at the same time.")] = 8,
+) -> None:
+    """Materialize one month or several, with every gate on the way."""
+    from formulacode_dagster.month_run import dagster_instance
+    from formulacode_dagster.operate import run_months
+
+    months = _months(month, start_date, end_date)
+    options = RunOptions(
+        only=tuple(str(ItemName.parse(text)) for text in only or ()),
+        limit_per_repository=limit_per_repository,
+        max_concurrency=max_concurrency,
+        force=not resume,
+        dry_run=dry_run,
+    )
+    with dagster_instance() as instance:
+        succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())
+    raise typer.Exit(0 if succeeded else 1)
+
+
+@app.command()
+def funnel(month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]) -> None:
+    """Show how many items came in, how many went out, and why the others did not."""
+    from formulacode_dagster.operate import database, read_funnel
+    from formulacode_dagster.terminal import show_funnel
+
+    with database() as store:
+        show_funnel(console, read_funnel(store, Month.parse(month)))
+
+
+@app.command()
+def why(
+    item: Annotated[str, typer.Argument(help="owner/repo#123, or owner/repo.")],
+    log: Annotated[Stage | None, typer.Option(help="Print the whole newest log of this stage too.")] = None,
+) -> None:
+    """Tell an item's whole story: every stage, state, reason, error, cost."""
+    from formulacode_dagster.operate import database
+    from formulacode_dagster.store import ledger
+    from formulacode_dagster.store.blobs import get_log
+    from formulacode_dagster.terminal import show_story
+
+    name = str(ItemName.parse(item))
+    with database() as store, store.transaction() as connection:
+        story = ledger.story(connection, name)
+        if not story:
+            raise ConfigurationError(
+                f"nothing is known of {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
+            )
+        show_story(console, name, story)
+        if log is not None:
+            console.print(
+                get_log(connection, stage=log, month=story[-1].month, item=name), markup=False, highlight=False
+            )
+
+
+@app.command()
+def preflight() -> None:
+    """Check that every outside system answers, and with which rights."""
+    from formulacode_dagster.operate import check_systems
+    from formulacode_dagster.preflight import Health
+    from formulacode_dagster.terminal import show_findings
+
+    findings = check_systems()
+    show_findings(console, findings)
+    raise typer.Exit(1 if any(one.health is Health.BROKEN for one in findings) else 0)
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database up to date."""
+    from formulacode_dagster.operate import database
+
+    with database(migrated=False) as store:
+        applied = store.migrate()
+        console.print(f"applied {', '.join(applied)}" if applied else f"{store.where} is up to date", highlight=False)
+
+
+@app.command()
+def pools() -> None:
+    """Set the limits of Dagster's pools, which dagster.yaml cannot hold."""
+    from formulacode_dagster.dagster_home import POOLS
+    from formulacode_dagster.month_run import dagster_instance, set_pools
+
+    with dagster_instance() as instance:
+        changed = set_pools(instance)
+    for name, limit in POOLS.items():
+        console.print(f"{name}: {limit}{' (set now)' if name in changed else ''}")
+
+
+@app.command()
+def sandbox(
+    repositories: Annotated[
+        Path | None, typer.Option(help="Folder of bare repositories owner/name.git; the samples when not given.")
+    ] = None,
+    port: Annotated[int, typer.Option(help="First of four ports; 0 takes free ones.")] = 0,
+) -> None:
+    """Serve a GitHub, a model, a Hub and a registry on localhost until interrupted."""
+    from formulacode_dagster.sandbox.session import serve_until_interrupted
+
+    serve_until_interrupted(console, repositories, port)
+
+
+@app.command()
+def demo() -> None:
+    """Materialize 2026-01 and 2026-02 of the sample repositories, through the sandbox."""
+    from formulacode_dagster.demo import run_demo
+
+    raise typer.Exit(0 if run_demo(console) else 1)
+
+
+@app.command()
+def dev(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the UI.")] = 3000,
+) -> None:
+    """Serve the Dagster UI and its daemon over the same instance; with the sandbox where the demo was run."""
+    from formulacode_dagster.serve import serve_ui
+
+    raise typer.Exit(serve_ui(console, host, port))
+
+
+def _months(month: str | None, start_date: str | None, end_date: str | None) -> list[Month]:
+    from formulacode_dagster.partitions import closed_month
+
+    if month is not None and start_date is None and end_date is None:
+        return [closed_month(month)]
+    if month is None and start_date is not None and end_date is not None:
+        first, end = _first_of_month(start_date), _first_of_month(end_date)
+        months: list[Month] = []
+        while first.key < end.key:
+            months.append(closed_month(first.key))
+            first = first.next()
+        if months:
+            return months
+        raise ConfigurationError(f"{start_date} to {end_date} holds no month", remedy="Put the end after the start")
+    raise ConfigurationError(
+        "no month was given", remedy="Give --month 2026-02, or --start-date 2026-02-01 --end-date 2026-03-01"
+    )
+
+
+def _first_of_month(text: str) -> Month:
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        day = None
+    if day is None or day.day != 1:
+        raise ConfigurationError(
+            f"{text!r} is not the first day of a month", remedy="Months are whole: write 2026-02-01"
+        )
+    return Month.parse(f"{day.year:04d}-{day.month:02d}")

@@ -1,0 +1,59 @@
+"""The demo: two months of the sample repositories, through the same assets, resources and checks as production."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from formulacode_dagster.models.items import RunOptions
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.sandbox.session import Sandbox, running_sandbox
+
+DEMO_MONTHS = ("2026-01", "2026-02")
+
+
+def run_demo(console: Console) -> bool:
+    """Run the demo; true when every asset and every blocking check passed."""
+    from formulacode_dagster.month_run import dagster_instance
+    from formulacode_dagster.operate import resolved, run_months
+    from formulacode_dagster.sandbox.samples import generate
+    from resources.settings import home
+
+    started = time.monotonic()
+    state = home() / "sandbox"
+    repositories = state / "repositories"
+    with console.status("generating the sample repositories"):
+        samples = generate(repositories)
+    console.print(f"{len(samples.repositories)} sample repositories in {repositories}", highlight=False)
+    with running_sandbox(repositories, state) as sandbox:
+        os.environ.update(sandbox.environment)
+        for service, url in sandbox.urls.items():
+            console.print(f"sandbox {service}: {url}", highlight=False)
+        _, why = resolved("containers").chosen()
+        console.print(f"engine: {why}", highlight=False)
+        with dagster_instance() as instance:
+            succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
+        _close(console, sandbox, home(), time.monotonic() - started)
+    return succeeded
+
+
+def _close(console: Console, sandbox: Sandbox, home: Path, seconds: float) -> None:
+    calls = sandbox.calls()
+    console.rule("[bold]done")
+    if calls["github"] == 0 and calls["model"] == 0:
+        console.print("Everything was done already: no GitHub call, no model call, nothing built.")
+    else:
+        console.print(
+            "Requests answered by the sandbox: " + ", ".join(f"{service} {count}" for service, count in calls.items()),
+            highlight=False,
+        )
+    console.print(f"{seconds:.1f} s in all", highlight=False)
+    console.print("Where to look next:")
+    console.print("  make dev                          the Dagster UI with these months, checks and plots")
+    for key in DEMO_MONTHS:
+        console.print(f"  {home / 'reports' / f'{key}.html'}", highlight=False)
+    console.print("  .venv/bin/fc-data funnel --month 2026-02     the funnel again")
+    console.print("  .venv/bin/fc-data why OWNER/REPO#NUMBER      the whole story of one pull request")

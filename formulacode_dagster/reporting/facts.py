@@ -1,0 +1,82 @@
+"""What a monthly report is made of, read from the store."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.month import FIRST_MONTH, Month
+from formulacode_dagster.models.release import Release
+from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.gates import verdicts
+from formulacode_dagster.store.pull_requests import items_by_key
+
+from .funnel import Funnel, count_funnel
+
+
+class MeasuredTask(Frozen):
+    """One measured pull request, for the picture of the speed-ups."""
+
+    item: str
+    category: str
+    difficulty: str
+    speedup: float = Field(description="geometric mean over the benchmarks that are really faster, 1.0 when none is")
+    best: float = Field(description="largest ratio of medians among its benchmarks")
+    placebo: float = Field(description="ratio of medians of base against base, largest deviation from 1")
+    is_faster: bool
+    benchmarks: int
+    significant: int
+
+
+class MonthFacts(Frozen):
+    """Everything the report of a month says."""
+
+    month: str
+    funnel: Funnel
+    measured: tuple[MeasuredTask, ...]
+    gates: tuple[GateVerdict, ...]
+    release: Release | None
+
+    @property
+    def cost(self) -> Cost:
+        """The whole month's cost."""
+        return self.funnel.cost
+
+
+def month_facts(connection: Connection, month: Month) -> MonthFacts:
+    """Read the facts of *month*; a month before the first, or one nobody materialized, has none to tell."""
+    key = month.key
+    if key < FIRST_MONTH:
+        return MonthFacts(month=key, funnel=count_funnel(key, []), measured=(), gates=(), release=None)
+    names = items_by_key(connection, key)
+    classified = {(row.repository_id, row.number): row for row in artifacts.CLASSIFICATIONS.read(connection, key)}
+    measured = []
+    for row in artifacts.MEASUREMENTS.read(connection, key):
+        verdict = classified.get((row.repository_id, row.number))
+        name = names.get((row.repository_id, row.number))
+        if verdict is None or name is None:
+            continue
+        measured.append(
+            MeasuredTask(
+                item=name,
+                category=verdict.category.value,
+                difficulty=verdict.difficulty.value,
+                speedup=row.speedup,
+                best=max((result.speedup for result in row.results), default=1.0),
+                placebo=max((result.placebo_speedup for result in row.results), key=lambda r: abs(r - 1), default=1.0),
+                is_faster=row.is_faster,
+                benchmarks=len(row.results),
+                significant=len(row.significant),
+            )
+        )
+    releases = artifacts.RELEASES.read(connection, key)
+    return MonthFacts(
+        month=key,
+        funnel=count_funnel(key, ledger.entries_of(connection, key)),
+        measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
+        gates=tuple(verdicts(connection, key)),
+        release=releases[0] if releases else None,
+    )

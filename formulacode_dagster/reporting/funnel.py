@@ -1,0 +1,126 @@
+"""The funnel of a month: how many items came in, how many went out, and why the others did not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RejectionReason, Stage
+
+SCREENED_OUT = frozenset(
+    {
+        RejectionReason.TITLE,
+        RejectionReason.NO_CORE_FILE,
+        RejectionReason.PATCH_TOO_LARGE,
+        RejectionReason.TOO_MANY_FILES,
+    }
+)
+"""Reasons the symbolic filter gives: such a pull request never was a candidate."""
+
+
+class FunnelStep(Frozen):
+    """One step: how many pull requests got so far."""
+
+    name: str
+    title: str
+    count: int
+
+
+class Loss(Frozen):
+    """Pull requests that ended in one stage for one reason."""
+
+    stage: Stage
+    state: ItemState
+    reason: str
+    count: int
+    examples: tuple[str, ...] = Field(description="at most three items")
+
+
+class StageCost(Frozen):
+    """What one stage of the month consumed, over all runs whose results stand."""
+
+    stage: Stage
+    cost: Cost
+
+
+class Funnel(Frozen):
+    """A month, counted from the ledger."""
+
+    month: str
+    steps: tuple[FunnelStep, ...]
+    losses: tuple[Loss, ...]
+    costs: tuple[StageCost, ...]
+
+    def count(self, name: str) -> int:
+        """Pull requests that reached step *name*."""
+        return next(step.count for step in self.steps if step.name == name)
+
+    @property
+    def cost(self) -> Cost:
+        """The whole month's cost."""
+        return Cost.total(one.cost for one in self.costs)
+
+
+def count_funnel(month: str, entries: Sequence[LedgerEntry]) -> Funnel:
+    """The funnel of *month* from all its ledger *entries*."""
+    items = [entry for entry in entries if "#" in entry.item]
+
+    def ended(stage: Stage, *states: ItemState) -> int:
+        return sum(entry.stage is stage and entry.state in states for entry in items)
+
+    candidates = [
+        entry
+        for entry in items
+        if entry.stage is Stage.CLASSIFICATIONS
+        and entry.state is not ItemState.SKIPPED
+        and entry.reason not in SCREENED_OUT
+    ]
+    slow = sum(entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.NO_SPEEDUP for entry in items)
+    faster = ended(Stage.MEASUREMENTS, ItemState.DONE)
+    steps = (
+        FunnelStep(
+            name="pull_requests",
+            title="merged pull requests",
+            count=ended(Stage.PULL_REQUESTS, *(state for state in ItemState if state is not ItemState.SKIPPED)),
+        ),
+        FunnelStep(name="candidates", title="candidates", count=len(candidates)),
+        FunnelStep(name="performance", title="performance PRs", count=ended(Stage.CLASSIFICATIONS, ItemState.DONE)),
+        FunnelStep(name="environments", title="environments", count=ended(Stage.ENVIRONMENTS, ItemState.DONE)),
+        FunnelStep(name="images", title="images", count=ended(Stage.IMAGES, ItemState.DONE)),
+        FunnelStep(name="measured", title="measured", count=faster + slow),
+        FunnelStep(name="faster", title="really faster", count=faster),
+        FunnelStep(
+            name="published_images", title="images published", count=ended(Stage.PUBLISHED_IMAGES, ItemState.DONE)
+        ),
+        FunnelStep(name="published", title="tasks published", count=ended(Stage.PUBLISHED_DATASET, ItemState.DONE)),
+    )
+    return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(entries))
+
+
+def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
+    lost = [entry for entry in items if entry.state is not ItemState.DONE]
+    counted = Counter((entry.stage, entry.state, entry.reason) for entry in lost)
+    order = list(Stage)
+    return tuple(
+        Loss(
+            stage=stage,
+            state=state,
+            reason=reason,
+            count=count,
+            examples=tuple(e.item for e in lost if (e.stage, e.state, e.reason) == (stage, state, reason))[:3],
+        )
+        for (stage, state, reason), count in sorted(
+            counted.items(), key=lambda pair: (order.index(pair[0][0]), -pair[1], pair[0][2])
+        )
+    )
+
+
+def _costs(entries: Sequence[LedgerEntry]) -> tuple[StageCost, ...]:
+    return tuple(
+        StageCost(stage=stage, cost=Cost.total(entry.cost for entry in entries if entry.stage is stage))
+        for stage in Stage
+        if any(entry.stage is stage for entry in entries)
+    )

@@ -1,0 +1,137 @@
+"""What the command line shows: progress bars, the funnel, an item's story. Only this module draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.preflight import Finding, Health
+from formulacode_dagster.reporting.funnel import Funnel
+
+_COLOURS = {
+    ItemState.DONE: "green",
+    ItemState.REJECTED: "yellow",
+    ItemState.FAILED: "red",
+    ItemState.SKIPPED: "dim",
+}
+_HEALTH = {Health.OK: "green", Health.WARNING: "yellow", Health.BROKEN: "red"}
+NOTE_WIDTH = 60
+
+
+class Bars:
+    """A progress listener that draws one bar a stage; on a dumb terminal or in a log, a line at its end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("{task.description:<20}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[note]}[/]"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[Stage, TaskID] = {}
+        self._done: dict[Stage, dict[ItemState, int]] = {}
+        self._unchanged: dict[Stage, int] = {}
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
+        """Open the stage's bar, or lengthen it: a stage may have more than one leg."""
+        counts = self._done.setdefault(stage, {})
+        counts.setdefault(ItemState.DONE, 0)
+        self._unchanged[stage] = self._unchanged.get(stage, 0) + already_done
+        if stage in self._tasks:
+            task = self._tasks[stage]
+            total = (self._progress.tasks[task].total or 0) + pending
+            self._progress.update(task, total=total)
+        else:
+            self._tasks[stage] = self._progress.add_task(stage.value, total=pending, note=month)
+
+    def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str) -> None:
+        """Advance the bar."""
+        counts = self._done[stage]
+        counts[state] = counts.get(state, 0) + 1
+        self._progress.update(
+            self._tasks[stage], advance=1, note=escape(f"{item} {reason or state.value}"[:NOTE_WIDTH])
+        )
+
+    def note(self, stage: Stage, text: str) -> None:
+        """Show the newest line behind the bar."""
+        if stage in self._tasks:
+            self._progress.update(self._tasks[stage], note=escape(text.strip()[:NOTE_WIDTH]))
+
+    def stage_finished(self, stage: Stage) -> None:
+        """Sum up behind the bar, or in a line where there are no bars."""
+        counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)
+        text = "; ".join(part for part in (counts, f"{self._unchanged[stage]} unchanged") if part)
+        self._progress.update(self._tasks[stage], note=text)
+        if not self._console.is_terminal:
+            self._console.print(f"  {stage.value}: {text}")
+
+
+def show_funnel(console: Console, funnel: Funnel) -> None:
+    """The funnel with bars, the losses with their reasons, and the costs."""
+    table = Table(title=f"Funnel of {funnel.month}", title_justify="left", show_header=False, box=None)
+    widest = max((step.count for step in funnel.steps), default=0) or 1
+    for step in funnel.steps:
+        table.add_row(step.title, str(step.count), "█" * round(30 * step.count / widest))
+    console.print(table)
+    if funnel.losses:
+        losses = Table(title="Why the others were not", title_justify="left", box=None)
+        for heading in ("stage", "state", "reason", "items", "for example"):
+            losses.add_column(heading, overflow="fold")
+        for loss in funnel.losses:
+            colour = _COLOURS[loss.state]
+            losses.add_row(
+                loss.stage.value, f"[{colour}]{loss.state.value}[/]", loss.reason, str(loss.count), loss.examples[0]
+            )
+        console.print(losses)
+    console.print(f"Cost of {funnel.month}: {describe_cost(funnel.cost)}")
+
+
+def describe_cost(cost: Cost) -> str:
+    """One line: points, requests, tokens, dollars, seconds."""
+    return (
+        f"{cost.api_points} API points in {cost.api_requests} requests, "
+        f"{cost.tokens_in + cost.tokens_out} tokens in {cost.model_calls} model calls, "
+        f"${cost.dollars:.2f}, {cost.seconds:.1f} s of work"
+    )
+
+
+def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> None:
+    """Every stage of one item: state, reason, detail, cost; the log's tail where it failed."""
+    console.print(f"[bold]{item}[/]")
+    for entry in story:
+        colour = _COLOURS[entry.state]
+        reason = f" ({entry.reason})" if entry.reason else ""
+        finished = f"{entry.finished_at:%Y-%m-%d %H:%M:%S}" if entry.finished_at else ""
+        console.print(f"{entry.month}  {entry.stage.value:<19} [{colour}]{entry.state.value}{reason}[/]  {finished}")
+        if entry.detail:
+            console.print(f"    {entry.detail}", markup=False, highlight=False)
+        spent = {name: value for name, value in entry.cost.model_dump().items() if value}
+        if spent:
+            console.print(f"    attempt {entry.attempt}, cost {spent}, run {entry.run_id}", style="dim", markup=False)
+        if entry.log_tail:
+            console.print(entry.log_tail, style="dim", markup=False, highlight=False)
+
+
+def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """One line for each outside system."""
+    for finding in findings:
+        console.print(
+            f"[{_HEALTH[finding.health]}]{finding.health.value:<8}[/] {finding.system:<10} {escape(finding.text)}"
+        )
