@@ -38,6 +38,15 @@ class Environment(Frozen):
     build_commands: tuple[str, ...] = Field(
         default=(), description="shell commands run before the install, from asv's `build_command`; usually none"
     )
+    system_packages: tuple[str, ...] = Field(
+        default=(), description="Debian packages of the libraries that asv's matrix names in conda's terms"
+    )
+    suite_sha: str = Field(
+        default="", description="commit the suite was read at: the base, or the merge commit where the base has none"
+    )
+    notes: tuple[str, ...] = Field(
+        default=(), description="where the environment departs from the declarations, and why"
+    )
     dropped: tuple[DroppedRequirement, ...] = ()
     lock: str = Field(description="requirements file with hashes, as `uv pip compile` wrote it")
     lock_sha256: str

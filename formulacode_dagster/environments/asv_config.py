@@ -1,0 +1,210 @@
+"""The asv configuration of a suite: where it is, and what it says, read as asv reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ItemFailure
+
+from .tree import Tree, join
+
+FILE_NAMES = ("asv.conf.json", "asv.conf.jsonc")
+"""The names asv looks for, in its order."""
+
+_MATRIX_KINDS = ("req", "env", "env_nobuild")
+
+Values = tuple[str | None, ...]
+"""Values of one matrix key: `` means any version, None means that the key is absent."""
+
+
+class Matrix(Frozen):
+    """asv's `matrix`, with the old form (package → versions) read as `req`."""
+
+    req: dict[str, Values] = Field(default_factory=dict, description="package → versions")
+    env: dict[str, Values] = Field(default_factory=dict, description="variables of build and benchmark runs")
+    env_nobuild: dict[str, Values] = Field(default_factory=dict, description="variables of benchmark runs only")
+
+
+class Rule(Frozen):
+    """One entry of `include` or `exclude`. Values are regular expressions in `exclude`, plain in `include`."""
+
+    python: str | None = None
+    environment_type: str | None = None
+    sys_platform: str | None = None
+    req: dict[str, str | None] = Field(default_factory=dict)
+    env: dict[str, str | None] = Field(default_factory=dict)
+    env_nobuild: dict[str, str | None] = Field(default_factory=dict)
+
+
+class AsvConfig(Frozen):
+    """What an asv.conf.json says, as far as an environment depends on it."""
+
+    path: str = Field(description="path of the file below the repository")
+    project: str = ""
+    repo: str = ""
+    repo_subdir: str = ""
+    pythons: tuple[str, ...] = Field(default=(), description="as written; empty when asv would take its own")
+    matrix: Matrix = Matrix()
+    include: tuple[Rule, ...] = ()
+    exclude: tuple[Rule, ...] = ()
+    build_command: tuple[str, ...] | None = None
+    install_command: tuple[str, ...] | None = None
+    uninstall_command: tuple[str, ...] | None = None
+    benchmark_dir: str = Field(description="folder of the benchmarks below the repository")
+    environment_type: str = ""
+    conda_channels: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """Folder of the configuration file, `.` for the top."""
+        return self.path.rpartition("/")[0] or "."
+
+
+def find_config(tree: Tree) -> str | None:
+    """Path of the asv configuration: at the top first, else the shallowest, else the first by name. None: no suite."""
+    found = [path for path in tree.files if path.rpartition("/")[2] in FILE_NAMES]
+    return min(found, key=lambda path: (path.count("/"), path), default=None)
+
+
+def read_config(tree: Tree, path: str) -> AsvConfig:
+    """Read the configuration at *path*; comments and trailing commas are allowed, unknown keys ignored.
+
+    Raises ItemFailure (`asv_config`) when it is not an object of the form asv accepts.
+    """
+    import json5
+
+    text = tree.text(path)
+    if text is None:
+        raise _malformed(path, "there is no such file")
+    try:
+        data = json5.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _malformed(path, str(error).splitlines()[0]) from error
+    if not isinstance(data, dict):
+        raise _malformed(path, "it is not an object")
+    folder = path.rpartition("/")[0] or "."
+    benchmark_dir = join(folder, _string(path, data, "benchmark_dir") or "benchmarks")
+    if benchmark_dir is None:
+        raise _malformed(path, "benchmark_dir lies outside the repository")
+    return AsvConfig(
+        path=path,
+        project=_string(path, data, "project"),
+        repo=_string(path, data, "repo"),
+        repo_subdir=_string(path, data, "repo_subdir"),
+        pythons=tuple(_plain(path, "pythons", item) or "" for item in _sequence(data.get("pythons"))),
+        matrix=_matrix(path, data.get("matrix") or {}),
+        include=tuple(_rule(path, "include", item) for item in _sequence(data.get("include"))),
+        exclude=tuple(_rule(path, "exclude", item) for item in _sequence(data.get("exclude"))),
+        build_command=_commands(path, data, "build_command"),
+        install_command=_commands(path, data, "install_command"),
+        uninstall_command=_commands(path, data, "uninstall_command"),
+        benchmark_dir=benchmark_dir,
+        environment_type=_string(path, data, "environment_type"),
+        conda_channels=tuple(
+            _plain(path, "conda_channels", item) or "" for item in _sequence(data.get("conda_channels"))
+        ),
+    )
+
+
+def excluded(config: AsvConfig, python: str, chosen: Mapping[tuple[str, str], str | None]) -> bool:
+    """Whether an `exclude` rule matches the combination *chosen* of (kind, key) → value on *python*."""
+    target: dict[tuple[str, str], str | None] = {
+        **chosen,
+        ("python", ""): python,
+        ("environment_type", ""): config.environment_type or "virtualenv",
+        ("sys_platform", ""): "linux",
+    }
+    return any(_matches(target, rule) for rule in config.exclude)
+
+
+def _matches(target: Mapping[tuple[str, str], str | None], rule: Rule) -> bool:
+    wanted: dict[tuple[str, str], str | None] = {}
+    for name in ("python", "environment_type", "sys_platform"):
+        value = getattr(rule, name)
+        if value is not None:
+            wanted[name, ""] = value
+    for kind in _MATRIX_KINDS:
+        wanted.update({(kind, key): value for key, value in getattr(rule, kind).items()})
+    for place, pattern in wanted.items():
+        actual = target.get(place)
+        if pattern is None or actual is None:
+            if pattern is not actual:
+                return False
+        elif re.fullmatch(pattern, actual) is None:
+            return False
+    return True
+
+
+def _malformed(path: str, why: str) -> ItemFailure:
+    return ItemFailure("asv_config", f"{path} cannot be read", why=why, remedy="asv itself would refuse this file")
+
+
+def _sequence(value: object) -> list[object]:
+    """*value* as asv takes a list: a lone value stands for a list of one, null for none."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _plain(path: str, key: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise _malformed(path, f"{key} holds {type(value).__name__} where a string belongs")
+
+
+def _string(path: str, data: Mapping[str, object], key: str) -> str:
+    return _plain(path, key, data.get(key)) or ""
+
+
+def _commands(path: str, data: Mapping[str, object], key: str) -> tuple[str, ...] | None:
+    if data.get(key) is None:
+        return None
+    return tuple(_plain(path, key, item) or "" for item in _sequence(data[key]))
+
+
+def _matrix(path: str, data: object) -> Matrix:
+    if not isinstance(data, dict):
+        raise _malformed(path, "matrix is not an object")
+    parts = _by_kind(path, "matrix", data)
+    return Matrix(
+        **{kind: {key: _values(path, key, value) for key, value in part.items()} for kind, part in parts.items()}
+    )
+
+
+def _values(path: str, key: str, value: object) -> Values:
+    if value == []:
+        return ("",)
+    return tuple(_plain(path, f"matrix {key}", item) for item in (value if isinstance(value, list) else [value]))
+
+
+def _rule(path: str, name: str, data: object) -> Rule:
+    if not isinstance(data, dict):
+        raise _malformed(path, f"{name} holds something that is not an object")
+    bare = {key: _plain(path, name, data[key]) for key in ("python", "environment_type", "sys_platform") if key in data}
+    rest = {key: value for key, value in data.items() if key not in bare}
+    parts = {
+        kind: {key: _plain(path, name, value) for key, value in part.items()}
+        for kind, part in _by_kind(path, name, rest).items()
+    }
+    return Rule(**bare, **parts)
+
+
+def _by_kind(path: str, name: str, data: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    if not any(kind in data for kind in _MATRIX_KINDS):
+        return {"req": {str(key): value for key, value in data.items()}}
+    strange = sorted(set(data) - set(_MATRIX_KINDS))
+    if strange:
+        raise _malformed(path, f"{name} mixes {', '.join(strange)} with req, env and env_nobuild")
+    parts: dict[str, dict[str, object]] = {}
+    for kind in _MATRIX_KINDS:
+        part = data.get(kind) or {}
+        if not isinstance(part, dict):
+            raise _malformed(path, f"{name} {kind} is not an object")
+        parts[kind] = {str(key): value for key, value in part.items()}
+    return parts

@@ -1,0 +1,37 @@
+"""What a conda name means here: a system library, a project of the package index, or nothing at all."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from formulacode_dagster.models.base import Frozen
+
+
+class CondaName(Frozen):
+    """The meaning of one name. `project` is empty for what the package index does not carry."""
+
+    project: str = ""
+    system_packages: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@cache
+def _table() -> dict[str, CondaName]:
+    text = files(__package__).joinpath("conda_names.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    meanings = {name: CondaName(project=project) for name, project in data["renamed"].items()}
+    meanings |= {name: CondaName(reason=reason) for name, reason in data["ignored"].items()}
+    for name, packages in data["system"].items():
+        carried = f"Debian: {', '.join(packages)}" if packages else "the wheels that need it bring it"
+        meanings[name] = CondaName(
+            system_packages=tuple(packages), reason=f"a system library, not a project of the index ({carried})"
+        )
+    return meanings
+
+
+def meaning_of(name: str) -> CondaName:
+    """What *name* stands for; a name the table does not hold is taken for the project of that name."""
+    bare = name.rpartition("::")[2].strip()
+    return _table().get(bare.lower(), CondaName(project=bare))

