@@ -53,7 +53,8 @@ class ScreenLimits(Frozen):
 def screen(pr: PullRequest, limits: ScreenLimits | None = None) -> None:
     """Return when *pr* is a candidate.
 
-    Raises Rejection: `title`, `no_core_file`, `too_many_files` or `patch_too_large`. Sizes are those git counted, not those an API reported.
+    Raises Rejection: `title`, `no_core_file`, `too_many_files` or `patch_too_large`. Sizes are those git counted, not
+    those an API reported.
     """
     limits = limits or ScreenLimits()
     _screen_words(pr.facts.title, pr.facts.body)

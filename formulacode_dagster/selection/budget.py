@@ -1,0 +1,111 @@
+"""What the model may cost in a month."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.items import Cost
+
+_KEPT = "Answers paid for are kept: run again when it is raised"
+
+
+class Prices(Frozen):
+    """What tokens cost. Zero for a model of one's own."""
+
+    dollars_per_million_in: float = Field(default=0.0, ge=0)
+    dollars_per_million_out: float = Field(default=0.0, ge=0)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything costs anything."""
+        return self.dollars_per_million_in > 0 or self.dollars_per_million_out > 0
+
+    def cost(self, tokens_in: int, tokens_out: int, *, calls: int = 1) -> Cost:
+        """The cost of so many tokens, in so many calls."""
+        dollars = (tokens_in * self.dollars_per_million_in + tokens_out * self.dollars_per_million_out) / 1_000_000
+        return Cost(model_calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, dollars=dollars)
+
+
+class Budget:
+    """The tokens and dollars left for one month, shared by concurrent calls of one event loop.
+
+    A call holds what it may cost at worst before it is made, so that the limits are never passed, however many are
+    under way; what it did cost is charged afterwards. None means no limit.
+    """
+
+    def __init__(
+        self, month: str, *, tokens: int | None = None, dollars: float | None = None, spent: Cost = Cost()
+    ) -> None:
+        self._month = month
+        self._tokens = tokens
+        self._dollars = dollars
+        self._spent = spent
+        self._held = Cost()
+        self._settled = asyncio.Condition()
+
+    @property
+    def spent(self) -> Cost:
+        """What the month has cost so far, earlier runs included."""
+        return self._spent
+
+    def require_prices(self, prices: Prices) -> None:
+        """Raise ConfigurationError when there is a dollar limit that could never be reached for want of prices."""
+        if self._dollars is not None and not prices.known:
+            raise ConfigurationError(
+                "LLM_DOLLAR_BUDGET is set, but no price is, so it could never be reached",
+                remedy="Set LLM_PRICE_IN and LLM_PRICE_OUT (dollars per million tokens), or unset LLM_DOLLAR_BUDGET",
+            )
+
+    def charge(self, cost: Cost) -> None:
+        """Book what a call did cost."""
+        self._spent += cost
+
+    @asynccontextmanager
+    async def hold(self, worst: Cost) -> AsyncIterator[None]:
+        """Keep *worst* aside for the length of a call.
+
+        Waits for calls under way when only they stand in the way; raises OutsideSystemError when the budget is spent.
+        """
+        async with self._settled:
+            while self._held != Cost() and self._shortage(self._held + worst):
+                await self._settled.wait()
+            if shortage := self._shortage(worst):
+                raise OutsideSystemError("llm", shortage[0], remedy=f"Raise {shortage[1]}. {_KEPT}")
+            self._held += worst
+        try:
+            yield
+        finally:
+            async with self._settled:
+                self._held = self._less(worst)
+                self._settled.notify_all()
+
+    def _less(self, worst: Cost) -> Cost:
+        calls = self._held.model_calls - worst.model_calls
+        if calls == 0:
+            return Cost()
+        return self._held.model_copy(
+            update={
+                "model_calls": calls,
+                "tokens_in": self._held.tokens_in - worst.tokens_in,
+                "tokens_out": self._held.tokens_out - worst.tokens_out,
+                "dollars": self._held.dollars - worst.dollars,
+            }
+        )
+
+    def _shortage(self, wanted: Cost) -> tuple[str, str] | None:
+        spent, needed = self._spent.tokens_in + self._spent.tokens_out, wanted.tokens_in + wanted.tokens_out
+        if self._tokens is not None and spent + needed > self._tokens:
+            used = f"{spent:,} of {self._tokens:,} tokens are used, and the next call may need {needed:,}"
+            return f"the token budget of {self._month} is spent ({used})", "LLM_TOKEN_BUDGET"
+        if self._dollars is not None and self._spent.dollars + wanted.dollars > self._dollars:
+            used = (
+                f"${self._spent.dollars:.2f} of ${self._dollars:.2f}, and the next call may cost ${wanted.dollars:.4f}"
+            )
+            return f"the dollar budget of {self._month} is spent ({used})", "LLM_DOLLAR_BUDGET"
+        return None

@@ -1,0 +1,278 @@
+"""One question over the wire: retries, waiting, and telling a busy endpoint from a dead one.
+
+What the answer says is not judged here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import urlsplit
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure, OutsideSystemError
+
+if TYPE_CHECKING:
+    from openai import APIStatusError
+    from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+
+SYSTEM = "llm"
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+_RETRIED = frozenset({408, 409, 425, 429})
+_EXCERPT = 300
+
+
+class Message(Frozen):
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Retries(Frozen):
+    """How long to insist. Seconds; an attempt that times out has cost its whole timeout, so those are fewer."""
+
+    attempts: int = 4
+    attempts_on_timeout: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 20.0
+    longest_retry_after: float = 300.0
+    unanswered_until_dead: int = 5
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back: text, or a refusal; whether it was cut at the token limit; what it used."""
+
+    content: str
+    refusal: str
+    cut: bool
+    tokens_in: int
+    tokens_out: int
+
+
+class Endpoint:
+    """An OpenAI-compatible endpoint, through the `openai` client. Lives in one event loop."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str,
+        model: str,
+        max_tokens: int,
+        timeout_seconds: float,
+        retries: Retries,
+        on_wait: Callable[[str], None] | None = None,
+    ) -> None:
+        """Raises ConfigurationError when the key or the model is missing, or the address is none."""
+        from openai import AsyncOpenAI
+
+        _require_settings(base_url, api_key, model)
+        self._model = model
+        self._max_tokens = max_tokens
+        self._timeout = timeout_seconds
+        self._retries = retries
+        self._on_wait = on_wait
+        self._secret = api_key
+        self._resume_at = 0.0
+        self._refused_connections = 0
+        self._unanswered_items = 0
+        # an empty address must not make the client take OPENAI_BASE_URL
+        address = base_url or DEFAULT_BASE_URL
+        self._place = _without_credentials(address)
+        self._client = AsyncOpenAI(api_key=api_key, base_url=address, timeout=timeout_seconds, max_retries=0)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def send(self, messages: Sequence[Message], name: str, schema: dict[str, Any]) -> Reply:
+        """The reply to *messages*, asked to follow JSON *schema*.
+
+        Raises ItemFailure (`timeout`, `model_answer`, `model_request`) when this question got no reply;
+        OutsideSystemError when the endpoint refuses us for good, cannot be reached, or has left several questions in a
+        row without one.
+        """
+        import openai
+
+        attempts, timeouts, said = 0, 0, ""
+        while attempts < self._retries.attempts and timeouts < self._retries.attempts_on_timeout:
+            attempts += 1
+            await self._turn()
+            try:
+                completion = await self._create(messages, name, schema)
+            except openai.APITimeoutError:
+                timeouts += 1
+                said = f"no answer within {self._timeout:g} s"
+            except openai.APIConnectionError as error:
+                self._refused_connections += 1
+                said = self._clean(f"cannot connect: {error.__cause__ or error}")
+            except openai.APIStatusError as error:
+                self._refused_connections = 0
+                said = self._require_transient(error)
+                self._postpone(error, attempts)
+                continue
+            except (openai.APIError, ValueError) as error:
+                return self._reply_of(str(error))
+            else:
+                self._refused_connections = self._unanswered_items = 0
+                return self._reply_of(completion)
+            if attempts < self._retries.attempts and timeouts < self._retries.attempts_on_timeout:
+                await asyncio.sleep(self._backoff(attempts))
+        raise self._given_up(attempts, said, timed_out=timeouts > 0)
+
+    async def _create(self, messages: Sequence[Message], name: str, schema: dict[str, Any]) -> ChatCompletion:
+        return await self._client.chat.completions.create(
+            model=self._model,
+            messages=cast("list[ChatCompletionMessageParam]", [message.model_dump() for message in messages]),
+            max_completion_tokens=self._max_tokens,
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": name, "schema": schema, "strict": True},
+            },
+        )
+
+    def _reply_of(self, completion: object) -> Reply:
+        # the client checks nothing: whatever JSON, or HTML, a gateway sends arrives here
+        choices = getattr(completion, "choices", None)
+        message = getattr(choices[0], "message", None) if choices else None
+        usage = getattr(completion, "usage", None)
+        tokens_in, tokens_out = (getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
+        if message is None:
+            content = self._clean(f"not a completion: {completion}")
+            return Reply(content=content, refusal="", cut=False, tokens_in=tokens_in, tokens_out=tokens_out)
+        return Reply(
+            content=str(message.content or ""),
+            refusal=str(message.refusal or ""),
+            cut=choices[0].finish_reason == "length",
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+        )
+
+    def _require_transient(self, error: APIStatusError) -> str:
+        """What the endpoint said, when asking again may help; raises otherwise."""
+        status = error.status_code
+        if status in (401, 403):
+            # the body of a refusal repeats parts of the key
+            raise OutsideSystemError(
+                SYSTEM,
+                f"{self._place} refuses the API key (HTTP {status})",
+                remedy="Check LLM_API_KEY and LLM_BASE_URL",
+            )
+        said = self._clean(f"HTTP {status}: {_message_of(error)}")
+        if status == 402 or error.code == "insufficient_quota":
+            raise OutsideSystemError(
+                SYSTEM,
+                f"{self._place} says the credit of this key is used up",
+                why=said,
+                remedy="Add credit, or use another LLM_API_KEY",
+            )
+        if status == 404:
+            raise OutsideSystemError(
+                SYSTEM,
+                f"{self._place} has no model {self._model!r}",
+                why=said,
+                remedy="Check LLM_MODEL, and that LLM_BASE_URL ends where the API begins, usually in /v1",
+            )
+        if status >= 500 or status in _RETRIED:
+            return said
+        self._count_unanswered(said)
+        raise ItemFailure(
+            "model_request",
+            f"{self._place} refuses the request",
+            why=said,
+            remedy="If it is too long for the model, use one with a larger context",
+        )
+
+    def _postpone(self, error: APIStatusError, attempts: int) -> None:
+        """Make all questions wait as long as the endpoint asks, or as backoff says."""
+        asked = _retry_after(error)
+        if asked is not None and asked > self._retries.longest_retry_after:
+            raise OutsideSystemError(
+                SYSTEM,
+                f"{self._place} asks us to stay away for {asked:,.0f} s (HTTP {error.status_code})",
+                remedy="Run again then; answers that were paid for are kept",
+            )
+        wait = self._backoff(attempts) if asked is None else asked
+        self._resume_at = max(self._resume_at, time.monotonic() + wait)
+        if self._on_wait is not None and wait >= 1:
+            self._on_wait(f"the model answers HTTP {error.status_code}; waiting {wait:.0f} s")
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(max(0.0, self._resume_at - time.monotonic()))
+
+    def _backoff(self, attempts: int) -> float:
+        longest = min(self._retries.first_wait * 2.0 ** (attempts - 1), self._retries.longest_wait)
+        return longest * random.uniform(0.75, 1.0)  # noqa: S311 - jitter, not a secret
+
+    def _given_up(self, attempts: int, said: str, *, timed_out: bool) -> FormulaCodeError:
+        if self._refused_connections >= self._retries.attempts:
+            return OutsideSystemError(
+                SYSTEM,
+                f"{self._place} cannot be reached ({self._refused_connections} attempts in a row)",
+                why=said,
+                remedy="Check LLM_BASE_URL, and that the endpoint runs",
+            )
+        self._count_unanswered(said)
+        return ItemFailure(
+            "timeout" if timed_out else "model_answer",
+            f"the model at {self._place} gave no answer in {attempts} attempts",
+            why=said,
+            remedy="Run again to ask again",
+        )
+
+    def _count_unanswered(self, said: str) -> None:
+        self._unanswered_items += 1
+        if self._unanswered_items >= self._retries.unanswered_until_dead:
+            raise OutsideSystemError(
+                SYSTEM,
+                f"{self._place} has answered none of the last {self._unanswered_items} questions",
+                why=said,
+                remedy="Check the endpoint's health, LLM_BASE_URL and LLM_MODEL, then run again",
+            )
+
+    def _clean(self, text: str) -> str:
+        return " ".join(text.replace(self._secret, "***").split())[:_EXCERPT]
+
+
+def _require_settings(base_url: str, api_key: str, model: str) -> None:
+    missing = [name for name, value in (("LLM_API_KEY", api_key), ("LLM_MODEL", model)) if not value.strip()]
+    if missing:
+        raise ConfigurationError(
+            f"the language model is not configured: {' and '.join(missing)} missing",
+            remedy="Set them in .env, with LLM_BASE_URL for any OpenAI-compatible endpoint; `fc-data sandbox` has one",
+        )
+    if base_url and urlsplit(base_url).scheme not in ("http", "https"):
+        raise ConfigurationError(
+            f"LLM_BASE_URL is {_without_credentials(base_url)!r}, which is no address",
+            remedy="Write it as http(s)://host[:port]/v1",
+        )
+
+
+def _without_credentials(address: str) -> str:
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def _message_of(error: APIStatusError) -> str:
+    body = error.body
+    return str(body["message"]) if isinstance(body, dict) and "message" in body else str(body or error.message)
+
+
+def _retry_after(error: APIStatusError) -> float | None:
+    """Seconds the answer asks us to wait; None when it does not say."""
+    headers = error.response.headers
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        try:
+            return max(0.0, float(value) * unit)
+        except ValueError:
+            if value and (moment := email.utils.parsedate_tz(value)) is not None:
+                return max(0.0, email.utils.mktime_tz(moment) - time.time())
+    return None

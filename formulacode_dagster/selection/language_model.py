@@ -1,0 +1,157 @@
+"""Questions with typed answers: cached by content, within a budget, validated."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from formulacode_dagster.models.completion import Completion, CompletionCache
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.items import Cost
+
+from .budget import Budget, Prices
+from .endpoint import Endpoint, Message, Reply, Retries
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+_ASKED = 2
+_BEGINNING = 200
+# dense text such as code; high on purpose, since it is what a call holds of the budget
+_CHARACTERS_PER_TOKEN = 3
+
+
+class LanguageModel:
+    """A model that answers in pydantic models. Lives in one event loop; call `close` when done."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str,
+        model: str,
+        max_tokens: int,
+        cache: CompletionCache,
+        budget: Budget,
+        timeout_seconds: float = 120.0,
+        prices: Prices | None = None,
+        retries: Retries | None = None,
+        on_wait: Callable[[str], None] | None = None,
+    ) -> None:
+        """*base_url* `` means OpenAI's own. *max_tokens* limits an answer; *timeout_seconds* one attempt at it.
+
+        *on_wait* hears of waits worth a line. Raises ConfigurationError when LLM_API_KEY or LLM_MODEL is missing, or
+        there is a dollar budget without prices.
+        """
+        self.name = model
+        self._max_tokens = max_tokens
+        self._cache = cache
+        self._budget = budget
+        self._prices = prices or Prices()
+        budget.require_prices(self._prices)
+        self._endpoint = Endpoint(
+            base_url=base_url,
+            api_key=api_key,
+            model=model,
+            max_tokens=max_tokens,
+            timeout_seconds=timeout_seconds,
+            retries=retries or Retries(),
+            on_wait=on_wait,
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+    async def ask(self, messages: Sequence[Message], answer: type[Answer]) -> tuple[Answer, Cost]:
+        """The model's answer to *messages* as an *answer*, and what it cost; nothing when it was asked before.
+
+        Raises ItemFailure (`model_answer` for a second useless answer in a row, `timeout`, `model_request`), which
+        carries what was spent; OutsideSystemError when the endpoint is dead or the month's budget spent.
+        """
+        schema = strict_schema(answer)
+        key = await asyncio.to_thread(self._key, messages, schema)
+        known = await asyncio.to_thread(self._cache.get, key)
+        if known is not None and (kept := _parse(known.content, answer)[0]) is not None:
+            return kept, Cost()
+        cost, talk, reply, problem = Cost(), list(messages), Reply("", "", False, 0, 0), ""
+        for _ in range(_ASKED):
+            reply, price = await self._send(talk, answer.__name__, schema, cost)
+            cost += price
+            parsed, problem = _judge(reply, answer)
+            if parsed is not None:
+                await asyncio.to_thread(self._cache.put, self._completion(key, reply.content, cost))
+                return parsed, cost
+            talk = [*messages, *_correction(reply, problem)]
+        said = (reply.refusal or reply.content)[:_BEGINNING]
+        raise ItemFailure(
+            "model_answer",
+            f"{self.name} gave no usable answer in {_ASKED} attempts",
+            why=f"{problem}; it said: {said!r}",
+            remedy="Run again to ask again, or use another LLM_MODEL",
+            log_tail=reply.refusal or reply.content,
+            cost=cost,
+        )
+
+    async def _send(
+        self, messages: Sequence[Message], name: str, schema: dict[str, Any], so_far: Cost
+    ) -> tuple[Reply, Cost]:
+        size = sum(len(message.content) for message in messages)
+        worst = self._prices.cost(size // _CHARACTERS_PER_TOKEN, self._max_tokens)
+        async with self._budget.hold(worst):
+            try:
+                reply = await self._endpoint.send(messages, name, schema)
+            except ItemFailure as failure:
+                failure.cost = so_far
+                raise
+            price = self._prices.cost(reply.tokens_in, reply.tokens_out)
+            self._budget.charge(price)
+        return reply, price
+
+    def _key(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
+        question = [self.name, [message.model_dump() for message in messages], schema, {"max_tokens": self._max_tokens}]
+        return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
+
+    def _completion(self, key: str, content: str, cost: Cost) -> Completion:
+        return Completion(
+            key=key,
+            model=self.name,
+            content=content,
+            tokens_in=cost.tokens_in,
+            tokens_out=cost.tokens_out,
+            dollars=cost.dollars,
+        )
+
+
+def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of *answer* in the strict form that OpenAI's endpoints ask for."""
+    from openai import pydantic_function_tool
+
+    return dict(pydantic_function_tool(answer)["function"]["parameters"])
+
+
+def _judge(reply: Reply, answer: type[Answer]) -> tuple[Answer | None, str]:
+    if reply.refusal:
+        return None, "it declined"
+    if reply.cut:
+        return None, "it was cut at the limit of tokens, LLM_MAX_TOKENS"
+    return _parse(reply.content, answer)
+
+
+def _parse(content: str, answer: type[Answer]) -> tuple[Answer | None, str]:
+    try:
+        return answer.model_validate_json(content), ""
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return None, f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def _correction(reply: Reply, problem: str) -> list[Message]:
+    said = [Message(role="assistant", content=reply.content[:_BEGINNING])] if reply.content else []
+    again = f"That is no valid answer ({problem}). Answer again, with nothing but the JSON object that was asked for."
+    return [*said, Message(role="user", content=again)]

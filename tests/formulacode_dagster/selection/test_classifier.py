@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from formulacode_dagster.models.classification import Category, Classification
+from formulacode_dagster.models.completion import Completion
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.sandbox.model.app import MODEL, app
+from formulacode_dagster.sandbox.model.faults import Fault, ModelFaults
+from formulacode_dagster.sandbox.server import serving
+from formulacode_dagster.selection.budget import Budget
+from formulacode_dagster.selection.classifier import classify
+from formulacode_dagster.selection.language_model import LanguageModel
+from formulacode_dagster.selection.prompts import PROMPT_VERSION
+
+MakePullRequest = Callable[..., PullRequest]
+PATCH = b"diff --git a/pkg/core.py b/pkg/core.py\n--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -1 +1 @@\n-a = 1\n+b = 2\n"
+
+
+class NoCache:
+    def get(self, key: str) -> Completion | None:
+        return None
+
+    def put(self, completion: Completion) -> None:
+        pass
+
+
+def classify_with(pr: PullRequest, patch: bytes, faults: ModelFaults | None = None) -> tuple[Classification, Cost]:
+    async def run(url: str) -> tuple[Classification, Cost]:
+        budget = Budget(pr.facts.month)
+        model = LanguageModel(
+            base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500, cache=NoCache(), budget=budget
+        )
+        try:
+            return await classify(pr, patch, model)
+        finally:
+            await model.close()
+
+    with serving(app(faults)) as url:
+        return asyncio.run(run(url))
+
+
+def test_a_speed_up_is_classified_with_its_provenance(make_pull_request: MakePullRequest) -> None:
+    classification, cost = classify_with(make_pull_request(title="Dev", body="Cache the header, 2 ms -> 1 ms"), PATCH)
+    assert classification.is_performance
+    assert classification.category is Category.CACHE_AND_REUSE
+    assert classification.reason.startswith("sandbox rule: ")
+    assert (classification.model, classification.prompt_version) == (MODEL, PROMPT_VERSION)
+    assert not classification.patch_truncated
+    assert cost.model_calls == 1
+
+
+def test_a_no_is_a_verdict_too(make_pull_request: MakePullRequest) -> None:
+    classification, _ = classify_with(make_pull_request(title="Fix the sign"), PATCH)
+    assert not classification.is_performance
+    assert classification.category is Category.UNCATEGORIZED
+
+
+def test_a_cut_patch_is_recorded(make_pull_request: MakePullRequest) -> None:
+    classification, _ = classify_with(make_pull_request(), PATCH + b"+x = 1\n" * 20_000)
+    assert classification.patch_truncated
+
+
+def test_an_error_is_never_a_verdict(make_pull_request: MakePullRequest) -> None:
+    with pytest.raises(ItemFailure):
+        classify_with(make_pull_request(), PATCH, ModelFaults(every=Fault.GARBAGE))
