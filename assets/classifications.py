@@ -12,12 +12,13 @@ from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import RejectionReason, Stage
+from formulacode_dagster.models.items import Cost, RejectionReason, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
 from formulacode_dagster.selection.symbolic import screen
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS
+from formulacode_dagster.store.ledger import entries_of
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
@@ -47,13 +48,14 @@ def classifications(
     with stage_run(context, postgres, Stage.CLASSIFICATIONS, config) as run:
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.PULL_REQUESTS)
+            spent = Cost.total(entry.cost for entry in entries_of(connection, run.month, Stage.CLASSIFICATIONS))
 
         def read_patch(pr: PullRequest) -> bytes:
             with run.database.transaction() as connection:
                 return patch_of(connection, pr)
 
         async def judge_all() -> StageSummary:
-            model = llm.language_model(postgres.completions())
+            model = llm.language_model(postgres.completions(), month=run.month, spent=spent)
 
             async def judge(item: WorkItem[PullRequest]) -> Outcome[Classification]:
                 screen(item.value)

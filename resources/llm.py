@@ -7,7 +7,9 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.completion import CompletionCache
-from formulacode_dagster.selection.language_model import Budget, LanguageModel, Prices
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.selection.budget import Budget, Prices
+from formulacode_dagster.selection.language_model import LanguageModel
 
 from .settings import decimal_number, whole_number
 
@@ -24,8 +26,8 @@ class LLMResource(dg.ConfigurableResource[Any]):
     dollars_per_million_in: str
     dollars_per_million_out: str
 
-    def language_model(self, cache: CompletionCache) -> LanguageModel:
-        """A client that pays for nothing twice; close it after use."""
+    def language_model(self, cache: CompletionCache, *, month: str, spent: Cost) -> LanguageModel:
+        """A client that pays for nothing twice, with what *month* has left of its budget; close it after use."""
         return LanguageModel(
             base_url=self.base_url,
             api_key=self.api_key,
@@ -33,8 +35,12 @@ class LLMResource(dg.ConfigurableResource[Any]):
             max_tokens=whole_number("LLM_MAX_TOKENS", self.max_tokens, minimum=1),
             cache=cache,
             budget=Budget(
-                tokens=whole_number("LLM_TOKENS_PER_MONTH", self.tokens_per_month),
-                dollars=decimal_number("LLM_DOLLARS_PER_MONTH", self.dollars_per_month),
+                month,
+                tokens=whole_number("LLM_TOKENS_PER_MONTH", self.tokens_per_month) if self.tokens_per_month else None,
+                dollars=decimal_number("LLM_DOLLARS_PER_MONTH", self.dollars_per_month)
+                if self.dollars_per_month
+                else None,
+                spent=spent,
             ),
             prices=Prices(
                 dollars_per_million_in=decimal_number("LLM_DOLLARS_PER_MILLION_IN", self.dollars_per_million_in),

@@ -10,7 +10,7 @@ import asyncio
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
@@ -68,12 +68,14 @@ async def run_items(
     *,
     concurrency: int | None = None,
     prune: bool = True,
+    besides: Collection[str] = (),
 ) -> StageSummary:
-    """Do what is pending of *items*, which are all items the stage has this month.
+    """Do what is pending of *items*, all those the stage has this month; the summary speaks of them alone.
 
     *work* returns an Outcome, or raises Rejection, ItemFailure or NotAsked for its own item and OutsideSystemError to
-    stop the stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries of items
-    that are no longer part of the month go. Raises the OutsideSystemError after keeping all that was finished.
+    stop the stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries
+    of items that are no longer part of the month go, those named in *besides* excepted. Raises the OutsideSystemError
+    after keeping all that was finished.
     """
     with run.database.transaction() as connection:
         before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}
@@ -85,12 +87,12 @@ async def run_items(
             unchanged=unchanged,
             would_do=tuple(item.name for item in pending),
             dry_run=True,
-            standing=tuple(before.values()),
+            standing=tuple(before[item.name] for item in items if item.name in before),
         )
     with run.database.transaction() as connection:
         ledger.record(connection, [_skipped(run, item) for item in excluded if item.name not in before])
         if prune:
-            known = {item.name for item in items}
+            known = {item.name for item in items} | set(besides)
             ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
     listener().stage_started(run.stage, run.month, len(pending), unchanged)
     try:
@@ -99,7 +101,12 @@ async def run_items(
         listener().stage_finished(run.stage)
     with run.database.transaction() as connection:
         standing = ledger.entries_of(connection, run.month, run.stage)
-    return StageSummary(worked=tuple(worked), unchanged=unchanged, standing=tuple(standing))
+    names = {item.name for item in items}
+    return StageSummary(
+        worked=tuple(worked),
+        unchanged=unchanged,
+        standing=tuple(entry for entry in standing if entry.item in names),
+    )
 
 
 async def _work_off(
