@@ -1,0 +1,45 @@
+"""The monthly report as one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+from formulacode_dagster.models.errors import OutsideSystemError
+
+from .charts import funnel_chart, speedup_chart
+from .facts import MonthFacts
+
+
+def render_report(facts: MonthFacts, before: MonthFacts) -> str:
+    """The report of *facts*, with what changed since *before*; every text from outside is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("formulacode_dagster.reporting"), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template("report.html.j2").render(
+        facts=facts,
+        before=before,
+        funnel_png=base64.b64encode(funnel_chart(facts.funnel)).decode(),
+        speedups_png=base64.b64encode(speedup_chart(facts)).decode(),
+    )
+
+
+def write_report(folder: Path, facts: MonthFacts, before: MonthFacts) -> Path:
+    """Write `<month>.html` into *folder*, whole or not at all.
+
+    Raises OutsideSystemError when the disk does not take it.
+    """
+    path = folder / f"{facts.month}.html"
+    partial = folder / f".{facts.month}.{os.getpid()}.html"
+    try:
+        partial.write_text(render_report(facts, before), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OutsideSystemError(
+            "disk", f"cannot write {path}", why=str(error), remedy="Free disk space, then run the month again"
+        ) from error
+    return path
