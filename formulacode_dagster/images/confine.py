@@ -1,0 +1,149 @@
+"""Runs one command in narrow bounds, and leaves none of its processes behind. A script: `python -I confine.py JSON`.
+
+It only uses the standard library, and holds for processes that leave their group or session too: orphans are handed to
+it (child subreaper), and it kills all descendants when the command ends, or when the pipe `lifeline` closes because its
+caller wants an end or is itself gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+SIOCGIFFLAGS = 0x8913
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 0x1
+CANNOT_CONFINE = 125
+
+
+def main() -> int:
+    """Run the command that the argument describes; its own status, or 128 + the signal that ended it."""
+    task: dict[str, Any] = json.loads(sys.argv[1])
+    lifeline: int = task["lifeline"]
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(lifeline)
+            os.setsid()
+            if task["isolate_network"]:
+                leave_network(libc)
+            limit(task)
+            libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            os.execvpe(task["argv"][0], task["argv"], os.environ)  # noqa: S606 - this script exists to start it
+        except OSError as error:
+            os.write(2, f"cannot start {task['argv'][0]}: {error}\n".encode())
+            os._exit(127 if isinstance(error, FileNotFoundError) else CANNOT_CONFINE)
+    ended = wait(child, lifeline)
+    kill_descendants()
+    if not ended:
+        return 128 + signal.SIGKILL
+    return os.waitstatus_to_exitcode(ended[0]) if os.WIFEXITED(ended[0]) else 128 + os.WTERMSIG(ended[0])
+
+
+def wait(child: int, lifeline: int) -> tuple[int] | None:
+    """Reap *child* and return its status; None when *lifeline* closed first."""
+    pidfd = os.pidfd_open(child)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(lifeline, select.POLLIN | select.POLLHUP)
+    ready = {fd for fd, _ in poll.poll()}
+    os.close(pidfd)
+    return (os.waitpid(child, 0)[1],) if pidfd in ready else None
+
+
+def leave_network(libc: ctypes.CDLL) -> None:
+    """Move to a network of one's own, in which only the loopback interface is there."""
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWNET) != 0:
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
+            raise PermissionError(ctypes.get_errno(), "no network namespace allowed here")
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("16sH14s", b"lo", 0, b"")
+        (flags,) = struct.unpack_from("H", fcntl.ioctl(probe, SIOCGIFFLAGS, request), 16)
+        fcntl.ioctl(probe, SIOCSIFFLAGS, struct.pack("16sH14s", b"lo", flags | IFF_UP, b""))
+
+
+def limit(task: dict[str, Any]) -> None:
+    """Set priority, processors and resource limits; never above the hard limits that are there already."""
+    os.nice(task["nice"])
+    allowed = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, allowed[: max(1, task["cpus"])])
+    wanted = {
+        resource.RLIMIT_DATA: task["memory_bytes"],
+        resource.RLIMIT_CPU: task["cpu_seconds"],
+        resource.RLIMIT_FSIZE: task["file_bytes"],
+        resource.RLIMIT_NPROC: task["processes"] + processes_of(os.getuid()),
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, value in wanted.items():
+        hard = resource.getrlimit(kind)[1]
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (bound, bound))
+
+
+def processes_of(user: int) -> int:
+    """How many threads *user* runs now; the kernel counts them all against the limit."""
+    total = 0
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if folder.stat().st_uid == user:
+                    total += sum(1 for _ in (folder / "task").iterdir())
+            except OSError:
+                continue
+    return total
+
+
+def kill_descendants() -> None:
+    """Kill and reap until nothing is left below this process."""
+    while found := descendants(os.getpid()):
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        while True:
+            try:
+                if os.waitpid(-1, 0) == (0, 0):
+                    break
+            except ChildProcessError:
+                break
+
+
+def descendants(root: int) -> list[int]:
+    """All live processes below *root*."""
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            parents[int(folder.name)] = int(fields[1])
+    found = {root}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return sorted(found - {root})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

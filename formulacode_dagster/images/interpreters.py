@@ -1,0 +1,89 @@
+"""The CPython interpreters installed on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+PROBE_SECONDS = 20
+_PROBE = """
+import json, os, platform, sys, sysconfig
+print(json.dumps({
+    "version": sys.version.split()[0],
+    "minor": "%d.%d" % sys.version_info[:2],
+    "implementation": platform.python_implementation(),
+    "threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    "headers": os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")),
+    "executable": os.path.realpath(sys.executable),
+}))
+"""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """One CPython of this machine."""
+
+    minor: str
+    version: str
+    path: Path
+    headers: bool
+
+    @property
+    def rank(self) -> tuple[bool, tuple[int, ...]]:
+        """Those that can compile extensions come first, then the newest patch release."""
+        digits = (part for part in self.version.split(".") if part.isdigit())
+        return self.headers, tuple(int(part) for part in digits)
+
+
+def installed_interpreters(uv: str) -> dict[str, Interpreter]:
+    """The best interpreter of each `3.x`, from uv's list, pyenv's folder, and the one that runs this."""
+    best: dict[str, Interpreter] = {}
+    seen: set[Path] = set()
+    for path in [*_listed_by_uv(uv), *_made_by_pyenv(), Path(sys.executable)]:
+        real = path.resolve()
+        if real in seen:
+            continue
+        seen.add(real)
+        found = probe(real)
+        if found is not None and (found.minor not in best or found.rank > best[found.minor].rank):
+            best[found.minor] = found
+    return best
+
+
+def probe(path: Path) -> Interpreter | None:
+    """What *path* is, when it is a usable CPython with its global lock; None otherwise."""
+    try:
+        done = subprocess.run(
+            [str(path), "-I", "-S", "-c", _PROBE],
+            env={"PATH": os.defpath},
+            capture_output=True,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+        facts = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    if facts["implementation"] != "CPython" or facts["threaded"]:
+        return None
+    return Interpreter(facts["minor"], facts["version"], Path(facts["executable"]), facts["headers"])
+
+
+def _listed_by_uv(uv: str) -> list[Path]:
+    done = subprocess.run(
+        [uv, "--no-config", "python", "list", "--only-installed", "--output-format", "json"],
+        capture_output=True,
+        timeout=PROBE_SECONDS * 3,
+        check=False,
+    )
+    if done.returncode != 0:
+        return []
+    return [Path(entry["path"]) for entry in json.loads(done.stdout) if entry.get("path")]
+
+
+def _made_by_pyenv() -> list[Path]:
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    return sorted(versions.glob("3.*/bin/python"))

@@ -1,0 +1,135 @@
+"""One build of the process engine: the scripts of `dockerfiles/`, run one after the other in a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier
+
+from . import context, recipes, sources
+from . import spec as naming
+from .engine import Progress
+from .failures import failure_of
+from .interpreters import Interpreter
+from .process_layout import Layout, Manifest, online_variables, remove_tree, size_of
+from .processes import Bounds, run_confined
+
+BUILD_NICENESS = 5
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What all builds of an engine share."""
+
+    limits: ResourceLimits
+    isolate_network: bool
+    uv: str
+    environment: Mapping[str, str]
+    """The host's variables, of which `online_variables` reach the steps that download."""
+
+
+class ProcessBuild:
+    """The steps of one build, their common deadline and their log."""
+
+    def __init__(
+        self, workshop: Workshop, spec: BuildSpec, work: Layout, interpreter: Interpreter, progress: Progress | None
+    ) -> None:
+        self._workshop = workshop
+        self._spec = spec
+        self._work = work
+        self._interpreter = interpreter
+        self._progress = progress
+        self._lines: list[str] = []
+        self._lap = time.monotonic()
+        self._deadline = self._lap + workshop.limits.build_seconds
+
+    def run(self, mirror: Path) -> Manifest:
+        """Build everything and write log and manifest; raises what `failure_of` says when a step does not succeed."""
+        spec, work = self._spec, self._work
+        work.make()
+        context.write_instrument(spec, work.task)
+        context.write_task(spec, work.task)
+        bundle = work.folder / "tmp" / "history.bundle"
+        self._step("install-instrument", online=True)
+        base = Tier(
+            name="base", tag=naming.base_tag(spec), seconds=self._take_lap(), size_bytes=size_of(work.instrument)
+        )
+        sources.write_bundle(mirror, spec.base_sha, bundle)
+        self._step("fetch-history", str(bundle))
+        bundle.unlink()
+        repo = Tier(
+            name="repo", tag=naming.repo_tag(spec), seconds=self._take_lap(), size_bytes=size_of(work.repository)
+        )
+        self._step("install-environment", online=True)
+        self._step("checkout")
+        self._step("install-package")
+        for name in ("home", "tmp", "scratch"):
+            remove_tree(work.folder / name)
+        work.log.write_text(self._log)
+        total = size_of(work.folder)
+        task = Tier(
+            name="task",
+            tag=naming.task_tag(spec),
+            seconds=self._take_lap(),
+            size_bytes=total - base.size_bytes - repo.size_bytes,
+        )
+        manifest = Manifest(
+            tag=task.tag,
+            spec_hash=naming.spec_hash(spec),
+            digest=work.digest(),
+            size_bytes=total,
+            seconds=base.seconds + repo.seconds + task.seconds,
+            tiers=(base, repo, task),
+            python=self._interpreter.version,
+        )
+        work.manifest.write_text(manifest.model_dump_json(indent=1))
+        return manifest
+
+    @property
+    def _log(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def _take_lap(self) -> float:
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
+    def _step(self, script: str, *arguments: str, online: bool = False) -> None:
+        workshop = self._workshop
+        environment = self._work.environment(workshop.uv, str(self._interpreter.path))
+        if online:
+            environment |= online_variables(workshop.environment)
+            environment["UV_CACHE_DIR"] = _cache(workshop.environment)
+        self._say(f"$ {script}")
+        done = run_confined(
+            ["bash", str(recipes.script(script)), *arguments],
+            timeout=max(0.1, self._deadline - time.monotonic()),
+            bounds=Bounds(
+                workshop.limits, isolate_network=workshop.isolate_network and not online, nice=BUILD_NICENESS
+            ),
+            environment=environment,
+            cwd=self._work.folder,
+            progress=self._say,
+        )
+        if not done.ok:
+            raise failure_of(
+                f"{script} of {self._spec.task_id}",
+                log=self._log,
+                online=online,
+                timed_out=done.timed_out,
+                seconds=workshop.limits.build_seconds,
+            )
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
+        if self._progress is not None:
+            self._progress(line)
+
+
+def _cache(environment: Mapping[str, str]) -> str:
+    if explicit := environment.get("UV_CACHE_DIR"):
+        return explicit
+    base = environment.get("XDG_CACHE_HOME")
+    return str((Path(base) if base else Path.home() / ".cache") / "uv")

@@ -1,0 +1,169 @@
+"""A session of the process engine: a copy of a built folder, thrown away when it closes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import ResourceLimits
+
+from . import recipes
+from .engine import Completed
+from .process_layout import SYSTEM_PATH, Layout, remove_tree
+from .processes import Bounds, run_confined
+
+_MARK = "FORMULACODE_SESSION"
+_OWNER = "owner.json"
+YOUNG_SECONDS = 60
+"""A folder younger than this may not have got its owner's name yet."""
+
+
+class ProcessSession:
+    """Implements `engine.Session` in the folder of *layout*."""
+
+    def __init__(self, layout: Layout, *, limits: ResourceLimits, isolate_network: bool, uv: str) -> None:
+        self._layout = layout
+        self._bounds = Bounds(limits, isolate_network=isolate_network)
+        self._uv = uv
+        self._put: dict[Path, bytes] = {}
+        self.python = str(layout.python)
+        self.repository = str(layout.repository)
+        self.harness = str(layout.folder / "harness")
+
+    def open(self) -> None:
+        """Make what the copied folder lacks."""
+        self._layout.make()
+        Path(self.harness).mkdir(mode=0o555)
+
+    def put(self, name: str, content: bytes) -> str:
+        """Place a file in the harness folder. Being the same user, code could change it: `run` notices."""
+        path = Path(self.harness) / name
+        if path.parent != Path(self.harness):
+            raise ValueError(f"{name!r} is not a plain file name")
+        self._put[path] = content
+        self._write(path, content)
+        return str(path)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+    ) -> Completed:
+        """Run a command, outside the checkout unless *cwd* says otherwise, lest sources stand in for the built package.
+
+        Raises ItemFailure (`harness_changed`) when it altered a file of the harness.
+        """
+        done = run_confined(
+            argv,
+            timeout=timeout,
+            bounds=self._bounds,
+            environment=self._environment(environment or {}),
+            cwd=Path(cwd) if cwd else self._layout.folder / "home",
+            stdin=stdin,
+        )
+        self._check_harness()
+        return done
+
+    def rebuild(self, *, timeout: float) -> Completed:
+        """Install the package again from the checkout as it now stands, offline."""
+        return run_confined(
+            ["bash", str(recipes.script("install-package"))],
+            timeout=timeout,
+            bounds=self._bounds,
+            environment=self._layout.environment(self._uv, self.python) | {_MARK: str(self._layout.folder)},
+            cwd=self._layout.folder,
+        )
+
+    def close(self) -> None:
+        """Kill what still runs, and remove the folder."""
+        mark = f"{_MARK}={self._layout.folder}".encode()
+        for pid in _processes_with(mark):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        remove_tree(self._layout.folder)
+
+    def _environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        folder = self._layout.folder
+        environment = {
+            "PATH": f"{self._layout.venv}/bin:{SYSTEM_PATH}",
+            "HOME": str(folder / "home"),
+            "TMPDIR": str(folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "VIRTUAL_ENV": str(self._layout.venv),
+            **wanted,
+            _MARK: str(folder),
+        }
+        # First on the path, so that no package of the image can stand in for the instrument.
+        others = [wanted["PYTHONPATH"]] if wanted.get("PYTHONPATH") else []
+        environment["PYTHONPATH"] = os.pathsep.join([str(self._layout.instrument), *others])
+        return environment
+
+    def _write(self, path: Path, content: bytes) -> None:
+        folder = path.parent
+        folder.chmod(0o755)
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o444)
+        folder.chmod(0o555)
+
+    def _check_harness(self) -> None:
+        for path, content in self._put.items():
+            if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
+                raise ItemFailure(
+                    "harness_changed",
+                    f"the code under measurement changed {path.name} of the harness",
+                    remedy="Look at what it does; nothing it reported can be trusted",
+                )
+
+
+def new_session_folder(sessions: Path, *, run_id: str) -> Path:
+    """Make an empty folder that says whose it is."""
+    sessions.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="session-", dir=sessions)).resolve()
+    owner = {"run_id": run_id, "pid": os.getpid(), "started": _start_of(os.getpid())}
+    (folder / _OWNER).write_text(json.dumps(owner))
+    return folder
+
+
+def abandoned_sessions(sessions: Path, *, run_id: str | None) -> Iterator[ProcessSession]:
+    """Sessions of *run_id*; without one, those whose process is gone."""
+    if not sessions.is_dir():
+        return
+    for folder in sorted(sessions.iterdir()):
+        try:
+            owner = json.loads((folder / _OWNER).read_bytes())
+        except (OSError, ValueError):
+            owner = {}
+        young = time.time() - folder.stat().st_mtime < YOUNG_SECONDS
+        alive = young if not owner else _start_of(owner["pid"]) == owner["started"]
+        if owner.get("run_id") == run_id if run_id is not None else not alive:
+            yield ProcessSession(Layout(folder), limits=ResourceLimits(), isolate_network=False, uv="")
+
+
+def _start_of(pid: int) -> str | None:
+    """When process *pid* started, in clock ticks since boot: with the pid, it names one process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+
+
+def _processes_with(mark: bytes) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+    return found

@@ -1,0 +1,47 @@
+"""Where the Dockerfiles and their scripts are, and what version of them this is."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib import resources as package_resources
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ConfigurationError
+
+TIERS = ("base", "repo", "task")
+
+
+def recipes_folder() -> Path:
+    """The folder `dockerfiles`: in the checkout, or inside the installed package."""
+    checkout = Path(__file__).parents[2] / "dockerfiles"
+    if checkout.is_dir():
+        return checkout
+    return Path(str(package_resources.files("formulacode_dagster") / "dockerfiles"))
+
+
+def dockerfile(tier: str) -> Path:
+    """The Dockerfile of *tier*; raises ConfigurationError when the checkout lacks it."""
+    return _existing(recipes_folder() / f"{tier}.Dockerfile")
+
+
+def script(name: str) -> Path:
+    """One of the scripts that both engines run; raises ConfigurationError when the checkout lacks it."""
+    return _existing(recipes_folder() / "scripts" / name)
+
+
+@cache
+def recipe_hash() -> str:
+    """SHA-256 over the Dockerfiles of the tiers and their scripts: a changed recipe gives other images."""
+    folder = recipes_folder()
+    parts = [dockerfile(tier) for tier in TIERS] + sorted((folder / "scripts").iterdir())
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{part.name}\0{part.stat().st_size}\0".encode() + part.read_bytes())
+    return digest.hexdigest()
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigurationError(f"{path} is missing", remedy="Run from a complete checkout")
+    return path

@@ -1,0 +1,113 @@
+"""History for an image: bundles that hold what a commit can reach, and nothing that came after it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ItemFailure
+
+COMMIT_REF = "refs/formulacode/commit"
+GIT_SECONDS = 600
+_VERSION = re.compile(r"\d+[._-]\d+|(^|[^0-9A-Za-z])v?\d+$")
+
+
+def git_environment() -> dict[str, str]:
+    """Variables under which git reads no configuration but the repository's, and asks nobody anything."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.devnull,
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def is_version_tag(tag: str) -> bool:
+    """Whether *tag* names a release: `v1.2`, `h11-0.9`, `2024`. Versioneer and setuptools-scm stumble over others."""
+    return _VERSION.search(tag) is not None
+
+
+def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = None) -> None:
+    """Write a bundle of *commit* and the version tags it reaches to *into*, without what *since* reaches.
+
+    Nothing is written to *mirror*. When *since* is *commit* the file is empty. Raises ItemFailure (`mirror`) when the
+    mirror lacks the commit or an object of its history.
+    """
+    if since == commit:
+        into.write_bytes(b"")
+        return
+    tags = _reachable_tags(mirror, commit)
+    if since is not None:
+        tags -= _reachable_tags(mirror, since)
+    with tempfile.TemporaryDirectory(prefix="fc-bundle-") as folder:
+        # A bundle carries names, and a mirror that others read is no place to make some.
+        _git(Path(folder), "init", "--quiet", "--bare", "--template=", ".")
+        objects = (mirror / "objects").resolve()
+        (Path(folder) / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+        names = {COMMIT_REF: commit}
+        for tag in tags:
+            names[tag] = _git(mirror, "rev-parse", "--verify", "--end-of-options", tag).strip()
+        updates = "".join(f"create {name} {sha}\n" for name, sha in sorted(names.items()))
+        _git(Path(folder), "update-ref", "--stdin", stdin=updates)
+        exclude = [] if since is None else [f"^{since}"]
+        # One thread, because the same history should give the same bytes: they are the key of a cached layer.
+        _git(
+            Path(folder),
+            "-c",
+            "pack.threads=1",
+            "bundle",
+            "create",
+            "--quiet",
+            str(into.resolve()),
+            *sorted(names),
+            *exclude,
+        )
+
+
+def is_ancestor(mirror: Path, ancestor: str, commit: str) -> bool:
+    """Whether *commit* can reach *ancestor*."""
+    command = ["git", "-C", str(mirror), "merge-base", "--is-ancestor", ancestor, commit]
+    done = subprocess.run(command, env=git_environment(), capture_output=True, timeout=GIT_SECONDS, check=False)
+    return done.returncode == 0
+
+
+def tree_of(mirror: Path, commit: str) -> dict[str, tuple[str, str]]:
+    """Mode and blob id of every file at *commit*, by path; submodules are left out. Raises ItemFailure (`mirror`)."""
+    entries = {}
+    for line in _git(mirror, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        if line:
+            meta, _, path = line.partition("\t")
+            mode, kind, sha = meta.split()
+            if kind == "blob":
+                entries[path] = (mode, sha)
+    return entries
+
+
+def _reachable_tags(mirror: Path, commit: str) -> set[str]:
+    listed = _git(mirror, "for-each-ref", "--merged", commit, "--format=%(refname)", "refs/tags").split()
+    return {name for name in listed if is_version_tag(name.removeprefix("refs/tags/"))}
+
+
+def _git(folder: Path, *arguments: str, stdin: str | None = None) -> str:
+    command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
+    done = subprocess.run(
+        command,
+        env=git_environment(),
+        input=None if stdin is None else stdin.encode(),
+        capture_output=True,
+        timeout=GIT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise ItemFailure(
+            "mirror",
+            f"git {arguments[0] if arguments[0] != '-c' else arguments[2]} failed in {folder}",
+            why=done.stderr.decode(errors="replace").strip()[-500:],
+            remedy="Fetch the mirror again",
+        )
+    return done.stdout.decode(errors="surrogateescape")
