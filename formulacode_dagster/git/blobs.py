@@ -10,18 +10,21 @@ from .scratch import scratch_repository
 
 FETCH_SECONDS = 1800.0
 REMOTE = "origin"
+NO_OBJECT = "0" * 40
+"""What git writes for the side on which a file does not exist."""
 
 
 def is_filtered(repository: Path) -> bool:
     """Whether objects are left out of *repository*, to be fetched when needed."""
-    return any((repository / "objects" / "pack").glob("*.promisor"))
+    configuration = repository / "config"
+    return configuration.exists() and "promisor = true" in configuration.read_text()
 
 
 def fetch_missing(repository: Path, wanted: Collection[str]) -> None:
     """Fetch those of the objects *wanted* that *repository* lacks. Raises GitError."""
-    if not wanted or not is_filtered(repository):
+    if not is_filtered(repository):
         return
-    missing = missing_objects(repository, wanted)
+    missing = missing_objects(repository, set(wanted) - {NO_OBJECT})
     if not missing:
         return
     git(

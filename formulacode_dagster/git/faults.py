@@ -32,7 +32,8 @@ _TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
             Fault.BROKEN,
             r"is corrupt|inflate: data stream error|packfile .* (cannot be accessed|truncated|is invalid)|bad object"
             r"|unable to (unpack|read) |not a git repository: |file .*\.idx|index file .* (corrupt|too small)"
-            r"|garbage at end|hash mismatch|sha1 mismatch|bad tree object",
+            r"|garbage at end|hash mismatch|sha1 mismatch|bad tree object|unknown object type|failed to apply delta"
+            r"|at offset \d+ (in|from) .*\.pack",
         ),
         # GitHub asks strangers for a password where there is nothing, so that private names do not show.
         (

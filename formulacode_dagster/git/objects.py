@@ -7,8 +7,11 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from .command import STDERR_KEPT, GitError, environment, program
+
+LAST_WORDS_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,10 @@ class ObjectReader:
         self._directory = directory
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process that writes to it
+        self._stderr: IO[bytes] | None = None
+
+    def __del__(self) -> None:
+        self._end()
 
     def get(self, name: bytes) -> tuple[str, bytes] | None:
         """Type and content of the object called *name* (no newline in it); None when there is none.
@@ -71,6 +77,7 @@ class ObjectReader:
                 if not header.endswith(b"\n"):
                     raise self._died()
                 if len(fields) != 3 or not fields[2].isdigit():
+                    self._raise_when_damaged()
                     return None
                 size = int(fields[2])
                 content = process.stdout.read(size + 1)
@@ -86,6 +93,7 @@ class ObjectReader:
             self._end()
 
     def _start(self) -> subprocess.Popen[bytes]:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process that writes to it
         self._process = subprocess.Popen(
             [program(), "cat-file", "--batch"],
             stdin=subprocess.PIPE,
@@ -95,10 +103,27 @@ class ObjectReader:
         )
         return self._process
 
-    def _died(self) -> GitError:
-        self._end()
+    def _raise_when_damaged(self) -> None:
+        # git calls a damaged object missing, and complains beside it.
+        said = self._said()
+        if any(line.startswith(("error:", "fatal:")) for line in said.splitlines()):
+            self._end()
+            raise GitError(("cat-file",), -1, said)
+
+    def _said(self) -> str:
+        if self._stderr is None:
+            return ""
         self._stderr.seek(0)
-        said = self._stderr.read().decode("utf-8", "replace").strip()[-STDERR_KEPT:]
+        return self._stderr.read().decode("utf-8", "replace").strip()[-STDERR_KEPT:]
+
+    def _died(self) -> GitError:
+        if self._process is not None:
+            try:
+                self._process.wait(timeout=LAST_WORDS_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        said = self._said()
+        self._end()
         return GitError(("cat-file",), -1, said or "git cat-file ended by itself")
 
     def _end(self) -> None:
@@ -113,3 +138,6 @@ class ObjectReader:
                     continue
         process.kill()
         process.wait()
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
