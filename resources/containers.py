@@ -34,6 +34,14 @@ class ContainersResource(dg.ConfigurableResource[Any]):
 
     _chosen: tuple[Engine, str] | None = PrivateAttr(default=None)
 
+    def preflight(self) -> tuple[bool, str]:
+        """Say which engine is at work, and which interpreters it has."""
+        engine, why = self.chosen()
+        versions = engine.interpreters()
+        if versions is not None and not versions:
+            return False, f"{why}; it has no interpreter: set FC_OS_IMAGE to an image that is here or can be pulled"
+        return True, f"{why}; interpreters: {', '.join(sorted(versions)) if versions else 'any'}"
+
     def resolver(self) -> Resolver:
         """What turns declared requirements into hashed locks."""
         return Resolver(Path(self.home) / "cache" / "locks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import dagster as dg
@@ -28,6 +29,22 @@ class GitHubResource(dg.ConfigurableResource[Any]):
             listener().note(stage, f"waiting {seconds:.0f} s: {why}")
 
         return GitHubClient(self.url, tokens, on_wait=on_wait)
+
+    def preflight(self) -> tuple[bool, str]:
+        """Ask for the rate limit with every token; names the tokens that GitHub refuses, by position."""
+        return asyncio.run(self._preflight())
+
+    async def _preflight(self) -> tuple[bool, str]:
+        count = len([token for token in self.tokens.split(",") if token.strip()])
+        if not count:
+            return False, f"{self.url}: GH_TOKENS is empty; code search and GraphQL need a token"
+        async with self.client(Stage.REPOSITORIES) as client:
+            for _ in range(count):
+                await client.rest("/rate_limit")
+            aside = [f"{state.name}: {state.set_aside}" for state in client.tokens() if state.set_aside]
+        if aside:
+            return False, f"{self.url}: {len(aside)} of {count} tokens set aside ({'; '.join(aside)})"
+        return True, f"{self.url} answers, {count} tokens are good"
 
     @property
     def stars(self) -> int:

@@ -22,6 +22,11 @@ class HubResource(dg.ConfigurableResource[Any]):
     token_path: str
     home: str
 
+    def preflight(self) -> tuple[bool, str]:
+        """Ask the destination for its tags."""
+        destination = self.destination()
+        return True, f"{destination.name} answers, {len(destination.tags())} releases"
+
     def destination(self) -> Destination:
         """The Hub where HF_DATASET names a dataset, else the folder `dataset/` under FC_HOME."""
         if not self.dataset:

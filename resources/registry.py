@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import dagster as dg
 
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.release.registry import Registry
 
 
@@ -18,6 +18,22 @@ class RegistryResource(dg.ConfigurableResource[Any]):
     username: str
     password: str
     mode: str
+
+    def preflight(self) -> tuple[bool, str]:
+        """Ask the registry for its version endpoint."""
+        import httpx
+
+        if not self.url:
+            return True, "FC_REGISTRY_URL is empty: images are built and measured, not published"
+        scheme = "http" if self.url.startswith(("127.", "localhost")) else "https"
+        host = "registry-1.docker.io" if self.url == "docker.io" else self.url
+        try:
+            answer = httpx.get(f"{scheme}://{host}/v2/", timeout=20)
+        except httpx.HTTPError as error:
+            raise OutsideSystemError(
+                "registry", f"{self.url} does not answer", why=str(error), remedy="Start it, or fix FC_REGISTRY_URL"
+            ) from error
+        return answer.status_code in (200, 401), f"{self.url} answers {answer.status_code}"
 
     def client(self) -> Registry | None:
         """The client; None when the settings name no registry."""

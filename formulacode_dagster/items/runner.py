@@ -158,7 +158,7 @@ async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, wo
         state, reason, detail = ItemState.REJECTED, rejection.reason.value, rejection.detail
     except ItemFailure as failure:
         state, reason, detail, log_tail = ItemState.FAILED, failure.kind, str(failure), failure.log_tail
-        outcome = Outcome(log=getattr(failure, "log", ""))
+        outcome = Outcome(cost=failure.cost, log=getattr(failure, "log", ""))
     except NotAsked as skip:
         state, reason, detail = ItemState.SKIPPED, skip.reason, skip.what
     except OutsideSystemError:
