@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileChange:
-    """The lines of one file that a patch touches. A pure insertion touches the line before it on the base side."""
+    """The lines of one file that a patch touches. An insertion touches the base's lines around it."""
 
     base_path: str | None
     oracle_path: str | None
@@ -44,14 +44,15 @@ def _file_change(file: PatchedFile) -> FileChange:
     base_lines: set[int] = set()
     oracle_lines: set[int] = set()
     for hunk in file:
-        before = hunk.source_start
+        before, replacing = hunk.source_start, False
         for line in hunk:
             if line.is_added and line.target_line_no is not None:
                 oracle_lines.add(line.target_line_no)
-                base_lines.add(before)
+                if not replacing:
+                    base_lines |= {before, before + 1}
             elif line.source_line_no is not None:
-                before = line.source_line_no
-                if line.is_removed:
+                before, replacing = line.source_line_no, line.is_removed
+                if replacing:
                     base_lines.add(before)
     return FileChange(
         base_path=_path(file.source_file, "a/"),

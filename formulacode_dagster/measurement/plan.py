@@ -25,7 +25,7 @@ class SamplingPlan(Frozen):
     """The effort spent on one task."""
 
     rounds: int = Field(default=MIN_ROUNDS, ge=MIN_ROUNDS, description="samples a side of each benchmark")
-    max_benchmarks: int = Field(default=16, ge=1, description="benchmarks timed, of those that execute the change")
+    max_benchmarks: int = Field(default=24, ge=1, description="benchmarks timed, of those that execute the change")
     max_seconds: float = Field(
         default=900.0, gt=0, description="seconds of timing a task may take; fewer benchmarks then"
     )

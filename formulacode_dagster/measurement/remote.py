@@ -78,8 +78,9 @@ class NotTimed(Frozen):
 class Remote:
     """The harness in one session. Every method raises ItemFailure when the session answers nonsense."""
 
-    def __init__(self, session: Session, *, benchmark_dir: str) -> None:
+    def __init__(self, session: Session, *, benchmark_dir: str, start_seconds: float = START_SECONDS) -> None:
         self._session = session
+        self._start_seconds = start_seconds
         self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
         self._archive = session.put(ARCHIVE, harness_archive())
 
@@ -117,7 +118,7 @@ class Remote:
                 "budget": budget,
                 "skip": sorted(lost),
             }
-            completed, answers = self._ask(request, timeout=budget + 2 * limit + START_SECONDS)
+            completed, answers = self._ask(request, timeout=budget + 2 * limit + self._start_seconds)
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
                 continue
@@ -140,7 +141,7 @@ class Remote:
             **benchmark.model_dump(include={"name", "module", "owner", "attribute", "index", "cache_folder"}),
         }
         completed, answers = self._ask(
-            request, timeout=benchmark.timeout + START_SECONDS, environment={"PYTHONHASHSEED": str(hash_seed)}
+            request, timeout=benchmark.timeout + self._start_seconds, environment={"PYTHONHASHSEED": str(hash_seed)}
         )
         if completed.timed_out:
             return NotTimed(kind="timeout", message=describe(completed)), completed.seconds

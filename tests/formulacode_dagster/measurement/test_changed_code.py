@@ -1,0 +1,141 @@
+import pytest
+
+from formulacode_dagster.measurement.changed_code import CodeLocation, changed_code
+from formulacode_dagster.measurement.patch import changed_files
+
+CORE = '''"""Docs."""
+import os
+LIMIT = 10
+__version__ = "1"
+
+
+def alpha(x):
+    """Doc."""
+    return x + 1
+
+
+def beta(x):
+    def inner(y):
+        return y * 2
+    return inner(x) + LIMIT
+
+
+class Thing:
+    size = 1
+
+    @property
+    def area(self):
+        return self.size ** 2
+
+    def other(self):
+        return 0
+'''
+
+
+@pytest.fixture
+def changed(tmp_path, git_patch):
+    def find(before, after, **options):
+        patch = git_patch(tmp_path, before, after)
+        return changed_code(
+            changed_files(patch),
+            base={path: text.encode() for path, text in before.items()},
+            oracle={path: text.encode() for path, text in after.items() if text is not None},
+            benchmark_dir="benchmarks",
+            **options,
+        )
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "base", "oracle"),
+    [
+        ("return x + 1", "return 1 + x", {7}, {7}),
+        ("return y * 2", "return y + y", {13}, {13}),
+        ("return inner(x) + LIMIT", "return LIMIT + inner(x)", {12}, {12}),
+        ("return self.size ** 2", "return self.size * self.size", {21}, {21}),
+        ("LIMIT = 10", "LIMIT = 11", {12}, {12}),
+        ("    size = 1\n", "    size = 2\n", {21, 25}, {21, 25}),
+        ("class Thing:", "class Thing(dict):", {21, 25}, {21, 25}),
+        ("    def other(self):\n        return 0\n", "", {25}, set()),
+        ("    def other", "    @staticmethod\n    def other", {25}, {25}),
+        ('"""Docs."""\n', '"""Docs."""\n\n\ndef new():\n    return 1\n', set(), {4}),
+    ],
+)
+def test_the_functions_that_change_in_meaning_are_found_on_both_sides(changed, old, new, base, oracle):
+    found = changed({"pkg/core.py": CORE}, {"pkg/core.py": CORE.replace(old, new)})
+    assert found.base == {CodeLocation("pkg/core.py", line) for line in base}
+    assert found.oracle == {CodeLocation("pkg/core.py", line) for line in oracle}
+    assert found.untraceable == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return x + 1", "return x + 1  # one more"),
+        ('"""Doc."""', '"""Document."""'),
+        ("return x + 1", "return (x + 1)"),
+        ('__version__ = "1"', '__version__ = "2"'),
+        ("import os", "import os\nimport sys"),
+    ],
+)
+def test_comments_docstrings_formatting_imports_and_versions_are_no_change(changed, old, new):
+    found = changed({"pkg/core.py": CORE}, {"pkg/core.py": CORE.replace(old, new)})
+    assert found == type(found)(frozenset(), frozenset(), ())
+
+
+def test_a_changed_name_that_nothing_in_the_file_reads_cannot_be_traced(changed):
+    found = changed({"a.py": "X = 1\n"}, {"a.py": "X = 2\n"})
+    assert found.untraceable == ("a.py: module level",)
+
+
+@pytest.mark.parametrize("path", ["src/fast.c", "pkg/_core.pyx", "pkg/_core.pyx.in", "lib.rs", "a.f90", "x.CPP"])
+def test_compiled_sources_cannot_be_traced(changed, path):
+    assert changed({path: "a\n"}, {path: "b\n"}).untraceable == (path,)
+
+
+@pytest.mark.parametrize("path", ["MANIFEST.in", "README.md", "benchmarks/bench.py", "benchmarks/x.c", "pkg/data.json"])
+def test_the_suite_and_what_is_no_code_do_not_count(changed, path):
+    found = changed({path: "a = 1\n"}, {path: "a = 2\n"})
+    assert not found.base | found.oracle
+    assert found.untraceable == ()
+
+
+def test_a_build_file_counts_only_when_nothing_else_changed(changed):
+    assert changed({"setup.py": "f = 1\n"}, {"setup.py": "f = 2\n"}).untraceable == ("setup.py",)
+
+
+def test_a_build_file_beside_a_changed_function_does_not_count(changed):
+    before = {"setup.py": "f = 1\n", "pkg/core.py": CORE}
+    found = changed(before, {"setup.py": "f = 2\n", "pkg/core.py": CORE.replace("x + 1", "x + 2")})
+    assert found.untraceable == ()
+    assert found.base == {CodeLocation("pkg/core.py", 7)}
+
+
+def test_python_that_was_compiled_into_an_extension_cannot_be_traced(changed):
+    after = {"src/pkg/core.py": CORE.replace("x + 1", "x + 2")}
+    found = changed({"src/pkg/core.py": CORE}, after, extensions=("pkg.core", "numpy.core"))
+    assert found.untraceable == ("src/pkg/core.py",)
+
+
+def test_a_function_that_a_decorator_compiles_cannot_be_traced(changed):
+    before = "import numba\n\n@numba.njit(cache=True)\ndef f(x):\n    return x\n"
+    found = changed({"a.py": before}, {"a.py": before.replace("return x", "return x + x")})
+    assert found.untraceable == ("a.py:f", "a.py:f")
+
+
+def test_python_that_this_interpreter_cannot_read_is_not_traced(changed):
+    assert changed({"a.py": "print 1\n"}, {"a.py": "print 2\n"}).untraceable == ("a.py",)
+
+
+def test_a_renamed_file_is_compared_with_what_it_was(changed):
+    before, after = {"old/core.py": CORE}, {"old/core.py": None, "new/core.py": CORE.replace("x + 1", "x + 2")}
+    found = changed(before, after)
+    assert found.base == {CodeLocation("old/core.py", 7)}
+    assert found.oracle == {CodeLocation("new/core.py", 7)}
+
+
+def test_functions_of_a_new_file_are_found_on_the_oracle_side(changed):
+    found = changed({"a.py": ""}, {"b.py": "def f():\n    return 1\n"})
+    assert found.base == frozenset()
+    assert found.oracle == {CodeLocation("b.py", 1)}

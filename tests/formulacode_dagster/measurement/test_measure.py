@@ -1,0 +1,187 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.images.engine import Completed
+from formulacode_dagster.measurement.gates import speedup_is_real
+from formulacode_dagster.measurement.measure import measure_task
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.measurement import Side
+
+PLAN = SamplingPlan(seconds_per_sample=0.02)
+CORE = """
+def total(n):
+    result = 0
+    for i in range(n):
+        result += i
+    return result
+
+
+def double(n):
+    return [i * 2 for i in range(n)]
+
+
+def untouched():
+    return 1
+"""
+FASTER = CORE.replace(
+    "    result = 0\n    for i in range(n):\n        result += i\n    return result", "    return n * (n - 1) // 2"
+)
+BENCH = """
+from pkg import core
+
+def time_total():
+    core.total(20000)
+
+def time_double():
+    core.double(5000)
+
+def time_untouched():
+    core.untouched()
+"""
+FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "", "benchmarks/bench.py": BENCH}
+
+
+@pytest.fixture
+def measure(tmp_path, git_patch, engine_of, image, pull_request):
+    """Measure the change of *files* into *after*, in sessions that are copies of a folder."""
+
+    def run(after, *, files=FILES, suite_files=None, patch=None, build=None, limits=None, plan=PLAN):
+        source = tmp_path / "source"
+        source.mkdir()
+        found = git_patch(source, files, after)
+        measure.engine = engine_of(source, build)
+        return measure_task(
+            measure.engine,
+            image,
+            pr=pull_request(*after),
+            patch=found if patch is None else patch,
+            suite_files=suite_files or {},
+            plan=plan,
+            limits=limits or ResourceLimits(benchmark_seconds=10),
+            run_id="run",
+            progress=measure.progress.append,
+        )
+
+    measure = run
+    measure.progress = []
+    return measure
+
+
+def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
+    after = {"pkg/core.py": FASTER.replace("[i * 2 for", "[2 * i for")}
+    files = FILES | {"benchmarks/bench_download.py": "import a_download_that_is_not_there\n"}
+    measured, log = measure(after, files=files)
+    assert measured.is_faster
+    assert measured.significant == ("bench.time_total",)
+    assert measured.speedup > 5
+    # Both functions changed, so both benchmarks were timed; the third runs neither.
+    assert {result.benchmark for result in measured.results} == {"bench.time_total", "bench.time_double"}
+    assert all(result.executes_change for result in measured.results)
+    for result in measured.results:
+        for side in Side:
+            assert sorted(s.round for s in result.samples if s.side is side) == list(range(7))
+    assert measured.suite == "base"
+    # A module that fails at import is reported and takes no other with it (failure 54).
+    assert {(f.benchmark, f.kind) for f in measured.failures} == {("benchmarks.bench_download", "import")}
+    assert speedup_is_real("2026-02", [measured]).passed
+    # Every side was rebuilt, lest a rebuild looks like the patch's work, and no session is left.
+    assert [session.rebuilds for session in measure.engine.sessions] == [1, 1, 1]
+    assert not any(session.folder.exists() for session in measure.engine.sessions)
+    assert "changed functions: 2 on the base, 2 with the patch" in log
+    assert "round 7 of 7" in measure.progress
+
+
+def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
+    """Failure 47: the base has no benchmark of its own for what the PR speeds up."""
+    files = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}
+    new = {
+        "benchmarks/bench.py": "from pkg import core\n\ndef time_total():\n    core.total(20000)\n\n"
+        "def time_new():\n    core.brand_new()\n"
+    }
+    after = {"pkg/core.py": FASTER + "\n\ndef brand_new():\n    return total(3)\n", **new}
+    overlay = {path: text.encode() for path, text in new.items()}
+    measured, _ = measure(after, files=files, suite_files=overlay)
+    assert measured.suite == "merge commit"
+    assert measured.significant == ("bench.time_total",)
+    assert [(f.benchmark, f.side, f.kind) for f in measured.failures] == [("bench.time_new", Side.BASE, "error")]
+
+
+def test_a_benchmark_that_hangs_is_a_failure_and_its_process_is_gone(measure, tmp_path):
+    hang = f"""
+import os, time
+from pkg import core
+
+def time_hangs():
+    core.total(10)
+    open({str(tmp_path / "pids")!r}, "a").write(f"{{os.getpid()}} ")
+    time.sleep(100)
+time_hangs.timeout = 0.5
+"""
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": FASTER}, files=FILES | {"benchmarks/bench.py": hang})
+    assert failure.value.kind == "benchmarks_fail"
+    assert "still running" in failure.value.log_tail
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 2
+    assert not any(Path("/proc", pid).exists() for pid in pids)
+
+
+def test_a_patch_that_no_benchmark_executes_is_rejected(measure):
+    with pytest.raises(Rejection) as rejection:
+        measure({"pkg/core.py": CORE + "\n\ndef other():\n    return 2\n"})
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+
+
+def test_an_oracle_that_does_not_apply_is_a_failure(measure):
+    patch = b"--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -1,1 +1,1 @@\n-not what is there\n+new\n"
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": FASTER}, patch=patch)
+    assert failure.value.kind == "oracle_does_not_apply"
+    assert "pkg/core.py" in failure.value.log_tail
+
+
+def compiled(repository):
+    """A build that fails on code that cannot be compiled."""
+    done = subprocess.run([sys.executable, "-m", "compileall", "-q", "pkg"], cwd=repository, capture_output=True)
+    return Completed(done.returncode, done.stdout, done.stderr, 0.1)
+
+
+def test_an_oracle_that_does_not_build_is_a_failure_with_the_log(measure):
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": "def total(:\n"}, build=compiled)
+    assert failure.value.kind == "oracle_does_not_build"
+    assert "SyntaxError" in failure.value.log_tail
+
+
+def test_a_rebuild_that_takes_too_long_is_a_timeout(measure):
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": FASTER}, build=lambda _: Completed(-9, b"half way", b"", 3.0, timed_out=True))
+    assert failure.value.kind == "timeout"
+    assert "half way" in failure.value.log_tail
+
+
+def test_a_base_that_cannot_be_built_again_is_not_blamed_on_the_oracle(measure):
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": FASTER}, build=lambda _: Completed(1, b"", b"no compiler", 3.0))
+    assert failure.value.kind == "base_does_not_build"
+
+
+def test_an_oracle_that_breaks_a_benchmark_is_a_failure(measure):
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": CORE.replace("return result", "raise RuntimeError('broken')")})
+    assert failure.value.kind == "oracle_breaks_benchmarks"
+    assert "broken" in failure.value.log_tail
+    assert "bench.time_total" in str(failure.value)
+
+
+def test_a_suite_that_cannot_be_imported_is_a_failure_and_no_rejection(measure):
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/core.py": FASTER}, files=FILES | {"benchmarks/bench.py": "1 / 0\n"})
+    assert failure.value.kind == "benchmarks_fail"
+    assert "ZeroDivisionError" in failure.value.log_tail

@@ -1,0 +1,42 @@
+import pytest
+
+from formulacode_dagster.measurement.patch import changed_files
+from formulacode_dagster.models.errors import ItemFailure
+
+
+def test_lines_of_both_sides_are_found_and_an_insertion_touches_the_lines_around_it(tmp_path, git_patch):
+    before = "".join(f"line {n}\n" for n in range(1, 21))
+    after = before.replace("line 5\n", "").replace("line 15\n", "line 15\nnew\n")
+    (change,) = changed_files(git_patch(tmp_path, {"a.py": before}, {"a.py": after}))
+    assert (change.base_path, change.oracle_path) == ("a.py", "a.py")
+    assert change.base_lines == {5, 15, 16}
+    assert change.oracle_lines == {15}
+
+
+def test_renamed_added_and_deleted_files_have_the_paths_of_their_sides(tmp_path, git_patch):
+    text = "".join(f"line {n}\n" for n in range(1, 21))
+    patch = git_patch(
+        tmp_path,
+        {"old.py": text, "gone.py": "x\n"},
+        {"old.py": None, "new.py": text + "more\n", "gone.py": None, "b.py": "y\n"},
+    )
+    found = {(change.base_path, change.oracle_path) for change in changed_files(patch)}
+    assert found == {("old.py", "new.py"), ("gone.py", None), (None, "b.py")}
+
+
+def test_a_path_that_git_quotes_is_read(tmp_path, git_patch):
+    (change,) = changed_files(git_patch(tmp_path, {'ä "b".py': "x\n"}, {'ä "b".py': "y\n"}))
+    assert change.path == 'ä "b".py'
+
+
+def test_content_in_any_encoding_keeps_its_lines(tmp_path, git_patch):
+    patch = git_patch(tmp_path, {"a.py": "a\nOLD\nc\n"}, {"a.py": "a\nNEW\nc\n"}).replace(b"NEW", b"\x85\xff\x0b\r")
+    (change,) = changed_files(patch)
+    assert 2 in change.base_lines
+    assert change.oracle_lines == {2}
+
+
+def test_what_is_no_patch_is_a_failure():
+    with pytest.raises(ItemFailure) as failure:
+        changed_files(b"--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n-only\n")
+    assert failure.value.kind == "malformed_patch"

@@ -1,0 +1,155 @@
+import pytest
+
+from formulacode_dagster.measurement.changed_code import ChangedCode, CodeLocation
+from formulacode_dagster.measurement.relevance import Candidate, comparable, completed, select
+from formulacode_dagster.measurement.remote import Survey, Surveyed, TracedCode
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.measurement import Side
+
+CHANGED = ChangedCode(frozenset({CodeLocation("src/pkg/core.py", 7)}), frozenset(), ())
+COMPILED = ChangedCode(frozenset(), frozenset(), ("src/fast.c",))
+HIT = (TracedCode(file="/w/repository/src/pkg/core.py", line=7),)
+
+
+def surveyed(attribute, index=0, **changes):
+    fields = {
+        "name": f"bench.{attribute}({index})",
+        "module": "benchmarks.bench",
+        "owner": "",
+        "attribute": attribute,
+        "index": index,
+        "timeout": 10.0,
+        "cache_folder": "",
+        "outcome": "ran",
+        "traceable": True,
+    }
+    return Surveyed.model_validate(fields | changes)
+
+
+def survey(*benchmarks, lost=None):
+    return Survey(benchmarks=benchmarks, lost=lost or {}, extensions=())
+
+
+def names(candidates):
+    return [candidate.name for candidate in candidates]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "expected"),
+    [
+        ("/w/repository/src/pkg/core.py", 7, True),
+        ("/w/venv/lib/python3.12/site-packages/pkg/core.py", 7, True),
+        ("/w/repository/src/pkg/core.py", 8, False),
+        ("/w/venv/lib/python3.12/site-packages/other/core.py", 7, False),
+        ("/w/repository/other/core.py", 7, False),
+    ],
+)
+def test_code_is_recognized_in_the_checkout_and_where_it_is_installed(file, line, expected):
+    ran = survey(surveyed("time_it", codes=(TracedCode(file=file, line=line),)))
+    (candidate,), _ = comparable(ran, survey(surveyed("time_it")), CHANGED)
+    assert candidate.executes_change is expected
+
+
+def test_code_that_only_the_oracle_runs_counts():
+    changed = ChangedCode(frozenset(), frozenset({CodeLocation("src/pkg/core.py", 7)}), ())
+    (candidate,), _ = comparable(survey(surveyed("time_it")), survey(surveyed("time_it", codes=HIT)), changed)
+    assert candidate.executes_change is True
+
+
+def test_only_benchmarks_that_execute_the_change_are_selected():
+    both = survey(surveyed("time_hit", codes=HIT), surveyed("time_miss"), surveyed("timeraw_x", traceable=False))
+    candidates, _ = comparable(both, both, CHANGED)
+    assert names(select(candidates, CHANGED, limit=10, seed=0)) == ["bench.time_hit(0)"]
+
+
+def test_when_none_executes_the_change_the_task_is_rejected():
+    both = survey(surveyed("time_miss"))
+    candidates, _ = comparable(both, both, CHANGED)
+    with pytest.raises(Rejection) as rejection:
+        select(candidates, CHANGED, limit=10, seed=0)
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+
+
+def test_compiled_changes_fall_back_to_all_benchmarks():
+    both = survey(surveyed("time_a"), surveyed("time_b"))
+    candidates, _ = comparable(both, both, COMPILED)
+    assert {candidate.executes_change for candidate in candidates} == {None}
+    assert sorted(names(select(candidates, COMPILED, limit=10, seed=0))) == ["bench.time_a(0)", "bench.time_b(0)"]
+
+
+def test_beside_a_compiled_change_those_known_to_execute_it_come_first():
+    mixed = ChangedCode(CHANGED.base, frozenset(), ("src/fast.c",))
+    both = survey(*(surveyed(f"time_{n}") for n in range(5)), surveyed("time_hit", codes=HIT))
+    candidates, _ = comparable(both, both, mixed)
+    chosen = select(candidates, mixed, limit=2, seed=0)
+    assert names(chosen)[0] == "bench.time_hit(0)"
+    assert len(chosen) == 2
+
+
+def test_a_limited_choice_is_spread_over_the_functions_and_depends_on_the_seed_alone():
+    both = survey(*(surveyed(name, n, codes=HIT) for name in ("time_a", "time_b") for n in range(20)))
+    candidates, _ = comparable(both, both, CHANGED)
+    chosen = select(candidates, CHANGED, limit=4, seed=3)
+    assert names(chosen) == names(select(candidates, CHANGED, limit=4, seed=3))
+    assert sorted(name[:12] for name in names(chosen)) == [
+        "bench.time_a",
+        "bench.time_a",
+        "bench.time_b",
+        "bench.time_b",
+    ]
+
+
+def test_a_benchmark_that_the_oracle_breaks_is_a_failure_of_the_task():
+    broken = survey(surveyed("time_it", outcome="error", message="KeyError: 1"), surveyed("time_other"))
+    with pytest.raises(ItemFailure) as failure:
+        comparable(survey(surveyed("time_it"), surveyed("time_other")), broken, CHANGED)
+    assert failure.value.kind == "oracle_breaks_benchmarks"
+    assert "KeyError: 1" in failure.value.log_tail
+
+
+@pytest.mark.parametrize("lost", ["benchmarks.bench", "benchmarks.bench.time_it"])
+def test_a_module_or_class_that_the_oracle_breaks_is_a_failure_of_the_task(lost):
+    with pytest.raises(ItemFailure) as failure:
+        comparable(survey(surveyed("time_it")), survey(surveyed("time_b"), lost={lost: "ImportError"}), CHANGED)
+    assert failure.value.kind == "oracle_breaks_benchmarks"
+
+
+def test_what_fails_on_the_base_alone_is_reported_and_left_out():
+    base = survey(surveyed("time_new", outcome="error", message="no attribute"), surveyed("time_it"))
+    candidates, failures = comparable(base, survey(surveyed("time_new"), surveyed("time_it")), CHANGED)
+    assert names(candidates) == ["bench.time_it(0)"]
+    assert [(f.benchmark, f.side, f.kind) for f in failures] == [("bench.time_new(0)", Side.BASE, "error")]
+
+
+def test_what_exists_on_one_side_only_is_reported():
+    _, failures = comparable(survey(surveyed("time_it"), surveyed("time_old")), survey(surveyed("time_it")), CHANGED)
+    assert [(f.benchmark, f.side, f.kind) for f in failures] == [("bench.time_old(0)", Side.ORACLE, "missing")]
+
+
+def test_skipped_combinations_are_neither_timed_nor_failures():
+    both = survey(surveyed("time_it"), surveyed("time_it", 1, outcome="skipped"))
+    candidates, failures = comparable(both, both, CHANGED)
+    assert names(candidates) == ["bench.time_it(0)"]
+    assert failures == []
+
+
+def test_when_no_benchmark_runs_the_task_fails():
+    both = survey(surveyed("time_it", outcome="timeout", message="still running"), lost={"benchmarks.x": "ImportError"})
+    with pytest.raises(ItemFailure) as failure:
+        comparable(both, both, CHANGED)
+    assert failure.value.kind == "benchmarks_fail"
+    assert "still running" in failure.value.log_tail
+
+
+def test_a_benchmark_that_fails_on_the_placebo_is_not_timed():
+    candidate = Candidate({Side.BASE: surveyed("time_it"), Side.ORACLE: surveyed("time_it")}, True)
+    ready, failures = completed([candidate], {Side.PLACEBO: survey(surveyed("time_it", outcome="crash"))})
+    assert ready == []
+    assert [(f.side, f.kind) for f in failures] == [(Side.PLACEBO, "crash")]
+
+
+def test_one_side_that_needs_fresh_setups_gives_them_to_all():
+    candidate = Candidate({Side.BASE: surveyed("time_it"), Side.ORACLE: surveyed("time_it", isolate=True)}, True)
+    (ready,), _ = completed([candidate], {Side.PLACEBO: survey(surveyed("time_it"))})
+    assert ready.isolate
