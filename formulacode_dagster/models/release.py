@@ -44,6 +44,9 @@ class TaskRecord(Frozen):
     speedup: float
     benchmarks: tuple[str, ...] = Field(description="benchmarks that are really faster")
     benchmark_speedups: tuple[float, ...]
+    patch_encoding: str = Field(
+        default="utf-8", description="`patch.encode(patch_encoding)` is what git made, byte for byte"
+    )
     verified: bool = Field(description="measured to be faster, in an image that was pulled back by digest")
 
 

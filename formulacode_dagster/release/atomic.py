@@ -1,0 +1,60 @@
+"""Files that appear whole or not at all, and an error a person understands when the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from formulacode_dagster.models.errors import OutsideSystemError
+
+PARTIAL = ".partial-"
+"""Prefix of what is not finished; whoever holds the folder's lock may delete it."""
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextmanager
+def disk_errors(what: str) -> Iterator[None]:
+    """Turn a failure to write into OutsideSystemError naming *what* was being written."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in _FULL
+        raise OutsideSystemError(
+            "disk",
+            f"cannot write {what}",
+            why=error.strerror or str(error),
+            remedy="Free some space and run the month again; nothing half-written was kept"
+            if full
+            else "Make the folder writable and run the month again",
+        ) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Make *content* the file at *path*; on any failure what was there before stays. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=PARTIAL)
+    partial = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o644)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside *folder* survive a power cut. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

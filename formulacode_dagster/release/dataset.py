@@ -1,0 +1,164 @@
+"""The dataset as a table: its columns, its rows in canonical order, and checksums that outlive the file format."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import itertools
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.release import TaskRecord
+
+if TYPE_CHECKING:
+    import polars as pl
+
+KEY = "task_id"
+
+
+@functools.cache
+def dataset_schema() -> pl.Schema:
+    """Columns and types of the dataset. A change of it is a change for every reader."""
+    import polars as pl
+
+    return pl.Schema(
+        {
+            "task_id": pl.String(),
+            "repo_name": pl.String(),
+            "container_name": pl.String(),
+            "image_name": pl.String(),
+            "difficulty": pl.String(),
+            "classification": pl.String(),
+            "patch": pl.String(),
+            "final_md": pl.String(),
+            "pr_merged_at": pl.Datetime("us", "UTC"),
+            "pr_merge_commit_sha": pl.String(),
+            "pr_base_sha": pl.String(),
+            "pr_number": pl.Int64(),
+            "image_digest": pl.String(),
+            "month": pl.String(),
+            "python": pl.String(),
+            "lock": pl.String(),
+            "speedup": pl.Float64(),
+            "benchmarks": pl.List(pl.String()),
+            "benchmark_speedups": pl.List(pl.Float64()),
+            "patch_encoding": pl.String(),
+            "verified": pl.Boolean(),
+        }
+    )
+
+
+COLUMN_MEANINGS: dict[str, str] = {
+    "task_id": "`owner__repo-number`; unique over all months",
+    "repo_name": "`owner/repo` as of the merge",
+    "container_name": "name for a container that runs the task",
+    "image_name": "`registry/namespace/repository:tag`; null where no image was published",
+    "difficulty": "`easy`, `medium` or `hard`",
+    "classification": "kind of performance change, one of 14",
+    "patch": "the author's patch against `pr_base_sha`; encode it with `patch_encoding` before `git apply`",
+    "final_md": "the problem statement, markdown",
+    "pr_merged_at": "when the pull request was merged, UTC",
+    "pr_merge_commit_sha": "the commit that landed it",
+    "pr_base_sha": "the commit the task starts from",
+    "pr_number": "number of the pull request",
+    "image_digest": "digest of the image in the registry; pull by it, tags can move",
+    "month": "`YYYY-MM` of the merge",
+    "python": "interpreter of the environment",
+    "lock": "requirements with hashes, as resolved for the date of the merge",
+    "speedup": "measured: geometric mean over `benchmarks` of time before / time after",
+    "benchmarks": "asv benchmarks that are significantly faster with the author's patch",
+    "benchmark_speedups": "time before / time after of each of them, in the same order",
+    "patch_encoding": "`utf-8`, or `latin-1` where the patch touches a file in another encoding",
+    "verified": "measured to be faster, in an image that was pulled back from the registry by digest",
+}
+"""What each column of the dataset means, in the order of the schema."""
+
+
+def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:
+    """*records* as a table ordered by task id; no record gives an empty table with the same schema.
+
+    Raises ItemFailure (`duplicate_task`) when two records have the same task id.
+    """
+    import polars as pl
+
+    ordered = sorted(records, key=lambda record: record.task_id)
+    for before, after in itertools.pairwise(ordered):
+        if before.task_id == after.task_id:
+            raise ItemFailure(
+                "duplicate_task",
+                f"two tasks are called {after.task_id}",
+                why=f"{before.repo_name}#{before.pr_number} and {after.repo_name}#{after.pr_number}",
+                remedy="Find out which repository took over the other's name, and reject one of them",
+            )
+    schema = dataset_schema()
+    columns = {name: [_cell(record, name) for record in ordered] for name in schema}
+    return pl.DataFrame(columns, schema=schema, strict=True)
+
+
+def _cell(record: TaskRecord, name: str) -> Any:
+    value = getattr(record, name)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def rows_checksum(frame: pl.DataFrame) -> str:
+    """SHA-256 over the rows in the order of their task ids: equal rows give equal checksums, whatever their file."""
+    digest = hashlib.sha256()
+    for row in frame.sort(KEY).iter_rows(named=True):
+        line = json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=True, default=_plain)
+        digest.update(line.encode("utf-8") + b"\n")
+    return digest.hexdigest()
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    raise TypeError(f"a column of the dataset holds a {type(value).__name__}")
+
+
+def schema_checksum(frame: pl.DataFrame) -> str:
+    """SHA-256 over column names, their order and types."""
+    described = json.dumps([[name, str(kind)] for name, kind in frame.schema.items()])
+    return hashlib.sha256(described.encode()).hexdigest()
+
+
+def to_parquet(frame: pl.DataFrame) -> bytes:
+    """The table as a Parquet file."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", statistics=True)
+    return buffer.getvalue()
+
+
+def from_parquet(content: bytes, where: str) -> pl.DataFrame:
+    """The table in a Parquet file; raises ItemFailure (`unreadable`) naming *where* when it is none."""
+    import polars as pl
+
+    try:
+        return pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ItemFailure("unreadable", f"{where} is no readable Parquet file", why=str(error)[:300]) from error
+
+
+def first_difference(released: pl.DataFrame, wanted: pl.DataFrame) -> str:
+    """One sentence on how two tables of a month differ, for a person who did not expect that they would."""
+    if released.schema != wanted.schema:
+        return "the columns or their types differ"
+    before = {row[KEY]: row for row in released.iter_rows(named=True)}
+    after = {row[KEY]: row for row in wanted.iter_rows(named=True)}
+    gone, new = sorted(set(before) - set(after)), sorted(set(after) - set(before))
+    changed = [
+        f"{task} ({', '.join(name for name in before[task] if before[task][name] != after[task][name])})"
+        for task in sorted(set(before) & set(after))
+        if before[task] != after[task]
+    ]
+    found = [
+        f"{len(tasks)} {word}: {', '.join(tasks[:3])}{' …' if len(tasks) > 3 else ''}"
+        for word, tasks in (("no longer there", gone), ("new", new), ("changed", changed))
+        if tasks
+    ]
+    return "; ".join(found) or "the rows are the same"

@@ -1,0 +1,145 @@
+"""The dataset in a local folder, under the rules of the Hub: `releases/<tag>/` is written once and never again.
+
+Beside it, `data/`, `verified/`, `README.md` and `months.json` show all months together, as the Hub's main branch does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pydantic import Field, ValidationError
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.release import Release
+
+from .atomic import PARTIAL, disk_errors, sync_folder, write_atomically
+from .card import data_path
+from .destination import files_of, read_back, require_unchanged
+from .index import INDEX_FILE, Index
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MANIFEST = "manifest.json"
+LOCK_SECONDS = 60
+
+
+class Manifest(Frozen):
+    """What a release consists of."""
+
+    month: str
+    tag: str
+    released_at: datetime
+    files: dict[str, str] = Field(description="SHA-256 by path, the manifest aside")
+
+
+class FolderDestination:
+    """A folder that keeps the dataset under tags."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+        self._releases = self._path / "releases"
+
+    @property
+    def name(self) -> str:
+        """The folder's path."""
+        return str(self._path)
+
+    def release(self, month: Month, frame: pl.DataFrame) -> Release:
+        """See `Destination.release`; the revision is a hash over the release's files."""
+        released = self._releases / month.release
+        with disk_errors(f"the dataset in {self._path}"), self._locked():
+            is_first = not released.exists()
+            index = Index.parse(self._read(self._path / INDEX_FILE), str(self._path / INDEX_FILE))
+            files = files_of(month, frame, index)
+            if is_first:
+                self._write_release(month, files)
+            manifest = _manifest(released)
+            content = (released / data_path(month.key)).read_bytes()
+            if not is_first:
+                require_unchanged(month, frame, self.name, content)
+            for path, wanted in files.items():
+                if self._read(self._path / path) != wanted:
+                    write_atomically(self._path / path, wanted)
+        return read_back(
+            month,
+            frame,
+            destination=self.name,
+            revision=revision_of(released),
+            content=content,
+            released_at=manifest.released_at,
+        )
+
+    def tags(self) -> Mapping[str, str]:
+        """See `Destination.tags`; a revision is computed from the files as they are now."""
+        if not self._releases.is_dir():
+            return {}
+        with disk_errors(f"the releases in {self._releases}"):
+            found = sorted(one for one in self._releases.iterdir() if one.is_dir())
+            return {one.name: revision_of(one) for one in found if not one.name.startswith(PARTIAL)}
+
+    def _write_release(self, month: Month, files: Mapping[str, bytes]) -> None:
+        partial = self._releases / f"{PARTIAL}{uuid4().hex}"
+        checksums = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+        manifest = Manifest(month=month.key, tag=month.release, released_at=datetime.now(UTC), files=checksums)
+        try:
+            for path, content in files.items():
+                write_atomically(partial / path, content)
+            write_atomically(partial / MANIFEST, manifest.model_dump_json(indent=2).encode())
+            partial.rename(self._releases / month.release)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        sync_folder(self._releases)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        from filelock import FileLock, Timeout
+
+        self._releases.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self._path / ".lock", timeout=LOCK_SECONDS):
+                for left_over in self._releases.glob(f"{PARTIAL}*"):
+                    shutil.rmtree(left_over)
+                yield
+        except Timeout as error:
+            raise OutsideSystemError(
+                "disk",
+                f"{self._path} is locked",
+                why=f"another run has been writing there for {LOCK_SECONDS} s",
+                remedy="Wait for it, then run the month again",
+            ) from error
+
+    @staticmethod
+    def _read(path: Path) -> bytes | None:
+        return path.read_bytes() if path.exists() else None
+
+
+def revision_of(released: Path) -> str:
+    """A hash over paths and contents of a release's files, the manifest aside. Raises OSError."""
+    digest = hashlib.sha256()
+    for path in sorted(one for one in released.rglob("*") if one.is_file() and one.name != MANIFEST):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(released).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def _manifest(released: Path) -> Manifest:
+    try:
+        return Manifest.model_validate_json((released / MANIFEST).read_bytes())
+    except (ValidationError, FileNotFoundError) as error:
+        raise ItemFailure(
+            "unreadable",
+            f"{released / MANIFEST} is missing or malformed",
+            why="somebody changed a released folder",
+            remedy="Restore the folder from a backup, or release to another one",
+        ) from error

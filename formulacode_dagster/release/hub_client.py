@@ -1,0 +1,111 @@
+"""The `huggingface_hub` client as we use it: explicit endpoint and token, nothing kept on this machine, errors of ours.
+
+What belongs here is about the client; what a release is, is in `hub`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+TIMEOUT_SECONDS = 60
+"""Of one request without a byte; the client's own default is to wait for ever."""
+
+REPO_TYPE = "dataset"
+SYSTEM = "hub"
+
+
+def hub_api(endpoint: str, token: str) -> HfApi:
+    """A client that uses this endpoint and token and no other, keeps no cache and reports to nobody."""
+    import huggingface_hub
+    from huggingface_hub import constants
+    from huggingface_hub.utils import disable_progress_bars
+
+    # Xet would keep chunks under the home folder, and needs a server that not every Hub has; our files are small.
+    constants.HF_HUB_DISABLE_XET = True
+    constants.HF_HUB_DISABLE_TELEMETRY = True
+    disable_progress_bars()
+    huggingface_hub.get_session().timeout = TIMEOUT_SECONDS
+    return huggingface_hub.HfApi(endpoint=endpoint.rstrip("/"), token=token, library_name="formulacode-dagster")
+
+
+@contextmanager
+def hub_errors(attempt: str, token: str) -> Iterator[None]:
+    """Turn what the client raises while it tries to *attempt* something into errors of the domain, without the token."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+    # the client's HTTP library has changed its name once; its own base class follows
+    transport_error = HfHubHTTPError.__bases__[0]
+    try:
+        yield
+    except HFValidationError as error:
+        raise ConfigurationError(
+            f"cannot {attempt}", why=_without(token, error), remedy="Write HF_DATASET as owner/name"
+        ) from error
+    except HfHubHTTPError as error:
+        _raise_for_answer(attempt, error, token)
+    except RuntimeError as error:
+        # the client wraps what goes wrong while a file is uploaded
+        if isinstance(error.__cause__, HfHubHTTPError):
+            _raise_for_answer(attempt, error.__cause__, token)
+        _raise_dead(attempt, error.__cause__ or error, token)
+    except (transport_error, LocalEntryNotFoundError, OfflineModeIsEnabled, ValueError) as error:
+        _raise_dead(attempt, error, token)
+
+
+def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None:
+    """The content of *path* at *revision* as the Hub has it now; None when there is no such file."""
+    from huggingface_hub.errors import RemoteEntryNotFoundError
+
+    with tempfile.TemporaryDirectory(prefix="fc-hub-") as folder:
+        try:
+            local = api.hf_hub_download(
+                repo_id, path, repo_type=REPO_TYPE, revision=revision, cache_dir=folder, force_download=True
+            )
+        except RemoteEntryNotFoundError:
+            return None
+        return Path(local).read_bytes()
+
+
+def _raise_for_answer(attempt: str, error: HfHubHTTPError, token: str) -> NoReturn:
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    status, why = error.response.status_code, _without(token, error)
+    if status in (401, 403):
+        raise ConfigurationError(
+            f"the Hub refuses to {attempt}",
+            why=why,
+            remedy="Set HF_TOKEN (or HF_TOKEN_PATH) to a token with write access to HF_DATASET",
+        ) from None
+    if isinstance(error, RepositoryNotFoundError):
+        raise ConfigurationError(
+            f"cannot {attempt}", why=why, remedy="Check HF_DATASET and HF_ENDPOINT, and what HF_TOKEN may see"
+        ) from None
+    if status in (408, 429) or status >= 500:
+        raise OutsideSystemError(
+            SYSTEM, f"cannot {attempt}", why=why, remedy="Run the month again later; it goes on where it stopped"
+        ) from None
+    raise ItemFailure("hub_refused", f"cannot {attempt}", why=why) from None
+
+
+def _raise_dead(attempt: str, error: BaseException, token: str) -> NoReturn:
+    raise OutsideSystemError(
+        SYSTEM,
+        f"cannot {attempt}",
+        why=f"{type(error).__name__}: {_without(token, error)}",
+        remedy="Check HF_ENDPOINT and the network, then run the month again; it goes on where it stopped",
+    ) from None
+
+
+def _without(token: str, error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return (text.replace(token, "[token]") if token else text)[:400]

@@ -1,0 +1,81 @@
+"""`months.json`: what the dataset holds, month by month, so that the card need not read every Parquet file."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from pydantic import Field, ValidationError
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.month import Month
+
+from .dataset import rows_checksum, schema_checksum
+
+if TYPE_CHECKING:
+    import polars as pl
+
+INDEX_FILE = "months.json"
+
+
+class MonthFacts(Frozen):
+    """One released month."""
+
+    month: str
+    tag: str
+    tasks: int
+    verified: int
+    repositories: int
+    median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
+    rows_sha256: str
+    schema_sha256: str
+
+
+class Index(Frozen):
+    """Every month of the dataset, in order."""
+
+    months: tuple[MonthFacts, ...] = ()
+
+    @classmethod
+    def parse(cls, content: bytes | None, where: str) -> Index:
+        """The index in *content*, empty for None; raises ItemFailure (`unreadable`) when it is malformed."""
+        if content is None:
+            return cls()
+        try:
+            return cls.model_validate_json(content)
+        except ValidationError as error:
+            raise ItemFailure(
+                "unreadable",
+                f"{where} is malformed",
+                why=str(error)[:300],
+                remedy="Restore it from the last release's tag; nothing was written",
+            ) from error
+
+    def with_month(self, facts: MonthFacts) -> Index:
+        """The index with this month added or replaced."""
+        others = [one for one in self.months if one.month != facts.month]
+        return Index(months=tuple(sorted([*others, facts], key=lambda one: one.month)))
+
+    def month(self, key: str) -> MonthFacts | None:
+        """What is known of month *key*."""
+        return next((one for one in self.months if one.month == key), None)
+
+    def to_json(self) -> bytes:
+        """The file's content; equal indexes give equal bytes."""
+        return self.model_dump_json(indent=2).encode() + b"\n"
+
+
+def facts_of(month: Month, frame: pl.DataFrame) -> MonthFacts:
+    """The line of the index for *month* with the rows of *frame*."""
+    speedups = frame["speedup"].to_list()
+    return MonthFacts(
+        month=month.key,
+        tag=month.release,
+        tasks=frame.height,
+        verified=int(frame["verified"].sum()),
+        repositories=frame["repo_name"].n_unique(),
+        median_speedup=statistics.median(speedups) if speedups else None,
+        rows_sha256=rows_checksum(frame),
+        schema_sha256=schema_checksum(frame),
+    )

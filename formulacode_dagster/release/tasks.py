@@ -1,0 +1,114 @@
+"""A task: a pull request measured to be faster, as one record of the dataset."""
+
+from __future__ import annotations
+
+from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
+from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.release import PublishedImage, TaskRecord
+
+from .names import docker_name
+
+
+def build_task_record(
+    *,
+    pr: PullRequest,
+    patch: bytes,
+    classification: Classification,
+    statement: ProblemStatement,
+    environment: Environment,
+    measurement: Measurement,
+    image: BuiltImage,
+    published: PublishedImage | None,
+) -> TaskRecord:
+    """The record of one task; `verified` when the very image that was measured was pulled back from a registry.
+
+    Raises ItemFailure (`not_a_task`) when the pull request is not measured to be faster, and (`mismatch`) when the
+    parts belong to different pull requests or the measurement to another image: such a record would claim what nobody
+    saw.
+    """
+    _require_one_task(pr, classification, statement, environment, measurement, image, published)
+    if not measurement.is_faster or not measurement.significant:
+        raise ItemFailure(
+            "not_a_task",
+            f"{pr.item} is not a task",
+            why="no benchmark was measured to be faster",
+            remedy="Only release pull requests whose measurement says is_faster",
+        )
+    text, encoding = patch_text(patch)
+    faster = _significant(pr, measurement)
+    return TaskRecord(
+        task_id=pr.task_id,
+        repo_name=pr.facts.repository,
+        container_name=docker_name(pr.task_id),
+        image_name=published.reference if published else None,
+        image_digest=published.digest if published else None,
+        difficulty=classification.difficulty.value,
+        classification=classification.category.value,
+        patch=text,
+        patch_encoding=encoding,
+        final_md=statement.text,
+        pr_merged_at=pr.facts.merged_at,
+        pr_merge_commit_sha=pr.facts.merge_commit_sha,
+        pr_base_sha=pr.change.base_sha,
+        pr_number=pr.facts.number,
+        month=pr.facts.month,
+        python=environment.python,
+        lock=environment.lock,
+        speedup=measurement.speedup,
+        benchmarks=tuple(result.benchmark for result in faster),
+        benchmark_speedups=tuple(result.speedup for result in faster),
+        verified=published is not None and published.pulled_digest == published.digest,
+    )
+
+
+def patch_text(patch: bytes) -> tuple[str, str]:
+    """The patch as text, and the encoding that gives git's bytes back.
+
+    Nearly every patch is UTF-8. One that touches a file in another encoding is not, and cannot be made so without
+    breaking it: it is read as Latin-1, in which every byte is one character, and the record says so.
+    """
+    try:
+        return patch.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return patch.decode("latin-1"), "latin-1"
+
+
+def _significant(pr: PullRequest, measurement: Measurement) -> list[BenchmarkResult]:
+    by_name = {result.benchmark: result for result in measurement.results}
+    missing = sorted(set(measurement.significant) - set(by_name))
+    if missing:
+        raise ItemFailure(
+            "mismatch",
+            f"{pr.item}: the measurement of {missing[0]} is missing",
+            why=f"{len(missing)} benchmarks are called faster and have no samples",
+            remedy="Measure the pull request again with --force",
+        )
+    return [by_name[name] for name in sorted(measurement.significant)]
+
+
+def _require_one_task(
+    pr: PullRequest,
+    classification: Classification,
+    statement: ProblemStatement,
+    environment: Environment,
+    measurement: Measurement,
+    image: BuiltImage,
+    published: PublishedImage | None,
+) -> None:
+    parts = (classification, statement, environment, measurement, image, published)
+    for part in parts:
+        if part is not None and (part.repository_id, part.number) != pr.key:
+            raise ItemFailure("mismatch", f"{pr.item}: a {type(part).__name__} of another pull request was handed in")
+    measured = {image.digest, *([published.image_digest] if published else [])}
+    if measured != {measurement.image_digest}:
+        raise ItemFailure(
+            "mismatch",
+            f"{pr.item}: what was measured is not what is released",
+            why=f"measured {measurement.image_digest}, built or published {', '.join(sorted(measured))}",
+            remedy="Materialize images, measurements and published_images again for this pull request",
+        )
