@@ -17,6 +17,7 @@ from .accounting import Account, Ledger
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
 from .clock import Clock, SystemClock
 from .pacing import Pacer, Pacing
+from .queries import PROBE, RATE_LIMIT_PATH
 from .refusals import refusal, token_needed, words_of
 from .retry import PASSING_ERRORS, Outcome, Retries, Verdict, judge, judge_graphql, until_reset
 from .tokens import Lease, TokenPool, TokenState
@@ -276,10 +277,10 @@ class GitHubClient:
         if not isinstance(lease, Lease):
             return True
         if resource is Resource.GRAPHQL:
-            question = {"query": "query Probe { rateLimit { remaining } }"}
+            question = {"query": PROBE, "variables": {}}
             request = self._http.build_request("POST", self._graphql_url, json=question, headers=_headers(lease, JSON))
         else:
-            request = self._http.build_request("GET", f"{self._url}/rate_limit", headers=_headers(lease, JSON))
+            request = self._http.build_request("GET", self._url + RATE_LIMIT_PATH, headers=_headers(lease, JSON))
         verdict, _ = await self._once(resource, lease, request, lambda answer: (judge(answer, "", 0), answer.json()))
         return verdict.outcome is not Outcome.PASSING
 

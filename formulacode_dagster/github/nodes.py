@@ -132,7 +132,7 @@ class SearchPage(Answered):
 AnsweredT = TypeVar("AnsweredT", bound=Answered)
 
 
-def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:  # noqa: ANN401 — JSON of unknown shape
+def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:
     """*raw* as *model*; raises ItemFailure (kind `incomplete`) when GitHub left out what the schema promises."""
     try:
         return model.model_validate(raw)

@@ -7,6 +7,7 @@ The queries are validated against GitHub's published schema by a test. `first` s
 from __future__ import annotations
 
 CODE_SEARCH_PATH = "/search/code"
+RATE_LIMIT_PATH = "/rate_limit"
 
 _RATE_LIMIT = "rateLimit { cost remaining resetAt }"
 
@@ -134,7 +135,11 @@ query IssueEdits($id: ID!, $after: String) {{
 """
 """The history of an issue's body, asked only where it was edited after the merge."""
 
+PROBE = "query Probe { rateLimit { remaining } }"
+"""Whether GitHub lives; free."""
+
 ALL_QUERIES = {
+    "Probe": PROBE,
     "RepositoriesById": REPOSITORIES_BY_ID,
     "RepositoryByName": REPOSITORY_BY_NAME,
     "MergedPullRequests": MERGED_PULL_REQUESTS,
