@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
@@ -49,7 +52,7 @@ def gather(
     """Sort out what is declared; extras and groups count only where asv's commands name them."""
     runtime = [*(metadata.dependencies or ()), *commands.declarations]
     missing: list[DroppedRequirement] = []
-    for extra in commands.extras:
+    for extra in dict.fromkeys((*commands.extras, *_own_extras(commands.declarations, own_name))):
         found = _extra(metadata, extra, own_name)
         runtime.extend(found or ())
         if found is None:
@@ -57,22 +60,32 @@ def gather(
             missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
     for group in commands.groups:
         runtime.extend(metadata.groups.get(group, ()))
+    instrument = [item.dropped("the measuring instrument is pinned apart") for item in runtime if _is_instrument(item)]
+    runtime = [item for item in runtime if not _is_instrument(item)]
     judged = [judge(items, own_name=own_name) for items in (runtime, matrix, _build(metadata))]
     return Requirements(
         runtime=judged[0].accepted,
         matrix=judged[1].accepted,
         build=judged[2].accepted,
-        dropped=(*metadata.unread, *missing, *(drop for part in judged for drop in part.dropped)),
+        dropped=(*metadata.unread, *missing, *instrument, *(drop for part in judged for drop in part.dropped)),
     )
+
+
+def _own_extras(declarations: Iterable[Declaration], own_name: str) -> tuple[str, ...]:
+    """Extras in `pip install project[extra]`, the project being the one that is built here."""
+    requirements = (Requirement(item.text) for item in judge(declarations).accepted)
+    own = (item for item in requirements if canonicalize_name(item.name) == canonicalize_name(own_name))
+    return tuple(extra for item in own for extra in sorted(item.extras))
+
+
+def _is_instrument(item: Declaration) -> bool:
+    return re.match(r"asv([-_]runner)?\s*($|[\[<>=!~;@ ])", item.text) is not None
 
 
 def _extra(
     metadata: ProjectMetadata, name: str, own_name: str, seen: frozenset[str] = frozenset()
 ) -> tuple[Declaration, ...] | None:
     """The requirements of an extra, its references to other extras of the same project resolved."""
-    from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.utils import canonicalize_name
-
     wanted = canonicalize_name(name)
     entries = next((items for key, items in metadata.extras.items() if canonicalize_name(key) == wanted), None)
     if entries is None or wanted in seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from packaging.requirements import Requirement
@@ -16,7 +16,10 @@ from .declared import Requirements
 from .resolver import Resolution, Resolver, Unsolvable
 
 MOST_INTERPRETERS = 4
-"""How many candidates are tried before the item fails."""
+"""How many candidates are tried with wheels before the item fails."""
+
+MOST_READING_SOURCES = 2
+"""How many of them are tried again with source distributions, whose reading may take minutes."""
 
 
 class Locked(Frozen):
@@ -39,63 +42,85 @@ class _Variation(Frozen):
     notes: tuple[str, ...] = ()
 
 
-def lock_best(
-    resolver: Resolver, wanted: dict[str, Requirements], *, exclude_newer: datetime, most: int = MOST_INTERPRETERS
-) -> Locked:
+def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, exclude_newer: datetime) -> Locked:
     """The lock for the first interpreter of *wanted* (best first → what it is to hold) that has one.
 
-    For each, the declarations are tried whole, then without build pins that runtime requirements contradict, then with
-    asv's matrix pins loosened. Wheels come first for all of them; source distributions are read only when nothing else
-    is left. Raises Unsolvable with the words spoken against the first attempt, and what `Resolver.resolve` raises.
+    Where the declarations contradict each other, a build requirement that speaks of what the package runs with gives
+    way first, then the version that asv's matrix pins. Wheels are tried for all interpreters before any source
+    distribution is read. Raises Unsolvable with the resolver's words, and what `Resolver.resolve` raises.
     """
-    tried = list(wanted.items())[:most]
-    first: Unsolvable | None = None
+    tried = list(wanted.items())[:MOST_INTERPRETERS]
+    failures: list[Unsolvable] = []
     against: dict[str, str] = {}
     for build_sources in (False, True):
-        for position, (python, requirements) in enumerate(tried):
-            for variation in _variations(requirements):
-                try:
-                    resolution = _resolve(resolver, variation, python, exclude_newer, build_sources)
-                except Unsolvable as failure:
-                    first = first or failure
-                    against.setdefault(python, f"{python} has no solution ({failure.why or failure.what})")
-                    if failure.needs_sources and not build_sources:
-                        break
-                    continue
-                better = tuple(against[name] for name, _ in tried[:position] if name in against)
-                return _locked(python, resolution, variation, better)
-    assert first is not None  # noqa: S101 - a ladder has at least one rung
-    raise first
+        for position, (python, requirements) in enumerate(tried[: MOST_READING_SOURCES if build_sources else None]):
+            try:
+                resolution, variation = _solve(resolver, requirements, python, exclude_newer, build_sources)
+            except Unsolvable as failure:
+                failures.append(failure)
+                against.setdefault(python, f"{python} has no solution ({failure.why or failure.what})")
+                continue
+            better = tuple(against[name] for name, _ in tried[:position] if name in against)
+            return _locked(python, resolution, variation, better)
+    first = failures[0]
+    words = dict.fromkeys(failure.log_tail for failure in (first, *failures[len(tried) : len(tried) + 1]))
+    raise Unsolvable(
+        f"no lock for Python {', '.join(python for python, _ in tried)}",
+        why=first.why,
+        log_tail="\n\n".join(filter(None, words)),
+        blamed=first.blamed,
+    )
 
 
-def _resolve(
-    resolver: Resolver, variation: _Variation, python: str, exclude_newer: datetime, build_sources: bool
-) -> Resolution:
+def _solve(
+    resolver: Resolver, requirements: Requirements, python: str, exclude_newer: datetime, build_sources: bool
+) -> tuple[Resolution, _Variation]:
+    variation = _Variation(requirements=requirements)
+    while True:
+        parts = variation.requirements
+        texts = [item.text for item in (*parts.runtime, *parts.matrix, *parts.build)]
+        try:
+            found = resolver.resolve(texts, python=python, exclude_newer=exclude_newer, build_sources=build_sources)
+        except Unsolvable as failure:
+            relaxed = None if failure.needs_sources else _relaxed(variation, failure.blamed)
+            if relaxed is None:
+                raise
+            variation = relaxed
+        else:
+            return found, variation
+
+
+def _relaxed(variation: _Variation, blamed: Iterable[str]) -> _Variation | None:
+    """*variation* with what gives way next among the *blamed* requirements; None when nothing may."""
     parts = variation.requirements
-    texts = [item.text for item in (*parts.runtime, *parts.matrix, *parts.build)]
-    return resolver.resolve(texts, python=python, exclude_newer=exclude_newer, build_sources=build_sources)
-
-
-def _variations(requirements: Requirements) -> Iterator[_Variation]:
-    yield _Variation(requirements=requirements)
-    names = requirements.runtime_names()
-    needless = [item for item in requirements.build if _stands_in_for(item) & names]
-    reason = "its pin contradicts what the package runs with, against which it is then built"
-    dropped = tuple(item.dropped(reason) for item in needless)
-    without = requirements.model_copy(update={"build": tuple(i for i in requirements.build if i not in needless)})
+    spoken = frozenset(map(requirement_name, blamed))
+    running = parts.runtime_names()
+    needless = [
+        item for item in parts.build if _stands_in_for(item) in running and requirement_name(item.text) in spoken
+    ]
     if needless:
-        yield _Variation(requirements=without, dropped=dropped)
-    pinned = [item for item in requirements.matrix if Requirement(item.text).specifier]
+        reason = "contradicts what the package runs with, against which it is then built"
+        kept = tuple(item for item in parts.build if item not in needless)
+        return _Variation(
+            requirements=parts.model_copy(update={"build": kept}),
+            dropped=(*variation.dropped, *(item.dropped(reason) for item in needless)),
+            notes=variation.notes,
+        )
+    pinned = [i for i in parts.matrix if requirement_name(i.text) in spoken and Requirement(i.text).specifier]
     if pinned:
-        loose = tuple(_loosened(item) if item in pinned else item for item in requirements.matrix)
-        notes = tuple(f"{item.source}: {item.text} has no solution here, any version was allowed" for item in pinned)
-        relaxed = without.model_copy(update={"matrix": loose})
-        yield _Variation(requirements=relaxed, dropped=dropped, notes=notes)
+        notes = (f"{item.source}: {item.text} has no solution, any version was allowed" for item in pinned)
+        loose = tuple(_loosened(item) if item in pinned else item for item in parts.matrix)
+        return _Variation(
+            requirements=parts.model_copy(update={"matrix": loose}),
+            dropped=variation.dropped,
+            notes=(*variation.notes, *notes),
+        )
+    return None
 
 
-def _stands_in_for(build: Declaration) -> frozenset[str]:
+def _stands_in_for(build: Declaration) -> str:
     name = requirement_name(build.text)
-    return frozenset({"numpy"} if name == "oldest-supported-numpy" else {name})
+    return "numpy" if name == "oldest-supported-numpy" else name
 
 
 def _loosened(item: Declaration) -> Declaration:

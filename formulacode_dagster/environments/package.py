@@ -82,7 +82,7 @@ def find_import_name(tree: Tree, folder: str, metadata: ProjectMetadata) -> str:
 
     Without such a name, the only top-level package of the folder is taken; of several, none is.
     """
-    stated = [*metadata.import_names, *_spellings(metadata.name.value if metadata.name is not None else "")]
+    stated = [*_spellings(metadata.name.value if metadata.name is not None else ""), *metadata.import_names]
     places = _places(folder, metadata.source_folders)
     present = [name for place in places for name in _packages_in(tree, place)]
     for name in stated:

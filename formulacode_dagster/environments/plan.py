@@ -21,6 +21,11 @@ from .package import find_import_name, find_package_root
 from .resolver import Resolver
 from .tree import Tree
 
+_OF_THE_MACHINE = frozenset(
+    {"CC", "CXX", "FC", "F77", "F90", "LD", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"}
+)
+"""Variables that name compilers and folders; those of the image are its own."""
+
 
 def plan_environment(
     reader: CommitReader,
@@ -49,6 +54,7 @@ def plan_environment(
     }
     locked = lock_best(resolver, wanted, exclude_newer=pr.facts.merged_at)
     choice = choices[locked.python]
+    variables, left_out = _portable({**choice.environment, **commands.environment})
     return Environment(
         month=month.key,
         repository_id=pr.facts.repository_id,
@@ -62,17 +68,33 @@ def plan_environment(
         benchmark_dir=config.benchmark_dir,
         requirements=locked.runtime,
         build_requirements=locked.build,
-        build_environment={**choice.environment, **commands.environment},
+        build_environment=variables,
         build_commands=commands.steps,
         system_packages=choice.system_packages,
         suite_sha=suite.commit,
-        notes=(f"package root {root.folder}: {root.reason}", *notes, *choice.notes, *commands.notes, *locked.notes),
+        notes=(
+            f"package root {root.folder}: {root.reason}",
+            *notes,
+            *choice.notes,
+            *commands.notes,
+            *left_out,
+            *locked.notes,
+        ),
         dropped=(*wanted[locked.python].dropped, *choice.dropped, *locked.dropped),
         lock=locked.resolution.lock,
         lock_sha256=digest(locked.resolution.lock),
         resolver=locked.resolution.resolver,
         exclude_newer=pr.facts.merged_at,
     )
+
+
+def _portable(variables: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The variables that mean the same in the image, and a note for each of the others."""
+    kept = {name: value for name, value in variables.items() if name not in _OF_THE_MACHINE}
+    notes = (
+        f"variable {name}={variables[name]} is left out: it belongs to the maintainers' machine" for name in variables
+    )
+    return kept, tuple(note for name, note in zip(variables, notes, strict=True) if name not in kept)
 
 
 def _find_suite(base: Tree, merge: Tree) -> tuple[Tree, AsvConfig, tuple[str, ...]]:

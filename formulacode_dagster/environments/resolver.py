@@ -24,9 +24,17 @@ from .lock import read_lock
 from .subprocesses import run_bounded
 
 BUILD_FLOOR = datetime(2019, 3, 1, tzinfo=UTC)
-"""Cut-off for setuptools at least: before 40.8 (February 2019) it cannot be driven by PEP 517, as any installer does."""
+"""Cut-off for setuptools at least: installers speak PEP 517 to it, which it learnt with 40.8 in February 2019."""
 
-_FORMAT = 2
+_MODERN = sys.version_info >= (3, 12)
+READING_FLOORS = {
+    "setuptools": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2021, 9, 1, tzinfo=UTC),
+    "numpy": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2022, 12, 1, tzinfo=UTC),
+    "cython": datetime(2024, 12, 1, tzinfo=UTC) if _MODERN else datetime(2022, 12, 1, tzinfo=UTC),
+}
+"""Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
+
+_FORMAT = 3
 _LOG_TAIL = 4000
 _INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _KEPT = (
@@ -48,7 +56,8 @@ _ABSENT = (
     re.compile(r"Because (?P<name>[\w.-]+) was not found in the package registry"),
     re.compile(r"[Bb]ecause there are no versions of (?P<name>[\w.-]+) and"),
 )
-_ALL_WITHOUT_WHEELS = re.compile(r"all versions of [\w.-]+ have no usable wheels")
+_ODD_ARCHIVE = re.compile(r"Because (?P<name>[\w.-]+?)==\S+ has a non-PEP 625-compliant source distribution filename")
+_NO_WHEELS = re.compile(r"all versions of [\w.-]+ have no usable wheels|==\S+ has no usable wheels and only")
 _UNREACHABLE = re.compile(
     r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
     r"|HTTP status server error|lack of valid authentication credentials|invalid peer certificate"
@@ -75,9 +84,15 @@ class Resolution(Frozen):
 
 
 class Unsolvable(ItemFailure):
-    """The requirements have no common solution. `needs_sources`: some project is not there as a wheel at all."""
+    """The requirements have no common solution.
 
-    def __init__(self, what: str, *, why: str, log_tail: str, needs_sources: bool) -> None:
+    `blamed` are the requirements of which the resolver speaks; `needs_sources`: a project is not there as a wheel.
+    """
+
+    def __init__(
+        self, what: str, *, why: str = "", log_tail: str = "", blamed: Sequence[str] = (), needs_sources: bool = False
+    ) -> None:
+        self.blamed = tuple(blamed)
         self.needs_sources = needs_sources
         remedy = "The log's tail has the resolver's own words"
         super().__init__("lock", what, why=why, remedy=remedy, log_tail=log_tail)
@@ -136,7 +151,6 @@ class Resolver:
             raise Unsolvable(
                 "a source distribution would have to be built",
                 why="the index settings hold credentials, which its code could read",
-                log_tail="",
                 needs_sources=True,
             )
         wanted = sorted(set(requirements))
@@ -171,12 +185,20 @@ class Resolver:
             *("--cache-dir", str(self._cache_dir.resolve() / "uv"), "--python-platform", self._platform),
             *("--python-version", python, "--exclude-newer", _instant(cut_off)),
         ]
-        if cut_off < BUILD_FLOOR:
-            arguments += ["--exclude-newer-package", f"setuptools={_instant(BUILD_FLOOR)}"]
+        floors = READING_FLOORS if build_sources else {"setuptools": BUILD_FLOOR}
+        for name, floor in floors.items():
+            if cut_off < floor:
+                arguments += ["--exclude-newer-package", f"{name}={_instant(floor)}"]
+        late = [name for name, floor in READING_FLOORS.items() if build_sources and cut_off < floor]
+        ceilings = [self._ceiling(name, python, cut_off) for name in late]
         if not build_sources:
             arguments.append("--no-build")
         self.calls += 1
         with tempfile.TemporaryDirectory(prefix="fc-resolve-") as folder:
+            if build_sources:
+                constraints = Path(folder, "constraints.txt")
+                constraints.write_text("\n".join(ceilings), encoding="utf-8")
+                arguments += ["--constraints", str(constraints)]
             environment = {**self._environment, "HOME": folder, "TMPDIR": folder}
             text = "".join(f"{requirement}\n" for requirement in wanted)
             outcome = run_bounded(
@@ -190,10 +212,26 @@ class Resolver:
             )
         return outcome.rc, outcome.stdout, _scrub(outcome.stderr)
 
+    def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
+        """The constraint that keeps *name* in the lock as old as it must be, while a newer one reads sources."""
+        try:
+            lock = self.resolve([name], python=python, exclude_newer=cut_off).lock
+        except Unsolvable:
+            return ""
+        return next((f"{pin.name}<={pin.version}" for pin in read_lock(lock).pins if pin.name == name), "")
+
     def _absent(self, wanted: list[str], log: str, cut_off: datetime) -> list[Absent]:
-        named = {match["name"].lower() for pattern in _ABSENT for match in pattern.finditer(" ".join(log.split()))}
-        reason = f"no version of it was on the index on {cut_off.astimezone(UTC).date()}"
-        return [Absent(requirement=text, reason=reason) for text in wanted if requirement_name(text) in named]
+        words = " ".join(log.split())
+        day = cut_off.astimezone(UTC).date()
+        reasons = {
+            name["name"]: "offered only as an archive that uv does not accept" for name in _ODD_ARCHIVE.finditer(words)
+        }
+        for pattern in _ABSENT:
+            reasons.update(
+                {name["name"]: f"no version of it was on the index on {day}" for name in pattern.finditer(words)}
+            )
+        named = ((text, requirement_name(text)) for text in wanted)
+        return [Absent(requirement=text, reason=reasons[name]) for text, name in named if name in reasons]
 
     def _failure(self, wanted: list[str], python: str, cut_off: datetime, log: str) -> Exception:
         words = log.partition("\nhint:")[0].strip()
@@ -212,7 +250,8 @@ class Resolver:
             f"no solution for Python {python} as of {cut_off.astimezone(UTC).date()}",
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
-            needs_sources=_ALL_WITHOUT_WHEELS.search(" ".join(log.split())) is not None,
+            blamed=blamed,
+            needs_sources=_NO_WHEELS.search(" ".join(log.split())) is not None,
         )
 
     def _has_credentials(self) -> bool:

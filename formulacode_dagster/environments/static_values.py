@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import operator
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from .static_limits import LARGEST, WIDTH, may_blow_up, weight
 
 Value = Any
 """Whatever a script may hold."""
@@ -21,9 +22,6 @@ ReadFile = Callable[[str], str | None]
 
 MOST_STEPS = 20_000
 _MOST_DEPTH = 12
-_LARGEST = 1_000_000
-_WIDTH = re.compile(r"\d{4}|\*")
-"""Field widths that blow up a format; nothing read here needs one."""
 
 _TEXT_METHODS = frozenset({"count", "endswith", "find", "format", "join", "lower", "lstrip", "partition"}) | frozenset(
     {"replace", "rpartition", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper"}
@@ -101,7 +99,7 @@ class Expressions:
             found = self._value(node, names)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
             raise Unreadable(str(error)) from error
-        if isinstance(found, str | list | tuple) and len(found) > _LARGEST:
+        if isinstance(found, str | list | tuple) and len(found) > LARGEST:
             raise Unreadable("too large")
         return found
 
@@ -195,7 +193,7 @@ class Expressions:
         match node.op:
             case ast.Add():
                 return left + right
-            case ast.Mod() if isinstance(left, str) and not _WIDTH.search(left) and _weight(right) < _LARGEST:
+            case ast.Mod() if isinstance(left, str) and not WIDTH.search(left) and weight(right) < LARGEST:
                 return left % right
             case ast.Div() if isinstance(left, str) and isinstance(right, str):
                 return posixpath.join(left, right)
@@ -247,6 +245,8 @@ class Expressions:
         function = node.func
         dotted = ast.unparse(function)
         last = dotted.rpartition(".")[2]
+        if dotted in ("os.environ.get", "os.getenv", "environ.get", "getenv"):
+            return self.value(node.args[1], names) if len(node.args) > 1 else None
         if dotted in _FIXED_CALLS:
             return _FIXED_CALLS[dotted]
         if isinstance(function, ast.Name) and function.id in self.functions:
@@ -298,7 +298,7 @@ class Expressions:
             raise Unreadable(name)
         keywords = {key.arg: self.value(key.value, names) for key in node.keywords if key.arg}
         arguments = self._items(node.args, names)
-        if isinstance(base, str) and _may_blow_up(base, name, arguments):
+        if isinstance(base, str) and may_blow_up(base, name, arguments):
             raise Unreadable("too large")
         found: Value = getattr(base, name)(*arguments, **keywords)
         return list(found) if isinstance(base, dict) and name in ("items", "keys", "values") else found
@@ -318,18 +318,3 @@ def bind(target: ast.expr, value: Value, names: dict[str, Value]) -> None:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             for part, item in zip(parts, list(value), strict=False):
                 bind(part, item, names)
-
-
-def _weight(value: Value) -> int:
-    """Characters that *value* takes when it is written out."""
-    if isinstance(value, dict):
-        return _weight(list(value)) + _weight(list(value.values()))
-    return sum(map(_weight, value)) if isinstance(value, list | tuple) else len(value) if isinstance(value, str) else 8
-
-
-def _may_blow_up(base: str, name: str, arguments: list[Value]) -> bool:
-    if name == "replace":
-        return len(base) * _weight(arguments) > 10 * _LARGEST
-    if name == "join":
-        return len(base) * len(arguments[0]) + _weight(arguments) > 10 * _LARGEST
-    return name == "format" and (_WIDTH.search(base) is not None or base.count("{") * _weight(arguments) > _LARGEST)
