@@ -140,7 +140,7 @@ class Endpoint:
 
     def _reply_of(self, completion: object) -> Reply:
         # the client checks nothing: whatever JSON, or HTML, a gateway sends arrives here
-        choices = getattr(completion, "choices", None)
+        choices: Any = getattr(completion, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         usage = getattr(completion, "usage", None)
         tokens_in, tokens_out = (getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))

@@ -108,7 +108,10 @@ class LanguageModel:
             except ItemFailure as failure:
                 failure.cost = so_far
                 raise
-            price = self._prices.cost(reply.tokens_in, reply.tokens_out)
+            # an endpoint that reports no usage must not escape the budget
+            tokens_in = reply.tokens_in or size // _CHARACTERS_PER_TOKEN
+            tokens_out = reply.tokens_out or len(reply.content or reply.refusal) // _CHARACTERS_PER_TOKEN
+            price = self._prices.cost(tokens_in, tokens_out)
             self._budget.charge(price)
         return reply, price
 

@@ -153,7 +153,7 @@ def _error(status: int, message: str, code: str, headers: dict[str, str] | None 
     )
 
 
-def _text_of(content: Any) -> str:  # noqa: ANN401 - a JSON value: a string, or parts of `type: text`
+def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content if part["type"] == "text")
 
 

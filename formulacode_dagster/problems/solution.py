@@ -1,0 +1,90 @@
+"""Which lines of a patch give the solution away."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+from formulacode_dagster.models.diff import split_patch
+from formulacode_dagster.models.paths import PathKind, kind_of
+
+_SOLUTION_KINDS = frozenset({PathKind.CORE, PathKind.CONFIGURATION, PathKind.OTHER})
+_WORD = re.compile(r"\w+")
+_CODE_SIGN = re.compile(r"[=()\[\]{}<>@*+/|;:\\]|\w\.\w|_")
+_COMMENT_SIGN = re.compile(
+    r"^(?:#+(?!\s*(?:include|define|undef|if|ifdef|ifndef|else|endif|pragma)\b)|//+|/\*+|\*+(?=\s)|\"\"\"|''')\s*"
+)
+_COMMON = re.compile(
+    r"and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is"
+    r"|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield|none|true|false|self|cls|int|float|str|list|dict|set"
+    r"|tuple|bool|object|len|range|print|void|const|static|inline|double|char|long|unsigned|size_t|cp?def|np|numpy|pd"
+    r"|pandas|os|sys|re|math|time|typing|annotations|__future__|__init__|__name__|__main__|[ijknxy]"
+)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of *text*, in lower case: letters, digits and underscores."""
+    return _WORD.findall(text.casefold())
+
+
+def changed_lines(patch: bytes, *, added_only: bool = False) -> frozenset[str]:
+    """Lines of the solution, stripped, distinctive or not: what *patch* adds to or removes from anything but tests,
+    benchmarks, documentation and CI. Those do not tell how the code was made faster, and issues quote them rightly.
+    """
+    return frozenset(
+        text
+        for file in split_patch(patch)
+        if kind_of(file.path) in _SOLUTION_KINDS and not file.binary
+        for line in file.changed_lines()
+        if (line.sign == "+" or not added_only) and (text := line.text.strip())
+    )
+
+
+def solution_lines(patch: bytes) -> tuple[str, ...]:
+    """The distinctive lines of the solution, sorted: those that hardly stand in a text by chance."""
+    return tuple(sorted(line for line in changed_lines(patch) if is_distinctive(line)))
+
+
+def is_distinctive(line: str) -> bool:
+    """Whether *line* is long and particular enough that finding it elsewhere means it was copied.
+
+    Code needs three words and twelve characters (or five words and six), not all of them keywords and idioms; a
+    sentence of a comment or docstring needs six words and thirty characters, since prose repeats itself.
+    """
+    bare = _COMMENT_SIGN.sub("", line.strip())
+    words = words_of(bare)
+    size = sum(len(word) for word in words)
+    if bare != line.strip() or not _CODE_SIGN.search(bare):
+        return len(words) >= 6 and size >= 30
+    particular = sum(len(word) for word in words if not _COMMON.fullmatch(word))
+    return particular >= 4 and ((len(words) >= 3 and size >= 12) or (len(words) >= 5 and size >= 6))
+
+
+def leaks(text: str, patch: bytes) -> tuple[str, ...]:
+    """The distinctive lines of the solution that *text* holds, however it is quoted, wrapped, spaced or escaped.
+
+    Shares with `leak_guard.Solution` only what a distinctive line is, not the way of looking for it: the text is
+    squashed to its bare words and searched as one string.
+    """
+    plain = html.unescape(unicodedata.normalize("NFKC", text)).replace("\\", "")
+    plain = "".join(character for character in plain if unicodedata.category(character) != "Cf")
+    starts: set[int] = set()
+    ends: set[int] = set()
+    squashed, length = [], 0
+    for word in words_of(plain):
+        starts.add(length)
+        squashed.append(word)
+        length += len(word)
+        ends.add(length)
+    whole = "".join(squashed)
+    return tuple(line for line in solution_lines(patch) if _stands_in("".join(words_of(line)), whole, starts, ends))
+
+
+def _stands_in(needle: str, whole: str, starts: set[int], ends: set[int]) -> bool:
+    at = whole.find(needle)
+    while at >= 0:
+        if at in starts and at + len(needle) in ends:
+            return True
+        at = whole.find(needle, at + 1)
+    return False
