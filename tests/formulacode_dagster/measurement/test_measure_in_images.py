@@ -1,0 +1,191 @@
+"""The whole way through a real image: built by the process engine, patched, rebuilt, timed."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Callable
+
+import pytest
+import uv
+
+from formulacode_dagster.images.process_engine import ProcessEngine
+from formulacode_dagster.images.spec import INSTRUMENT
+from formulacode_dagster.measurement.measure import measure_task
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.measurement import Measurement
+
+pytestmark = pytest.mark.network
+
+LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
+PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4)
+SLOW_C = """
+#include <Python.h>
+static PyObject *total(PyObject *self, PyObject *argument) {
+    long n = PyLong_AsLong(argument);
+    volatile long sum = 0;
+    for (long i = 0; i < n; i++) sum += i;
+    return PyLong_FromLong(sum);
+}
+static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_fast", NULL, -1, methods};
+PyMODINIT_FUNC PyInit__fast(void) { return PyModule_Create(&module); }
+"""
+FAST_C = SLOW_C.replace("for (long i = 0; i < n; i++) sum += i;", "sum = n * (n - 1) / 2;")
+SLOW_PYTHON = """from tinyc._fast import total
+
+
+def squares(n):
+    found = []
+    for i in range(n):
+        if i * i not in found:
+            found.append(i * i)
+    return found
+
+
+def other(n):
+    return [i for i in range(n)]
+"""
+FAST_PYTHON = SLOW_PYTHON.replace(
+    """    found = []
+    for i in range(n):
+        if i * i not in found:
+            found.append(i * i)
+    return found
+""",
+    "    return [i * i for i in range(n)]\n",
+)
+FILES = {
+    "pyproject.toml": """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "tinyc"
+version = "1.0"
+""",
+    "setup.py": """
+from setuptools import Extension, setup
+
+setup(package_dir={"": "src"}, packages=["tinyc"], ext_modules=[Extension("tinyc._fast", ["src/tinyc/_fast.c"])])
+""",
+    "src/tinyc/__init__.py": SLOW_PYTHON,
+    "src/tinyc/_fast.c": SLOW_C,
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench.py": """
+import tinyc
+
+
+def time_total():
+    tinyc.total(100000)
+
+
+def time_squares():
+    tinyc.squares(300)
+
+
+def time_other():
+    tinyc.other(1000)
+""",
+}
+
+Measure = Callable[[dict[str, str | None]], Measurement]
+
+
+@pytest.fixture(scope="module")
+def lock(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lock")
+    (folder / "in.txt").write_text("setuptools==75.3.0\n")
+    command = [uv.find_uv_bin(), "--no-config", "pip", "compile", "--quiet", "--generate-hashes", "in.txt"]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, lock):
+    """Engine and image of the repository at its base."""
+    work = tmp_path_factory.mktemp("repository")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(work)]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    for path, text in FILES.items():
+        (work / path).parent.mkdir(parents=True, exist_ok=True)
+        (work / path).write_text(text)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "base"], check=True)
+    base = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    spec = BuildSpec(
+        task_id="acme__tinyc-12",
+        repository="acme/tinyc",
+        repository_id=7,
+        base_sha=base,
+        anchor_sha=base,
+        python="3.11",
+        os_image="unused:{python}",
+        instrument=INSTRUMENT,
+        lock=lock,
+        lock_sha256=hashlib.sha256(lock.encode()).hexdigest(),
+        package_name="tinyc",
+        benchmark_dir="benchmarks",
+    )
+    engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
+    outcome = engine.build(spec, mirror=work / ".git", run_id="run")
+    image = BuiltImage(
+        month="2026-02",
+        repository_id=7,
+        number=12,
+        engine=EngineName.PROCESS,
+        spec=spec,
+        tag=outcome.tag,
+        digest=outcome.digest,
+        location=outcome.location,
+        size_bytes=outcome.size_bytes,
+        build_seconds=outcome.seconds,
+        tiers=outcome.tiers,
+        benchmarks=(),
+        verifications=(),
+    )
+    return engine, image
+
+
+@pytest.fixture
+def measure(built, tmp_path, git_patch, pull_request) -> Measure:
+    engine, image = built
+
+    def run(after):
+        return measure_task(
+            engine,
+            image,
+            pr=pull_request(*after),
+            patch=git_patch(tmp_path / "source", FILES, after),
+            suite_files={},
+            plan=PLAN,
+            limits=LIMITS,
+            run_id="run",
+        )[0]
+
+    (tmp_path / "source").mkdir()
+    return run
+
+
+def test_a_faster_c_extension_is_rebuilt_and_measured_faster(measure):
+    """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
+    measured = measure({"src/tinyc/_fast.c": FAST_C})
+    assert measured.significant == ("bench.time_total",)
+    assert measured.speedup > 5
+    assert {result.executes_change for result in measured.results} == {None}
+
+
+def test_a_faster_python_function_is_found_where_it_is_installed(measure):
+    measured = measure({"src/tinyc/__init__.py": FAST_PYTHON})
+    assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
+    assert measured.is_faster
+    assert measured.speedup > 5
+
+
+def test_comments_are_no_relevant_change(measure):
+    with pytest.raises(Rejection) as rejection:
+        measure({"src/tinyc/__init__.py": SLOW_PYTHON.replace("return found", "return found  # all of them")})
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
