@@ -6,7 +6,7 @@ request's own commits tell (a rebase keeps author, date and message of each), or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,19 @@ class Landing:
 
     kind: MergeKind
     base_sha: str
+
+
+def wanted_commits(pull_requests: Iterable[MergedPullRequest]) -> tuple[str, ...]:
+    """What a mirror must hold to tell how *pull_requests* landed: for `MirrorCache.ensure`.
+
+    Merge commits, and the heads of those with several commits: only they can be either a squash or a rebase.
+    """
+    wanted: dict[str, None] = {}
+    for facts in pull_requests:
+        wanted[facts.merge_commit_sha] = None
+        if facts.commit_count > 1:
+            wanted[facts.head_sha] = None
+    return tuple(wanted)
 
 
 def landing_of(mirror: Mirror, facts: MergedPullRequest, merge: Commit) -> Landing:

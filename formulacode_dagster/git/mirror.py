@@ -35,23 +35,26 @@ class MirrorCache:
     def __init__(self, root: Path, clone_url: str, *, filtered: bool | None = None) -> None:
         self._root = root
         self._remote = Remote(clone_url, filtered=filtered)
+        self._refused: set[tuple[str, str]] = set()
 
     def ensure(self, repository: str, *, commits: Sequence[str] = (), refs: Sequence[str] = ()) -> Mirror:
         """The mirror of *repository*, holding *commits* and *refs* (`refs/pull/7/head`) where the host has them.
 
-        The network is used only when the mirror or one of them is missing. What the host does not have stays missing:
-        reading it raises ItemFailure `commit_missing`.
+        The network is used only when the mirror or one of them is missing. What the host does not have stays missing,
+        is not asked for again by this object, and raises ItemFailure `commit_missing` when it is read.
         Raises ItemFailure `vanished`, `timeout`, `name`, `busy`; OutsideSystemError when the host or the disk is dead.
         """
         path = self._root / f"{checked_name(repository)}.git"
+        wanted = [one for one in (*commits, *refs) if (repository, one) not in self._refused]
         try:
             with self._locked(repository):
                 if _fault_in(path):
                     self._rebuild(repository, path)
-                if _missing(path, [*commits, *refs]):
+                if _missing(path, wanted):
                     self._remote.update(repository, path)
-                if wanted := _missing(path, [*commits, *refs]):
-                    self._remote.fetch(repository, path, wanted)
+                if missing := _missing(path, wanted):
+                    self._remote.fetch(repository, path, missing)
+                    self._refused.update((repository, one) for one in _missing(path, missing))
         except OSError as error:
             raise OutsideSystemError(
                 "disk", f"cannot write the mirror of {repository}", why=str(error), remedy="Look at FC_MIRRORS_DIR"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.pull_request import MergeKind
 
@@ -113,6 +114,12 @@ def test_a_rebase_that_drops_the_branch_s_merges_of_main_finds_its_base(origin, 
     with cache.ensure("demo/project", commits=[merge, head]) as mirror:
         change, _ = mirror.change(origin.facts(merge, head_sha=head, commit_count=3, changed_files=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.REBASE, base)
+
+
+def test_heads_are_wanted_only_where_they_tell_something(origin):
+    one = origin.facts("1" * 40, head_sha="a" * 40, commit_count=1)
+    two = origin.facts("2" * 40, head_sha="b" * 40, commit_count=2)
+    assert wanted_commits([one, two, two]) == ("1" * 40, "2" * 40, "b" * 40)
 
 
 def test_a_branch_pushed_as_it_is_starts_where_its_commits_do(origin, mirror_of):

@@ -74,6 +74,13 @@ def test_a_commit_that_the_host_does_not_have_leaves_the_others_fetched(origin, 
         assert not mirror.has("f" * 40)
 
 
+def test_what_the_host_refused_is_not_asked_for_again(origin, cache):
+    cache.ensure(NAME, commits=["e" * 40])
+    shutil.rmtree(origin.host)
+    with cache.ensure(NAME, commits=["e" * 40]) as mirror:
+        assert not mirror.has("e" * 40)
+
+
 def test_a_branch_that_became_a_folder_of_branches_is_fetched(origin, cache):
     origin.git("push", "--quiet", "origin", "main:refs/heads/topic")
     cache.ensure(NAME)
