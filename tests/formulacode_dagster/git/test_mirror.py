@@ -16,6 +16,7 @@ from formulacode_dagster.git import remote
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.sandbox.server import serving
 
 NAME = "demo/project"
 ENSURE = """
@@ -226,6 +227,33 @@ def test_a_host_that_does_not_answer_stops_the_stage(tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
     with pytest.raises(OutsideSystemError, match="GITHUB_CLONE_URL"):
         MirrorCache(tmp_path, "http://127.0.0.1:1").ensure(NAME)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [(404, "vanished"), (401, "vanished"), (451, "vanished"), (500, "git"), (503, "git"), (429, "git")],
+)
+def test_what_a_real_host_answers_is_understood(tmp_path, monkeypatch, status, outcome):
+    monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
+    asked = []
+
+    async def app(scope, receive, send):
+        if scope["type"] == "lifespan":
+            while True:
+                message = await receive()
+                await send({"type": f"{message['type']}.complete"})
+                if message["type"] == "lifespan.shutdown":
+                    return
+        asked.append(scope["path"])
+        headers = [(b"www-authenticate", b'Basic realm="git"')] if status == 401 else []
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    with serving(app) as url, pytest.raises((ItemFailure, OutsideSystemError)) as caught:
+        MirrorCache(tmp_path, url).ensure(NAME)
+    assert outcome == (caught.value.kind if isinstance(caught.value, ItemFailure) else caught.value.system)
+    assert asked[0] == f"/{NAME}.git/info/refs"
+    assert len(asked) >= (1 if outcome == "vanished" else remote.ATTEMPTS)
 
 
 def test_a_folder_of_mirrors_that_is_not_there_stops_the_stage(tmp_path):
