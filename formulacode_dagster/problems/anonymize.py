@@ -17,17 +17,22 @@ _DECORATORS = re.compile(
 """Names after an `@` that are code even where nobody marked them as such."""
 
 _EMAIL = re.compile(
-    r"(?:(?P<name>[A-Z][\w.'-]+(?:[ \t]+[A-Z][\w.'-]+)+)[ \t]*)?<?(?P<email>\b(?!git@)[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b)>?"
+    r"(?:(?P<name>[A-Z][\w.'-]{1,40}(?:[ \t][A-Z][\w.'-]{1,40}){1,4})[ \t])?"
+    r"<?(?P<email>\b(?!git@)[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b)>?"
 )
 _MENTION = re.compile(r"(?<![\w`@.])@(?P<login>[A-Za-z0-9][A-Za-z0-9-]{0,38})(?:/[A-Za-z0-9._-]+)?(?![\w(])(?!\.\w)")
 _PROFILE = re.compile(
     r"https?://(?:www\.|gist\.)?github\.com/(?P<login>[A-Za-z0-9-]+)(?P<rest>/[0-9a-f]{20,}[^\s)]*)?/?(?=[\s)\]>.,;]|$)",
     re.MULTILINE,
 )
-_MARKDOWN_PROFILE = re.compile(r"\[(?P<text>[^\]\n]+)\]\(https?://(?:www\.)?github\.com/(?P<login>[A-Za-z0-9-]+)/?\)")
+_MARKDOWN_PROFILE = re.compile(
+    r"\[(?P<text>[^\]\n]{1,300})\]\(https?://(?:www\.)?github\.com/(?P<login>[A-Za-z0-9-]+)/?\)"
+)
 _BELOW_HOME = re.compile(r"(?P<home>/home/|/Users/|\b[A-Za-z]:\\{1,2}Users\\{1,2})(?P<login>[\w.-]+)")
 _NOT_PEOPLE = re.compile(r"runner|root|user|ubuntu|vsts|circleci|travis|work|public|shared", re.IGNORECASE)
-_DECORATED = re.compile(r"[ \t>]*@\S+[^\n]*\n(?:[ \t>]*@[^\n]*\n)*[ \t>]*(?:async def|def|class|cdef|cpdef)\b")
+_DECORATED = re.compile(
+    r"^[ \t>]*@\S+[^\n]*\n(?:[ \t>]*@[^\n]*\n)*[ \t>]*(?:async def|def|class|cdef|cpdef)\b", re.MULTILINE
+)
 
 
 class People:

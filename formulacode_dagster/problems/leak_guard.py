@@ -104,7 +104,7 @@ def without_references(text: str, *, repository: str, number: int, shas: Sequenc
     *shas* are its commits. Phrases that close issues ("Fixes #12") go too; other references stay.
     """
     trail = _Trail(repository, number, tuple(shas))
-    text = re.sub(r"\[(?P<text>[^\]\n]*)\]\((?P<url>https?://[^)\s]+)[^)\n]*\)", trail.without_link, text)
+    text = re.sub(r"\[(?P<text>[^\]\n]{0,300})\]\((?P<url>https?://[^)\s]+)[^)\n]*\)", trail.without_link, text)
     text = re.sub(r"(?:https?://|\bgit@github\.com:)[^\s<>()\[\]\"'`]+", trail.without_url, text)
     reference = rf"(?:(?:{re.escape(repository)})?#|\bGH-){number}\b"
     text = re.sub(rf"\({reference}\)|(?<![\w/]){reference}", LINK_WITHHELD, text, flags=re.IGNORECASE)

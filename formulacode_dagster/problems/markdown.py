@@ -69,7 +69,13 @@ def without_boilerplate(text: str) -> str:
 
 def tidy(text: str) -> str:
     """*text* without trailing blanks, surrounding blank lines, or more than one blank line in a row outside code."""
-    return map_unfenced(text, lambda part: re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", part, flags=re.M))).strip()
+    return map_unfenced(text, _tidy).strip()
+
+
+def _tidy(part: str) -> str:
+    # the last line may go on with a fence
+    *lines, last = part.split("\n")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([*(line.rstrip(" \t") for line in lines), last]))
 
 
 def _without_empty_headings(text: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import resources
@@ -99,6 +100,33 @@ def test_odd_spellings_of_the_solution_are_withheld_too(
 def test_markdown_is_not_escaped(make_pull_request: MakePullRequest, patch: bytes) -> None:
     pr = make_pull_request(body='`a < b && c > "d"` {{ title }}')
     assert '`a < b && c > "d"` {{ title }}' in render_problem_statement(pr, repository_description="", patch=patch).text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`",
+        "``` ",
+        "[",
+        "<!-",
+        "Aa ",
+        "a.",
+        " ",
+        "@a ",
+        "#7 ",
+        "> ",
+        "- [ ",
+        "wanted ",
+        "https://github.com/",
+        "/home/",
+        "<a",
+    ],
+)
+def test_a_hostile_body_takes_no_time(make_pull_request: MakePullRequest, patch: bytes, piece: str) -> None:
+    body = piece * (65_536 // len(piece)) + "x"
+    started = time.perf_counter()
+    render_problem_statement(make_pull_request(body=body), repository_description="", patch=patch)
+    assert time.perf_counter() - started < 5
 
 
 def test_the_version_moves_with_the_template() -> None:

@@ -1,3 +1,5 @@
+import hashlib
+import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -5,7 +7,7 @@ from datetime import UTC, datetime
 from formulacode_dagster.models.classification import Category
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
 from formulacode_dagster.selection.excerpt import excerpt_of_patch
-from formulacode_dagster.selection.prompts import PATCH_CHARACTERS, prompt_for
+from formulacode_dagster.selection.prompts import PATCH_CHARACTERS, PROMPT_VERSION, Judgement, prompt_for
 
 MakePullRequest = Callable[..., PullRequest]
 
@@ -92,3 +94,9 @@ def test_issues_written_after_the_merge_and_hidden_comments_are_not_shown(make_p
     assert "Issue 2" not in question
     assert "how to" not in question
     assert "seen" in question
+
+
+def test_the_version_moves_with_the_prompt_and_the_form_of_the_answer(make_pull_request: MakePullRequest) -> None:
+    prompt = prompt_for(make_pull_request(), section("pkg/core.py", 2).encode())
+    text = json.dumps([one.content for one in prompt.messages]) + json.dumps(Judgement.model_json_schema())
+    assert (PROMPT_VERSION, hashlib.sha256(text.encode()).hexdigest()[:12]) == ("1", "08621123cb5a")
