@@ -43,7 +43,8 @@ def main() -> int:
             os.setsid()
             if task["isolate_network"]:
                 leave_network(libc)
-            limit(task)
+            if task["limits"] is not None:
+                limit(task["limits"])
             libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
             os.execvpe(task["argv"][0], task["argv"], os.environ)  # noqa: S606 - this script exists to start it
         except OSError as error:
@@ -82,22 +83,22 @@ def leave_network(libc: ctypes.CDLL) -> None:
         fcntl.ioctl(probe, SIOCSIFFLAGS, struct.pack("16sH14s", b"lo", flags | IFF_UP, b""))
 
 
-def limit(task: dict[str, Any]) -> None:
+def limit(bounds: dict[str, Any]) -> None:
     """Set priority, processors and resource limits; never above the hard limits that are there already."""
-    os.nice(task["nice"])
+    os.nice(bounds["nice"])
     allowed = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, allowed[: max(1, task["cpus"])])
+    os.sched_setaffinity(0, allowed[: max(1, bounds["cpus"])])
     wanted = {
-        resource.RLIMIT_DATA: task["memory_bytes"],
-        resource.RLIMIT_CPU: task["cpu_seconds"],
-        resource.RLIMIT_FSIZE: task["file_bytes"],
-        resource.RLIMIT_NPROC: task["processes"] + processes_of(os.getuid()),
+        resource.RLIMIT_DATA: bounds["memory_bytes"],
+        resource.RLIMIT_CPU: bounds["cpu_seconds"],
+        resource.RLIMIT_FSIZE: bounds["file_bytes"],
+        resource.RLIMIT_NPROC: bounds["processes"] + processes_of(os.getuid()),
         resource.RLIMIT_CORE: 0,
     }
     for kind, value in wanted.items():
         hard = resource.getrlimit(kind)[1]
-        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (bound, bound))
+        lowered = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (lowered, lowered))
 
 
 def processes_of(user: int) -> int:

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier
+
+from .files import ImageFile
 
 Progress = Callable[[str], None]
 """Called with one line of a build's log at a time."""
@@ -72,7 +74,10 @@ class Session(Protocol):
         environment: Mapping[str, str] | None = None,
         stdin: bytes | None = None,
     ) -> Completed:
-        """Run a command as the unprivileged user. On timeout every process it started is killed."""
+        """Run a command as the unprivileged user. On timeout every process it started is killed.
+
+        Without *cwd* it runs outside the checkout, lest sources stand in for the built package.
+        """
 
     def rebuild(self, *, timeout: float) -> Completed:
         """Install the package again from the checkout as it now stands, the way the image was built, offline."""
@@ -100,6 +105,9 @@ class Engine(Protocol):
 
     def session(self, image: BuiltImage, *, run_id: str) -> AbstractContextManager[Session]:
         """Open a session; its container or folder is gone afterwards, whatever happens inside."""
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image, listed without running anything of it; each can be read until the next is taken."""
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove what killed runs left behind (all of ours when *run_id* is None); returns how much was removed."""

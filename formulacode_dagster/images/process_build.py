@@ -15,7 +15,7 @@ from .engine import Progress
 from .failures import failure_of
 from .interpreters import Interpreter
 from .process_layout import Layout, Manifest, online_variables, remove_tree, size_of
-from .processes import Bounds, run_confined
+from .processes import Bounds, run_bounded
 
 BUILD_NICENESS = 5
 
@@ -103,7 +103,7 @@ class ProcessBuild:
             environment |= online_variables(workshop.environment)
             environment["UV_CACHE_DIR"] = _cache(workshop.environment)
         self._say(f"$ {script}")
-        done = run_confined(
+        done = run_bounded(
             ["bash", str(recipes.script(script)), *arguments],
             timeout=max(0.1, self._deadline - time.monotonic()),
             bounds=Bounds(

@@ -14,8 +14,9 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock
 
@@ -24,11 +25,12 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, 
 
 from . import spec as naming
 from .engine import BuildOutcome, Progress, Session
+from .files import Area, ImageFile
 from .interpreters import Interpreter, installed_interpreters
 from .process_build import ProcessBuild, Workshop
-from .process_layout import Layout, Manifest, copy_tree, remove_tree
+from .process_layout import Layout, Manifest, copy_tree, remove_tree, walk
 from .process_session import ProcessSession, abandoned_sessions, new_session_folder
-from .processes import Bounds, run_confined
+from .processes import Bounds, run_bounded
 
 COPIED = ("venv", "repository", "instrument", "task")
 
@@ -56,7 +58,7 @@ class ProcessEngine:
     def isolates_network(self) -> bool:
         """Whether this machine lets us take the network away from a process."""
         bounds = Bounds(self._limits, isolate_network=True)
-        return run_confined(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
+        return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
 
     def interpreters(self) -> frozenset[str] | None:
         """Installed interpreters that the instrument runs on; None when missing ones may be downloaded."""
@@ -117,6 +119,28 @@ class ProcessEngine:
             yield session
         finally:
             session.close()
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image's folder."""
+        layout = Layout(Path(image.location))
+        areas = {
+            layout.venv: Area.ENVIRONMENT,
+            layout.repository: Area.REPOSITORY,
+            layout.instrument: Area.TOOLS,
+            layout.task: Area.TOOLS,
+        }
+        for root, area in areas.items():
+            above = layout.folder if area is Area.TOOLS else root
+            for path in walk(root):
+                facts = path.lstat()
+                yield ImageFile(
+                    area,
+                    path.relative_to(above).as_posix(),
+                    facts.st_mode,
+                    facts.st_uid,
+                    str(path.readlink()) if path.is_symlink() else None,
+                    partial(_open, path),
+                )
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove sessions of dead processes, or all of *run_id*, and half-built folders nobody is building."""
@@ -202,6 +226,10 @@ def _outcome(layout: Layout, manifest: Manifest) -> BuildOutcome:
         tiers=manifest.tiers,
         log=layout.log.read_text(errors="replace"),
     )
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def _folder_name(tag: str) -> str:

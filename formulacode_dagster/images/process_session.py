@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import tempfile
@@ -16,13 +15,15 @@ from formulacode_dagster.models.image import ResourceLimits
 
 from . import recipes
 from .engine import Completed
+from .owner import Owner
 from .process_layout import SYSTEM_PATH, Layout, remove_tree
-from .processes import Bounds, run_confined
+from .processes import Bounds, run_bounded
 
 _MARK = "FORMULACODE_SESSION"
 _OWNER = "owner.json"
 YOUNG_SECONDS = 60
 """A folder younger than this may not have got its owner's name yet."""
+OLD_SECONDS = 48 * 3600
 
 
 class ProcessSession:
@@ -64,7 +65,7 @@ class ProcessSession:
 
         Raises ItemFailure (`harness_changed`) when it altered a file of the harness.
         """
-        done = run_confined(
+        done = run_bounded(
             argv,
             timeout=timeout,
             bounds=self._bounds,
@@ -77,7 +78,7 @@ class ProcessSession:
 
     def rebuild(self, *, timeout: float) -> Completed:
         """Install the package again from the checkout as it now stands, offline."""
-        return run_confined(
+        return run_bounded(
             ["bash", str(recipes.script("install-package"))],
             timeout=timeout,
             bounds=self._bounds,
@@ -131,32 +132,28 @@ def new_session_folder(sessions: Path, *, run_id: str) -> Path:
     """Make an empty folder that says whose it is."""
     sessions.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="session-", dir=sessions)).resolve()
-    owner = {"run_id": run_id, "pid": os.getpid(), "started": _start_of(os.getpid())}
-    (folder / _OWNER).write_text(json.dumps(owner))
+    (folder / _OWNER).write_text(Owner.current(run_id).model_dump_json())
     return folder
 
 
 def abandoned_sessions(sessions: Path, *, run_id: str | None) -> Iterator[ProcessSession]:
-    """Sessions of *run_id*; without one, those whose process is gone."""
+    """Sessions of *run_id*; without one, those whose process is gone, or that are older than any session gets."""
     if not sessions.is_dir():
         return
     for folder in sorted(sessions.iterdir()):
         try:
-            owner = json.loads((folder / _OWNER).read_bytes())
-        except (OSError, ValueError):
-            owner = {}
-        young = time.time() - folder.stat().st_mtime < YOUNG_SECONDS
-        alive = young if not owner else _start_of(owner["pid"]) == owner["started"]
-        if owner.get("run_id") == run_id if run_id is not None else not alive:
+            age = time.time() - folder.stat().st_mtime
+            owner = Owner.parse((folder / _OWNER).read_bytes())
+        except FileNotFoundError:
+            owner = None
+        if owner is None:
+            gone = run_id is None and age > YOUNG_SECONDS
+        elif run_id is not None:
+            gone = owner.run_id == run_id
+        else:
+            gone = owner.is_dead() or age > OLD_SECONDS
+        if gone:
             yield ProcessSession(Layout(folder), limits=ResourceLimits(), isolate_network=False, uv="")
-
-
-def _start_of(pid: int) -> str | None:
-    """When process *pid* started, in clock ticks since boot: with the pid, it names one process."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return None
 
 
 def _processes_with(mark: bytes) -> list[int]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +32,28 @@ FILE_BYTES = 8 * 1024**3
 
 @dataclass(frozen=True)
 class Bounds:
-    """In what bounds a command runs: see `confine`."""
+    """In what bounds a command runs, see `confine`; without *limits* only its lifetime is bounded."""
 
-    limits: ResourceLimits
-    isolate_network: bool
+    limits: ResourceLimits | None = None
+    isolate_network: bool = False
     nice: int = 0
 
+    def describe(self, timeout: float) -> dict[str, object]:
+        """The bounds as `confine` reads them."""
+        described: dict[str, object] = {"isolate_network": self.isolate_network, "limits": None}
+        if self.limits is not None:
+            described["limits"] = {
+                "nice": self.nice,
+                "cpus": math.ceil(self.limits.cpus),
+                "memory_bytes": self.limits.memory_mb * 1024 * 1024,
+                "processes": self.limits.processes,
+                "cpu_seconds": math.ceil(timeout * max(1.0, self.limits.cpus)) + 5,
+                "file_bytes": FILE_BYTES,
+            }
+        return described
 
-def run_confined(
+
+def run_bounded(
     argv: Sequence[str],
     *,
     timeout: float,
@@ -51,83 +65,26 @@ def run_confined(
 ) -> Completed:
     """Run *argv* in *bounds*; on timeout, or when this process dies, every process it started is killed.
 
-    With *progress*, both streams come as one, in `stdout`, and line by line.
+    With *progress*, both streams come as one, in `stdout`, and line by line. Raises OutsideSystemError when this
+    machine has no memory or process left to start it.
     """
     lifeline = _Lifeline()
-    task = {
-        "argv": list(argv),
-        "lifeline": lifeline.reading,
-        "isolate_network": bounds.isolate_network,
-        "nice": bounds.nice,
-        "cpus": math.ceil(bounds.limits.cpus),
-        "memory_bytes": bounds.limits.memory_mb * 1024 * 1024,
-        "processes": bounds.limits.processes,
-        "cpu_seconds": math.ceil(timeout * max(1.0, bounds.limits.cpus)) + 5,
-        "file_bytes": FILE_BYTES,
-    }
-    command = [sys.executable, "-I", "-S", str(Path(confine.__file__)), json.dumps(task)]
-    try:
-        return _run(
-            command,
-            timeout=timeout,
-            environment=environment,
-            cwd=cwd,
-            stdin=stdin,
-            progress=progress,
-            inherited=lifeline.reading,
-            stop=lambda _: lifeline.cut(),
-        )
-    finally:
-        lifeline.cut()
-        os.close(lifeline.reading)
-
-
-def run_plain(
-    argv: Sequence[str],
-    *,
-    timeout: float,
-    environment: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-    progress: Progress | None = None,
-) -> Completed:
-    """Run a trusted program of the host, such as `docker`. On timeout it is asked to end, then killed."""
-    return _run(
-        argv,
-        timeout=timeout,
-        environment=environment,
-        cwd=cwd,
-        stdin=None,
-        progress=progress,
-        inherited=None,
-        stop=lambda process: os.killpg(process.pid, signal.SIGTERM),
-    )
-
-
-def _run(
-    argv: Sequence[str],
-    *,
-    timeout: float,
-    environment: Mapping[str, str] | None,
-    cwd: Path | None,
-    stdin: bytes | None,
-    progress: Progress | None,
-    inherited: int | None,
-    stop: Callable[[subprocess.Popen[bytes]], None],
-) -> Completed:
+    task = {"argv": list(argv), "lifeline": lifeline.reading, **bounds.describe(timeout)}
     started = time.monotonic()
     try:
         process = subprocess.Popen(
-            argv,
+            [sys.executable, "-I", "-S", str(Path(confine.__file__)), json.dumps(task)],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if progress is None else subprocess.STDOUT,
-            env=None if environment is None else dict(environment),
+            env=dict(environment),
             cwd=cwd,
             start_new_session=True,
-            pass_fds=() if inherited is None else (inherited,),
+            pass_fds=(lifeline.reading,),
         )
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN):
+        lifeline.close()
+        if error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE):
             raise OutsideSystemError("this machine", f"cannot start {argv[0]}", why=str(error)) from error
         raise
     streams = [_Reader(process.stdout, progress)] + ([_Reader(process.stderr, None)] if process.stderr else [])
@@ -139,10 +96,9 @@ def _run(
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
-        _end(process, stop)
-    for stream in streams:
-        stream.thread.join(GRACE_SECONDS)
-    feeder.join(GRACE_SECONDS)
+        _end(process, lifeline)
+    for thread in [*(stream.thread for stream in streams), feeder]:
+        thread.join(GRACE_SECONDS)
     return Completed(
         rc=process.returncode,
         stdout=bytes(streams[0].kept),
@@ -152,18 +108,16 @@ def _run(
     )
 
 
-def _end(process: subprocess.Popen[bytes], stop: Callable[[subprocess.Popen[bytes]], None]) -> None:
-    """Make sure that *process* is gone, also when the wait for it was interrupted."""
-    if process.poll() is not None:
-        return
-    with suppress(ProcessLookupError):
-        stop(process)
+def _end(process: subprocess.Popen[bytes], lifeline: _Lifeline) -> None:
+    """Make sure that *process* and what it started is gone, also when the wait for it was interrupted."""
+    lifeline.cut()
     try:
         process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    lifeline.close()
 
 
 def _feed(process: subprocess.Popen[bytes], content: bytes | None) -> None:
@@ -186,6 +140,11 @@ class _Lifeline:
         if self._whole:
             self._whole = False
             os.close(self._writing)
+
+    def close(self) -> None:
+        """Close both ends."""
+        self.cut()
+        os.close(self.reading)
 
 
 class _Reader:

@@ -1,0 +1,230 @@
+"""One build of the Docker engine: the tiers that are not there yet, one after the other, with BuildKit."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier
+
+from . import context, recipes, sources
+from . import spec as naming
+from .docker_daemon import LABEL, DockerDaemon
+from .engine import BuildOutcome, Progress
+from .failures import BuildFailure, failure_of
+from .processes import FILE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from docker.models.images import Image
+
+_NO_IMAGE = re.compile(r"failed to resolve source metadata|pull access denied|manifest unknown", re.IGNORECASE)
+_NO_DAEMON = re.compile(r"cannot connect to the docker daemon|error during connect|connection reset", re.IGNORECASE)
+_OFFLINE = re.compile(r'process "[^"]*(install-package|checkout)"')
+
+_tag_locks: dict[str, threading.Lock] = {}
+_tag_locks_guard = threading.Lock()
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What all builds of an engine share."""
+
+    limits: ResourceLimits
+    network: str
+    ca_bundle: Path | None
+    index: Mapping[str, str]
+
+
+class DockerBuild:
+    """The tiers of one build, their common deadline and their log."""
+
+    def __init__(
+        self,
+        daemon: DockerDaemon,
+        settings: BuildSettings,
+        spec: BuildSpec,
+        mirror: Path,
+        progress: Progress | None,
+    ) -> None:
+        self._daemon = daemon
+        self._settings = settings
+        self._spec = spec
+        self._mirror = mirror
+        self._progress = progress
+        self._lines: list[str] = []
+        self._deadline = time.monotonic() + settings.limits.build_seconds
+
+    def run(self, *, force: bool) -> BuildOutcome:
+        """Build what is missing; with *force* the task tier anyway. Raises what `failure_of` says."""
+        spec = self._spec
+        started = time.monotonic()
+        base = self._tier("base", naming.base_tag(spec), {"OS_IMAGE": naming.resolved_os_image(spec)}, self._fill_base)
+        repo = self._tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, self._fill_repo)
+        task = self._tier("task", naming.task_tag(spec), {"REPO_IMAGE": repo.tag}, self._fill_task, force=force)
+        return BuildOutcome(
+            tag=task.tag,
+            digest=task.digest,
+            location=task.tag,
+            size_bytes=task.size,
+            seconds=time.monotonic() - started,
+            tiers=(base.tier(), repo.tier(base), task.tier(repo)),
+            log="".join(f"{line}\n" for line in self._lines),
+        )
+
+    def _tier(
+        self,
+        name: str,
+        tag: str,
+        arguments: dict[str, str],
+        fill: Callable[[Path], None],
+        *,
+        force: bool = False,
+    ) -> _Built:
+        started = time.monotonic()
+        # Tasks that are built side by side need the same lower tiers.
+        with _lock_of(tag):
+            image = None if force else self._find(tag)
+            if image is None:
+                self._say(f"$ build {tag}")
+                with tempfile.TemporaryDirectory(prefix=f"fc-{name}-") as folder:
+                    fill(Path(folder))
+                    self._build(name, tag, arguments, Path(folder), again=force)
+                image = self._find(tag)
+            else:
+                self._say(f"$ {tag} is there already")
+        if image is None:
+            raise OutsideSystemError("docker", f"{tag} was built, but is not there", remedy="Use Docker's own builder")
+        return _Built(name, tag, str(image.id), int(image.attrs["Size"]), time.monotonic() - started)
+
+    def _find(self, tag: str) -> Image | None:
+        import docker.errors
+
+        with self._daemon.watched(f"look for {tag}"):
+            try:
+                return self._daemon.client.images.get(tag)
+            except docker.errors.ImageNotFound:
+                return None
+
+    def _build(self, name: str, tag: str, arguments: dict[str, str], folder: Path, *, again: bool) -> None:
+        command = ["buildx", "build", "--progress", "plain", "--load", "--tag", tag]
+        command += ["--no-cache"] if again else []
+        command += ["--file", str(recipes.dockerfile(name)), "--network", self._settings.network]
+        labels = {LABEL: "1", f"{LABEL}.tier": name, f"{LABEL}.repository": self._spec.repository}
+        if name == "task":
+            labels |= {f"{LABEL}.task": self._spec.task_id, f"{LABEL}.spec": naming.spec_hash(self._spec)}
+        if name == "base":
+            del labels[f"{LABEL}.repository"]
+        command += [f"--label={key}={value}" for key, value in labels.items()]
+        command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
+        command += [f"--ulimit={limit}" for limit in self._ulimits()]
+        with self._secrets() as secrets:
+            done = self._daemon.run(
+                [*command, *secrets, str(folder)],
+                timeout=max(0.1, self._deadline - time.monotonic()),
+                progress=self._say,
+            )
+        if not done.ok:
+            raise self._failure(name, timed_out=done.timed_out)
+
+    def _ulimits(self) -> list[str]:
+        limits = self._settings.limits
+        memory = limits.memory_mb * 1024 * 1024
+        seconds = math.ceil(limits.build_seconds * max(1.0, limits.cpus))
+        return [f"data={memory}:{memory}", f"fsize={FILE_BYTES}:{FILE_BYTES}", f"cpu={seconds}:{seconds}", "core=0:0"]
+
+    @contextmanager
+    def _secrets(self) -> Iterator[list[str]]:
+        """Command line options for what a build may read and no layer may hold."""
+        options = []
+        if self._settings.ca_bundle is not None:
+            options.append(f"--secret=id=ca,src={self._settings.ca_bundle}")
+        with tempfile.NamedTemporaryFile("w", prefix="fc-index-") as index:
+            if self._settings.index:
+                index.writelines(f"{name}={shlex.quote(value)}\n" for name, value in self._settings.index.items())
+                index.flush()
+                options.append(f"--secret=id=index,src={index.name}")
+            yield options
+
+    def _failure(self, tier: str, *, timed_out: bool) -> FormulaCodeError:
+        log = "".join(f"{line}\n" for line in self._lines)
+        end = "\n".join(self._lines[-15:])
+        what = f"{tier} tier of {self._spec.task_id}"
+        if not timed_out and _NO_DAEMON.search(end):
+            return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+        if tier == "base" and _NO_IMAGE.search(end):
+            return BuildFailure(
+                "interpreter",
+                f"OS image {naming.resolved_os_image(self._spec)} cannot be had",
+                log=log,
+                remedy="Pull it, or set FC_OS_IMAGE to one that this machine has",
+            )
+        return failure_of(
+            what,
+            log=log,
+            online=_OFFLINE.search(end) is None,
+            timed_out=timed_out,
+            seconds=self._settings.limits.build_seconds,
+        )
+
+    def _fill_base(self, folder: Path) -> None:
+        shutil.copytree(recipes.recipes_folder() / "scripts", folder / "scripts")
+        shutil.copy(recipes.recipes_folder() / "uv.txt", folder)
+        context.write_instrument(self._spec, folder)
+        (folder / "apt.txt").write_text("".join(f"{package}\n" for package in self._spec.apt_packages))
+        (folder / "python").write_text(self._spec.python + "\n")
+
+    def _fill_repo(self, folder: Path) -> None:
+        self._require_anchor()
+        sources.write_bundle(self._mirror, self._spec.anchor_sha, folder / "history.bundle")
+
+    def _fill_task(self, folder: Path) -> None:
+        self._require_anchor()
+        context.write_task(self._spec, folder)
+        bundle = folder / "history.bundle"
+        sources.write_bundle(self._mirror, self._spec.base_sha, bundle, since=self._spec.anchor_sha)
+
+    def _require_anchor(self) -> None:
+        spec = self._spec
+        if not sources.is_ancestor(self._mirror, spec.anchor_sha, spec.base_sha):
+            raise ItemFailure(
+                "anchor",
+                f"{spec.anchor_sha} is not in the history of {spec.base_sha}",
+                remedy="Anchor the task at a commit that its base descends from",
+            )
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
+        if self._progress is not None:
+            self._progress(line)
+
+
+@dataclass(frozen=True)
+class _Built:
+    name: str
+    tag: str
+    digest: str
+    size: int
+    seconds: float
+
+    def tier(self, below: _Built | None = None) -> Tier:
+        """The tier with what it adds to the one *below* it."""
+        size = self.size - (below.size if below else 0)
+        return Tier(name=self.name, tag=self.tag, seconds=self.seconds, size_bytes=size)
+
+
+def _lock_of(tag: str) -> threading.Lock:
+    with _tag_locks_guard:
+        return _tag_locks.setdefault(tag, threading.Lock())

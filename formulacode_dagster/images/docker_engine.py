@@ -1,0 +1,190 @@
+"""Builds images with BuildKit and measures in containers: the engine whose images can be published."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+
+from .docker_build import BuildSettings, DockerBuild
+from .docker_daemon import LABEL, DockerDaemon
+from .docker_export import exported_files
+from .docker_session import USER, DockerSession
+from .engine import BuildOutcome, Progress, Session
+from .files import ImageFile
+from .owner import Owner
+from .processes import FILE_BYTES
+from .spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+
+LIFETIME_SECONDS = 24 * 3600
+"""A container that nobody removes ends by itself after this."""
+
+
+class DockerEngine:
+    """Implements `engine.Engine` with a Docker daemon, local or remote."""
+
+    name = EngineName.DOCKER
+
+    def __init__(
+        self,
+        os_image: str = DEFAULT_OS_IMAGE,
+        limits: ResourceLimits | None = None,
+        *,
+        ca_bundle: Path | None = None,
+        network: str = "default",
+        index: Mapping[str, str] | None = None,
+        daemon: DockerDaemon | None = None,
+    ) -> None:
+        """*network* is for builds only. *index* (uv's and pip's variables) and *ca_bundle* enter no layer.
+
+        Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
+        """
+        if "{python}" not in os_image:
+            raise ConfigurationError(
+                f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {DEFAULT_OS_IMAGE}"
+            )
+        self._os_image = os_image
+        self._limits = limits or ResourceLimits()
+        self._settings = BuildSettings(self._limits, network, ca_bundle, dict(index or {}))
+        self._daemon = daemon or DockerDaemon()
+
+    @property
+    def daemon(self) -> DockerDaemon:
+        """The daemon that builds."""
+        return self._daemon
+
+    def interpreters(self) -> frozenset[str] | None:
+        """None when OS images can be pulled; else the versions whose OS image is here."""
+        return self._interpreters
+
+    def build(
+        self, spec: BuildSpec, *, mirror: Path, run_id: str, force: bool = False, progress: Progress | None = None
+    ) -> BuildOutcome:
+        """Build the tiers of *spec* that are missing; see `Engine.build`."""
+        del run_id  # equal specs give equal images, whichever run asks
+        self._daemon.require_buildx()
+        return DockerBuild(self._daemon, self._settings, spec, mirror, progress).run(force=force)
+
+    def exists(self, image: BuiltImage) -> bool:
+        """Whether the daemon has the image of that digest."""
+        import docker.errors
+
+        with self._daemon.watched(f"look for {image.tag}"):
+            try:
+                self._daemon.client.images.get(image.digest)
+            except docker.errors.ImageNotFound:
+                return False
+        return True
+
+    @contextmanager
+    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
+        """Open a session in a new container of the very digest; raises ItemFailure (`image_gone`) when it is gone."""
+        container = self._start(image, run_id=run_id)
+        try:
+            yield DockerSession(self._daemon, container)
+        finally:
+            self._remove(container)
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image, exported from a container that never starts."""
+        container = self._create(image, run_id="", command=["true"])
+        try:
+            with self._daemon.watched(f"export {image.tag}"):
+                yield from exported_files(cast("Iterator[bytes]", container.export()))
+        finally:
+            self._remove(container)
+
+    def clean(self, *, run_id: str | None = None) -> int:
+        """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
+        labels = [f"{LABEL}=1"] if run_id is None else [f"{LABEL}=1", f"{LABEL}.run={run_id}"]
+        removed = 0
+        with self._daemon.watched("list containers"):
+            found = self._daemon.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
+        for container in found:
+            owner = Owner.parse(container.labels.get(f"{LABEL}.owner", ""))
+            ended = container.status in ("created", "exited", "dead")
+            dead = owner is not None and owner.is_dead()
+            if run_id is not None or dead or (ended and not (owner is not None and owner.is_alive())):
+                self._remove(container)
+                removed += 1
+        return removed
+
+    @cached_property
+    def _interpreters(self) -> frozenset[str] | None:
+        import docker.errors
+
+        newest = self._os_image.replace("{python}", INSTRUMENT_VERSIONS[-1])
+        client = self._daemon.client
+        with self._daemon.watched("look for OS images"):
+            with suppress(docker.errors.APIError):
+                client.images.get_registry_data(newest)
+                return None
+            here = {tag for image in client.images.list() for tag in image.tags}
+        return frozenset(
+            version for version in INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
+        )
+
+    def _start(self, image: BuiltImage, *, run_id: str) -> Container:
+        container = self._create(image, run_id=run_id, command=["sleep", str(LIFETIME_SECONDS)])
+        try:
+            with self._daemon.watched(f"start a container of {image.tag}"):
+                container.start()
+        except BaseException:
+            self._remove(container)
+            raise
+        return container
+
+    def _create(self, image: BuiltImage, *, run_id: str, command: list[str]) -> Container:
+        import docker.errors
+        from docker.types import Ulimit
+
+        memory = f"{self._limits.memory_mb}m"
+        with self._daemon.watched(f"make a container of {image.tag}"):
+            try:
+                return self._daemon.client.containers.create(
+                    image.digest,
+                    command,
+                    name=f"formulacode-{image.spec.task_id.lower()}-{uuid.uuid4().hex[:12]}",
+                    labels={
+                        LABEL: "1",
+                        f"{LABEL}.run": run_id,
+                        f"{LABEL}.task": image.spec.task_id,
+                        f"{LABEL}.owner": Owner.current(run_id).model_dump_json(),
+                    },
+                    init=True,
+                    user=USER,
+                    network_mode="none",
+                    cap_drop=["ALL"],
+                    security_opt=["no-new-privileges:true"],
+                    mem_limit=memory,
+                    memswap_limit=memory,
+                    nano_cpus=int(self._limits.cpus * 1_000_000_000),
+                    pids_limit=self._limits.processes,
+                    ulimits=[
+                        Ulimit(name="core", soft=0, hard=0),
+                        Ulimit(name="fsize", soft=FILE_BYTES, hard=FILE_BYTES),
+                    ],
+                )
+            except docker.errors.ImageNotFound as error:
+                raise ItemFailure(
+                    "image_gone", f"{image.tag} ({image.digest}) is not here", remedy="Build it again"
+                ) from error
+
+    def _remove(self, container: Container) -> None:
+        import docker.errors
+
+        with self._daemon.watched(f"remove {container.name}"), suppress(docker.errors.NotFound):
+            try:
+                container.remove(force=True, v=True)
+            except docker.errors.APIError as error:
+                if "already in progress" not in str(error):
+                    raise

@@ -1,0 +1,73 @@
+"""Whose a container or a session folder is, and whether that process still lives."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from formulacode_dagster.models.base import Frozen
+
+
+class Owner(Frozen):
+    """A process, told apart from every other one that had or will have its number."""
+
+    run_id: str
+    host: str
+    boot: str
+    namespace: str
+    pid: int
+    started: str
+
+    @classmethod
+    def current(cls, run_id: str) -> Owner:
+        """The process that calls, working for run *run_id*."""
+        return cls(
+            run_id=run_id,
+            host=socket.gethostname(),
+            boot=_boot(),
+            namespace=_namespace(),
+            pid=os.getpid(),
+            started=_started(os.getpid()) or "",
+        )
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> Owner | None:
+        """What `model_dump_json` wrote; None when it is anything else."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            return None
+
+    def is_alive(self) -> bool:
+        """Whether the process surely lives."""
+        here = (socket.gethostname(), _boot(), _namespace())
+        return (self.host, self.boot, self.namespace) == here and _started(self.pid) == self.started
+
+    def is_dead(self) -> bool:
+        """Whether the process is surely gone. Of one on another machine or in another container we cannot know."""
+        if self.host != socket.gethostname():
+            return False
+        if self.boot != _boot():
+            return True
+        return self.namespace == _namespace() and _started(self.pid) != self.started
+
+
+@cache
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _namespace() -> str:
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
+def _started(pid: int) -> str | None:
+    """When process *pid* started, in clock ticks since boot; None when there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
