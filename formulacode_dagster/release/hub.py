@@ -87,7 +87,7 @@ class HubDestination:
             refs = api.list_repo_refs(self._repo_id, repo_type=REPO_TYPE)
             head = next((ref.target_commit for ref in refs.branches if ref.name == BRANCH), None)
             where = f"{self.name}, {INDEX_FILE}"
-            index = Index.parse(head and self._download(api, INDEX_FILE, head), where)
+            index = Index.parse(self._download(api, INDEX_FILE, head) if head else None, where)
             if head and index.month(month.key) == facts_of(month, frame) and self._holds(api, month, head, frame):
                 return head
             operations = [

@@ -6,6 +6,7 @@ What belongs here is about the client; what a release is, is in `hub`.
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,23 +29,25 @@ def hub_api(endpoint: str, token: str) -> HfApi:
     """A client that uses this endpoint and token and no other, keeps no cache and reports to nobody."""
     import huggingface_hub
     from huggingface_hub import constants
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     # Xet would keep chunks under the home folder, and needs a server that not every Hub has; our files are small.
     constants.HF_HUB_DISABLE_XET = True
     constants.HF_HUB_DISABLE_TELEMETRY = True
     disable_progress_bars()
+    # the client calls its own HTTP library in a way that the library has deprecated: not for our users to read
+    warnings.filterwarnings("ignore", message="Use 'content=", category=DeprecationWarning)
     huggingface_hub.get_session().timeout = TIMEOUT_SECONDS
     return huggingface_hub.HfApi(endpoint=endpoint.rstrip("/"), token=token, library_name="formulacode-dagster")
 
 
 @contextmanager
 def hub_errors(attempt: str, token: str) -> Iterator[None]:
-    """Turn what the client raises while it tries to *attempt* something into errors of the domain, without the token."""
+    """Turn what the client raises while it tries to *attempt* something into our errors, the token left out."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
     # the client's HTTP library has changed its name once; its own base class follows
-    transport_error = HfHubHTTPError.__bases__[0]
+    transport_error: type[Exception] = HfHubHTTPError.__bases__[0]
     try:
         yield
     except HFValidationError as error:

@@ -1,0 +1,5 @@
+"""A Hugging Face Hub for datasets on localhost, kept in a folder."""
+
+from .app import app
+
+__all__ = ["app"]
