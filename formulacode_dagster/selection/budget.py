@@ -58,8 +58,8 @@ class Budget:
         """Raise ConfigurationError when there is a dollar limit that could never be reached for want of prices."""
         if self._dollars is not None and not prices.known:
             raise ConfigurationError(
-                "LLM_DOLLAR_BUDGET is set, but no price is, so it could never be reached",
-                remedy="Set LLM_PRICE_IN and LLM_PRICE_OUT (dollars per million tokens), or unset LLM_DOLLAR_BUDGET",
+                "LLM_DOLLARS_PER_MONTH is set, but no price is, so it could never be reached",
+                remedy="Set LLM_DOLLARS_PER_MILLION_IN and LLM_DOLLARS_PER_MILLION_OUT, or unset LLM_DOLLARS_PER_MONTH",
             )
 
     def charge(self, cost: Cost) -> None:
@@ -102,10 +102,10 @@ class Budget:
         spent, needed = self._spent.tokens_in + self._spent.tokens_out, wanted.tokens_in + wanted.tokens_out
         if self._tokens is not None and spent + needed > self._tokens:
             used = f"{spent:,} of {self._tokens:,} tokens are used, and the next call may need {needed:,}"
-            return f"the token budget of {self._month} is spent ({used})", "LLM_TOKEN_BUDGET"
+            return f"the token budget of {self._month} is spent ({used})", "LLM_TOKENS_PER_MONTH"
         if self._dollars is not None and self._spent.dollars + wanted.dollars > self._dollars:
             used = (
                 f"${self._spent.dollars:.2f} of ${self._dollars:.2f}, and the next call may cost ${wanted.dollars:.4f}"
             )
-            return f"the dollar budget of {self._month} is spent ({used})", "LLM_DOLLAR_BUDGET"
+            return f"the dollar budget of {self._month} is spent ({used})", "LLM_DOLLARS_PER_MONTH"
         return None

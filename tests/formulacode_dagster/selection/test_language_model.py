@@ -221,8 +221,8 @@ def test_what_no_retry_cures_stops_the_stage_at_once(
 @pytest.mark.parametrize(
     ("budget", "setting"),
     [
-        (Budget("2026-02", tokens=1000, spent=Cost(tokens_in=950)), "LLM_TOKEN_BUDGET"),
-        (Budget("2026-02", dollars=1.0, spent=Cost(dollars=0.9999)), "LLM_DOLLAR_BUDGET"),
+        (Budget("2026-02", tokens=1000, spent=Cost(tokens_in=950)), "LLM_TOKENS_PER_MONTH"),
+        (Budget("2026-02", dollars=1.0, spent=Cost(dollars=0.9999)), "LLM_DOLLARS_PER_MONTH"),
     ],
 )
 def test_a_spent_budget_stops_the_stage_before_the_call(budget: Budget, setting: str) -> None:
@@ -253,7 +253,7 @@ def test_concurrent_calls_never_pass_the_budget_and_use_all_of_it() -> None:
         ({"model": " "}, "LLM_MODEL missing"),
         ({"api_key": "", "model": ""}, "LLM_API_KEY and LLM_MODEL missing"),
         ({"base_url": "localhost:1"}, "LLM_BASE_URL is 'localhost:1'"),
-        ({"budget": Budget("2026-02", dollars=5.0)}, "LLM_DOLLAR_BUDGET is set, but no price"),
+        ({"budget": Budget("2026-02", dollars=5.0)}, "LLM_DOLLARS_PER_MONTH is set, but no price"),
     ],
 )
 def test_missing_settings_are_named(settings: dict[str, object], message: str) -> None:
