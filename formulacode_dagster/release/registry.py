@@ -1,0 +1,217 @@
+"""Images in a registry: pushed once under a tag that never moves, and pulled back by digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.release import PublishedImage
+
+from .names import MAX_NAME, docker_name
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.errors import APIError
+
+SYSTEM = "registry"
+TIMEOUT_SECONDS = 600
+"""Without a word from the daemon; a large layer can keep it silent for minutes."""
+
+SINGLE_REPOSITORY = "formulacode"
+_FINGERPRINT = 12
+_REFUSED = (
+    *("unauthorized", "authentication required", "no basic auth", "access denied", "requested access"),
+    *("access to the resource is denied", "incorrect username or password"),
+)
+_UNKNOWN = ("manifest unknown", "not found", "name unknown", "repository does not exist", "no such manifest")
+CREDENTIALS = "Set DOCKERHUB_USERNAME and DOCKERHUB_TOKEN to an account that may push to DOCKERHUB_NAMESPACE"
+
+
+class Registry:
+    """A registry as the Docker daemon of this machine reaches it."""
+
+    def __init__(
+        self, url: str, namespace: str, username: str, password: str, mode: Literal["single", "mirror"]
+    ) -> None:
+        self._host = url.removeprefix("https://").removeprefix("http://").strip("/")
+        self._namespace = namespace.strip("/").lower()
+        self._password = password
+        # an empty dict, not None: with None docker-py looks for credentials in ~/.docker/config.json
+        self._auth = {"username": username, "password": password} if username else {}
+        self._mode = mode
+
+    def publish(self, image: BuiltImage, *, month: str) -> PublishedImage:
+        """Push *image* and pull it back by digest; an image that is there already is only pulled back.
+
+        Raises ItemFailure (`image_missing`) when the image that was measured is no longer on this machine,
+        (`published_tag`) when its tag holds something else, (`not_pulled_back`) when what came back is not what was
+        measured; ConfigurationError when the registry refuses us; OutsideSystemError when it, or Docker, is dead.
+        """
+        repository, tag = self.repository_of(image), self.tag_of(image)
+        reference = f"{repository}:{tag}"
+        with self._errors(f"publish {reference}"):
+            client = _docker()
+            try:
+                size = self._size_of_measured(client, image)
+                digest = self._digest_of(client, reference)
+                if digest is None:
+                    digest = self._push(client, image, repository, tag)
+                pulled = self._pull_back(client, image, repository, digest, reference)
+                return PublishedImage(
+                    month=month,
+                    repository_id=image.repository_id,
+                    number=image.number,
+                    reference=reference,
+                    digest=digest,
+                    pulled_digest=pulled,
+                    image_digest=image.digest,
+                    size_bytes=size,
+                )
+            finally:
+                client.close()
+
+    def repository_of(self, image: BuiltImage) -> str:
+        """`registry/namespace/repository`: one for all in `single` mode, one per GitHub repository in `mirror` mode."""
+        name = SINGLE_REPOSITORY
+        if self._mode == "mirror":
+            name = docker_name(image.spec.repository.replace("/", "__"))
+        return "/".join(part for part in (self._host, self._namespace, name) if part)
+
+    def tag_of(self, image: BuiltImage) -> str:
+        """A tag that names the task and the content, so that other content can never want the same one."""
+        fingerprint = image.digest.removeprefix("sha256:")[:_FINGERPRINT]
+        task = str(image.number) if self._mode == "mirror" else docker_name(image.spec.task_id)
+        return f"{task[: MAX_NAME - _FINGERPRINT - 1]}-{fingerprint}"
+
+    def _size_of_measured(self, client: DockerClient, image: BuiltImage) -> int:
+        from docker.errors import ImageNotFound
+
+        try:
+            # by its digest: the name may stand for a later build by now
+            return int(client.images.get(image.digest).attrs["Size"])
+        except ImageNotFound as error:
+            raise ItemFailure(
+                "image_missing",
+                f"{image.location} cannot be published",
+                why=f"the image that was measured, {image.digest}, is no longer on this machine",
+                remedy="Materialize images and measurements again for this pull request",
+            ) from error
+
+    def _digest_of(self, client: DockerClient, reference: str) -> str | None:
+        """What the tag stands for in the registry; None when it is free."""
+        from docker.errors import APIError
+
+        try:
+            return str(client.images.get_registry_data(reference, auth_config=self._auth).id)
+        except APIError as error:
+            said = str(error.explanation or error).lower()
+            # Docker Hub answers a repository that does not exist yet, and one we may not see, in the same words
+            is_new = "repository does not exist" in said or not any(word in said for word in _REFUSED)
+            if is_new and any(word in said for word in _UNKNOWN):
+                return None
+            raise
+
+    def _push(self, client: DockerClient, image: BuiltImage, repository: str, tag: str) -> str:
+        client.api.tag(image.digest, repository, tag, force=True)
+        try:
+            lines = client.api.push(repository, tag=tag, stream=True, decode=True, auth_config=self._auth)
+            for line in self._checked(lines, f"push {repository}:{tag}"):
+                digest = (line.get("aux") or {}).get("Digest")
+                if digest:
+                    return str(digest)
+        finally:
+            _untag(client, f"{repository}:{tag}")
+        raise OutsideSystemError(
+            SYSTEM, f"cannot push {repository}:{tag}", why="the push ended without a digest", remedy="Run it again"
+        )
+
+    def _pull_back(self, client: DockerClient, image: BuiltImage, repository: str, digest: str, reference: str) -> str:
+        pinned = f"{repository}@{digest}"
+        lines = client.api.pull(repository, tag=digest, stream=True, decode=True, auth_config=self._auth)
+        for _ in self._checked(lines, f"pull {pinned}"):
+            pass
+        try:
+            found = client.images.get(pinned).attrs
+        finally:
+            _untag(client, pinned)
+        if found["Id"] != image.digest:
+            raise ItemFailure(
+                "published_tag",
+                f"{reference} holds another image than the one that was measured",
+                why=f"it is {found['Id']}, measured was {image.digest}; a published tag is never overwritten",
+                remedy="Remove the tag from the registry if nobody depends on it, or publish to another namespace",
+            )
+        came_back = [one.rpartition("@")[2] for one in found["RepoDigests"] if one.startswith(f"{repository}@")]
+        if digest not in came_back:
+            raise ItemFailure(
+                "not_pulled_back",
+                f"{reference} did not come back under its digest",
+                why=f"asked for {digest}, got {', '.join(came_back) or 'nothing'}",
+                remedy="Run published_images again; if it repeats, the registry is broken",
+            )
+        return digest
+
+    def _checked(self, lines: Iterable[dict[str, Any]], attempt: str) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            if said := line.get("error"):
+                self._raise_for(str(said), attempt)
+            yield line
+
+    @contextmanager
+    def _errors(self, attempt: str) -> Iterator[None]:
+        import requests
+        from docker.errors import APIError, DockerException
+
+        try:
+            yield
+        except APIError as error:
+            self._raise_for(str(error.explanation or error), attempt, error)
+        except (DockerException, requests.RequestException) as error:
+            raise OutsideSystemError(
+                "docker",
+                f"cannot {attempt}",
+                why=self._clean(str(error)),
+                remedy="Start the Docker daemon that DOCKER_HOST names, then run the month again",
+            ) from None
+
+    def _raise_for(self, said: str, attempt: str, error: APIError | None = None) -> None:
+        why, lowered = self._clean(said), said.lower()
+        if any(word in lowered for word in _REFUSED):
+            raise ConfigurationError(f"the registry refuses to let us {attempt}", why=why, remedy=CREDENTIALS) from None
+        if "toomanyrequests" in lowered or "rate limit" in lowered:
+            raise OutsideSystemError(
+                SYSTEM, f"cannot {attempt}", why=why, remedy="Run the month again when the limit is reset"
+            ) from None
+        if "invalid reference format" in lowered or "invalid tag" in lowered:
+            raise ConfigurationError(
+                f"cannot {attempt}", why=why, remedy="Check FC_REGISTRY_URL and DOCKERHUB_NAMESPACE"
+            ) from None
+        raise OutsideSystemError(
+            SYSTEM,
+            f"cannot {attempt}",
+            why=why,
+            remedy="Check FC_REGISTRY_URL and that the registry answers, then run the month again",
+        ) from error
+
+    def _clean(self, text: str) -> str:
+        flat = " ".join(text.split())
+        return (flat.replace(self._password, "[password]") if self._password else flat)[:400]
+
+
+def _docker() -> DockerClient:
+    import docker
+
+    return docker.from_env(timeout=TIMEOUT_SECONDS)
+
+
+def _untag(client: DockerClient, reference: str) -> None:
+    """Drop a local name that was only needed to push or pull; the image itself keeps its own."""
+    from docker.errors import ImageNotFound
+
+    try:
+        client.api.remove_image(reference, noprune=True)
+    except ImageNotFound:
+        return
