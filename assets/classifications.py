@@ -75,8 +75,8 @@ def classifications(
 
 
 def _inputs(pr: PullRequest, model: str) -> str:
-    facts = pr.facts
-    return fingerprint(Stage.CLASSIFICATIONS, facts.title, facts.body, pr.change.patch_sha256, model, PROMPT_VERSION)
+    facts = pr.facts.model_dump(mode="json", include={"title", "body", "labels", "linked_issues"})
+    return fingerprint(Stage.CLASSIFICATIONS, facts, pr.change.patch_sha256, model, PROMPT_VERSION)
 
 
 def _candidates(summary: StageSummary) -> int:

@@ -127,7 +127,8 @@ def nothing_leaks(evidence: Evidence) -> GateVerdict:
         for key, statement in statements.items():
             yield statement, patch_of(evidence.connection, found[key])
 
-    return problem_gates.nothing_leaks(evidence.month, with_patches())
+    names = items_by_key(evidence.connection, evidence.month)
+    return problem_gates.nothing_leaks(evidence.month, with_patches(), names)
 
 
 def _environments(evidence: Evidence) -> list[Environment]:
@@ -136,12 +137,12 @@ def _environments(evidence: Evidence) -> list[Environment]:
 
 def every_lock_is_hashed(evidence: Evidence) -> GateVerdict:
     """Of `environments`."""
-    return environment_gates.every_lock_is_hashed(evidence.month, _environments(evidence))
+    return environment_gates.every_lock_is_hashed(Month.parse(evidence.month), _environments(evidence))
 
 
 def interpreter_is_declared(evidence: Evidence) -> GateVerdict:
     """Of `environments`."""
-    return environment_gates.interpreter_is_declared(evidence.month, _environments(evidence))
+    return environment_gates.interpreter_is_declared(Month.parse(evidence.month), _environments(evidence))
 
 
 def _images(evidence: Evidence) -> list[BuiltImage]:

@@ -27,7 +27,7 @@ def run_demo(console: Console) -> bool:
     repositories = state / "repositories"
     with console.status("generating the sample repositories"):
         samples = generate(repositories)
-    console.print(f"{len(samples.repositories)} sample repositories in {repositories}", highlight=False)
+    console.print(f"{len(samples.heads)} sample repositories in {repositories}", highlight=False)
     with running_sandbox(repositories, state) as sandbox:
         os.environ.update(sandbox.environment)
         for service, url in sandbox.urls.items():

@@ -33,7 +33,8 @@ class Sandbox:
         counts: dict[str, int] = {}
         for service, url in self.urls.items():
             answer = httpx.get(f"{url}/_sandbox/calls", timeout=10)
-            counts[service] = int(answer.json().get("total", 0)) if answer.is_success else 0
+            books = answer.raise_for_status().json()
+            counts[service] = int(books["chat_completions"] if service == "model" else books["total"])
         return counts
 
 
@@ -46,7 +47,7 @@ def running_sandbox(repositories: Path, state: Path, *, first_port: int = 0) -> 
     """
     from .github import app as github
     from .hub import app as hub
-    from .model import app as model
+    from .model.app import app as model
     from .registry import app as registry
 
     repositories = repositories.absolute()

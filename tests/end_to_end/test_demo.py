@@ -1,0 +1,141 @@
+"""`make demo` as a user sees it: what it prints, what it leaves, and that a second one has nothing to do."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from formulacode_dagster.demo import DEMO_MONTHS
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.sandbox.samples import expected_outcomes
+from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.gates import verdicts
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+PROCESS_ENDS = {Stage.PUBLISHED_IMAGES: (ItemState.SKIPPED, "process_engine")}
+
+
+def last_entry(story):
+    """The entry that tells how an item ended; what the process engine cannot publish is no end."""
+    return [entry for entry in story if (entry.state, entry.reason) != PROCESS_ENDS.get(entry.stage)][-1]
+
+
+def test_the_demo_succeeds_and_says_what_it_did(demo) -> None:
+    assert demo.status == 0, demo.output[-6000:]
+    for text in ("engine: ", "Funnel of 2026-01", "Funnel of 2026-02", "Why the others were not", "make dev", "tokens"):
+        assert text in demo.output
+
+
+@pytest.mark.parametrize("month", DEMO_MONTHS)
+def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) -> None:
+    with demo_database.transaction() as connection:
+        found = {}
+        for expected in expected_outcomes(month):
+            story = [entry for entry in ledger.story(connection, expected.item) if entry.month == month]
+            last = last_entry(story) if story else None
+            found[expected.item] = (last.stage, last.state, last.reason) if last else None
+    wanted = {one.item: (one.last_stage, one.state, one.reason) for one in expected_outcomes(month)}
+    assert found == wanted
+
+
+@pytest.mark.parametrize("month", DEMO_MONTHS)
+def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> None:
+    with demo_database.transaction() as connection:
+        funnel = count_funnel(month, ledger.entries_of(connection, month))
+        released = artifacts.RELEASES.read(connection, month)
+    expected = [one for one in expected_outcomes(month) if "#" in one.item]
+    tasks = sum(one.last_stage is Stage.PUBLISHED_DATASET and one.state is ItemState.DONE for one in expected)
+    assert funnel.count("pull_requests") == len(expected)
+    assert funnel.count("published") == tasks == released[0].tasks > 0
+    assert funnel.count("published_images") == 0
+    assert funnel.cost.api_points > 0
+    assert funnel.cost.tokens_in > 0
+
+
+@pytest.mark.parametrize("month", DEMO_MONTHS)
+def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
+    with demo_database.transaction() as connection:
+        judged = verdicts(connection, month)
+    assert len(judged) == 19
+    assert [one.check for one in judged if not one.passed and one.blocking] == []
+
+
+def test_samples_are_stored_with_a_placebo_beside_them(demo, demo_database) -> None:
+    with demo_database.transaction() as connection:
+        measured = artifacts.MEASUREMENTS.read(connection, "2026-01")
+    assert measured
+    for row in measured:
+        for result in row.results:
+            sides = [sample.side for sample in result.samples]
+            assert {sides.count(side) for side in set(sides)} == {row.rounds}
+            assert len(set(sides)) == 3
+            assert row.rounds >= 7
+
+
+def test_the_report_holds_the_pictures(demo) -> None:
+    for month in DEMO_MONTHS:
+        report = (demo.home / "reports" / f"{month}.html").read_text()
+        assert report.count("data:image/png;base64,") == 2
+        assert f"formulacode@{month[:5]}" in report
+
+
+def test_a_second_demo_has_nothing_to_do_and_says_so(demo) -> None:
+    started = time.monotonic()
+    second = demo.fc_data("demo")
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "no GitHub call, no model call, nothing built" in second.stdout
+    assert "images: " in second.stdout
+    assert "1 done" not in second.stdout
+    assert time.monotonic() - started < 60
+
+
+def test_why_tells_an_item_from_intake_to_release(demo) -> None:
+    done = next(one for one in expected_outcomes("2026-02") if one.last_stage is Stage.PUBLISHED_DATASET)
+    told = demo.fc_data("why", done.item)
+    assert told.returncode == 0
+    for stage in ("pull_requests", "classifications", "environments", "images", "measurements", "published_dataset"):
+        assert stage in told.stdout
+    logged = demo.fc_data("why", done.item, "--log", "images")
+    assert len(logged.stdout) > len(told.stdout)
+
+
+def test_why_of_something_unknown_says_what_to_do(demo) -> None:
+    told = demo.fc_data("why", "nobody/nothing#1")
+    assert told.returncode == 1
+    assert "nothing is known of nobody/nothing#1" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_the_funnel_can_be_shown_again(demo) -> None:
+    shown = demo.fc_data("funnel", "--month", "2026-02")
+    assert shown.returncode == 0
+    assert "Funnel of 2026-02" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run", "--month", "2031-01"), "not over yet"),
+        (("run", "--month", "2014-12"), "before 2015-01"),
+        (("run", "--month", "soon"), "is not a month"),
+        (("run",), "no month was given"),
+        (("run", "--start-date", "2026-02-02", "--end-date", "2026-03-01"), "not the first day"),
+        (("run", "--start-date", "2026-03-01", "--end-date", "2026-02-01"), "holds no month"),
+        (("run", "--month", "2026-02", "--only", "what is this"), "owner/repo#123"),
+    ],
+)
+def test_a_month_outside_the_range_is_one_clear_message(demo, arguments, complaint) -> None:
+    refused = demo.fc_data(*arguments)
+    assert refused.returncode == 1
+    assert complaint in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_dry_run_of_a_new_month_writes_nothing(demo, demo_database) -> None:
+    dry = demo.fc_data("run", "--month", "2025-11", "--stage", "repositories", "--dry-run", GH_TOKENS="x")
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    with demo_database.transaction() as connection:
+        assert ledger.entries_of(connection, "2025-11") == []
