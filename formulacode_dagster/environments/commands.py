@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 
@@ -25,7 +26,20 @@ _OPTIONS_WITH_VALUE = frozenset(
     | {"-o", "--outdir", "--progress-bar"}
 )
 _PLACEHOLDER = re.compile(r"\{\w+\}")
+_NETWORK_TOOLS = frozenset({"apt", "apt-get", "curl", "git", "svn", "wget", "yum"})
 _INSTALLERS = frozenset({"pip", "build", "uv", "virtualenv"})
+
+
+class Step(Frozen):
+    """A command to run before the package is installed."""
+
+    folder: str = Field(description="folder below the repository it runs in")
+    command: str
+
+    def seen_from(self, package_root: str) -> str:
+        """The step for a shell that stands in *package_root*."""
+        where = posixpath.relpath(self.folder, package_root)
+        return self.command if where == "." else f"cd {shlex.quote(where)} && {self.command}"
 
 
 class CommandReading(Frozen):
@@ -35,7 +49,7 @@ class CommandReading(Frozen):
     groups: tuple[str, ...] = Field(default=(), description="PEP 735 groups named by `--group`")
     declarations: tuple[Declaration, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict, description="variables set in front of a build command")
-    steps: tuple[str, ...] = Field(default=(), description="shell commands to run before the package is installed")
+    steps: tuple[Step, ...] = ()
     package_folder: str = Field(default="", description="folder below asv's build folder that is installed")
     notes: tuple[str, ...] = ()
 
@@ -49,7 +63,7 @@ class _Reader:
         self.groups: dict[str, None] = {}
         self.declarations: list[Declaration] = []
         self.environment: dict[str, str] = {}
-        self.steps: list[str] = []
+        self.steps: list[Step] = []
         self.package_folder = ""
         self.notes: list[str] = []
 
@@ -118,13 +132,17 @@ class _Reader:
 
     def _step(self, words: list[str], folder: str, source: str) -> None:
         line = shlex.join(words) if not any("{" in word for word in words) else " ".join(words)
-        line = line.replace("{build_dir}", ".").replace("{conf_dir}", self.config.folder)
+        line = line.replace("{build_dir}", ".").replace(
+            "{conf_dir}", posixpath.relpath(self.config.folder, self.build_folder)
+        )
         where = folder.replace("{build_dir}", ".").replace("{conf_dir}", self.config.folder)
         if _PLACEHOLDER.search(line) or _PLACEHOLDER.search(where):
             self.notes.append(f"{source}: {line!r} depends on asv's own folders: left out")
             return
-        place = join(self.build_folder, where or ".")
-        self.steps.append(line if place in (None, ".") else f"cd {shlex.quote(place)} && {line}")
+        if words[0].rpartition("/")[2] in _NETWORK_TOOLS:
+            self.notes.append(f"{source}: {line!r} needs the network, which a build does not have: left out")
+            return
+        self.steps.append(Step(folder=join(self.build_folder, where or ".") or ".", command=line))
 
 
 def _without_interpreter(words: list[str]) -> list[str]:
@@ -144,10 +162,7 @@ def _without_interpreter(words: list[str]) -> list[str]:
 
 
 def read_commands(tree: Tree, config: AsvConfig) -> CommandReading:
-    """Read the commands of *config*. Building and installing the package itself is left to the image.
-
-    Steps run from the top of the repository, with Bash.
-    """
+    """Read the commands of *config*. Building and installing the package itself is left to the image."""
     reader = _Reader(tree, config, join(".", config.repo_subdir or ".") or ".")
     for command in config.build_command or ():
         reader.read(command, f"{config.path}:build_command", is_build=True)

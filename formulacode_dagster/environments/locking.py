@@ -15,7 +15,7 @@ from .declaration import Declaration, requirement_name
 from .declared import Requirements
 from .resolver import Resolution, Resolver, Unsolvable
 
-MOST_INTERPRETERS = 4
+MOST_INTERPRETERS = 6
 """How many candidates are tried with wheels before the item fails."""
 
 MOST_READING_SOURCES = 2

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 
+from . import uv_words
 from .declaration import requirement_name
 from .lock import read_lock
 from .subprocesses import run_bounded
@@ -50,21 +51,8 @@ _KEPT = (
         "UV_INSECURE_HOST",
     ),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
-    *("UV_HTTP_TIMEOUT", "UV_CONCURRENT_DOWNLOADS", "UV_INSECURE_HOST"),
+    *("UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_CONCURRENT_DOWNLOADS", "UV_INSECURE_HOST"),
 )
-_ABSENT = (
-    re.compile(r"Because (?P<name>[\w.-]+) was not found in the package registry"),
-    re.compile(r"[Bb]ecause there are no versions of (?P<name>[\w.-]+) and"),
-)
-_ODD_ARCHIVE = re.compile(r"Because (?P<name>[\w.-]+?)==\S+ has a non-PEP 625-compliant source distribution filename")
-_NO_WHEELS = re.compile(r"all versions of [\w.-]+ have no usable wheels|==\S+ has no usable wheels and only")
-_UNREACHABLE = re.compile(
-    r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
-    r"|HTTP status server error|lack of valid authentication credentials|invalid peer certificate"
-    r"|Network is unreachable"
-)
-_GONE = re.compile(r"404 Not Found|410 Gone")
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class Absent(Frozen):
@@ -163,14 +151,19 @@ class Resolver:
             rc, lock, log = self._compile(wanted, python, exclude_newer, build_sources)
             if rc == 0:
                 break
-            gone = self._absent(wanted, log, exclude_newer)
+            refused = uv_words.REFUSED.search(log) is not None
+            gone = [] if refused else self._absent(wanted, log, exclude_newer)
             if not gone:
                 raise self._failure(wanted, python, exclude_newer, log)
             absent.extend(gone)
             wanted = [text for text in wanted if text not in {item.requirement for item in gone}]
+            if not wanted or any(requirement_name(item.requirement) == "setuptools" for item in gone):
+                # One wrong setting would otherwise turn every environment into an empty one.
+                what = f"knows nothing of {gone[0].requirement}"
+                raise OutsideSystemError("package index", what, remedy="Check uv's index settings")
         strange = read_lock(lock).strange
         if strange:
-            raise ItemFailure("lock", "the resolver wrote a line that is no pin", why=_scrub(strange[0]))
+            raise ItemFailure("lock", "the resolver wrote a line that is no pin", why=uv_words.scrub(strange[0]))
         resolution = Resolution(
             lock=lock, resolver=self.version, absent=tuple(absent), notes=_notes(exclude_newer, build_sources)
         )
@@ -208,9 +201,9 @@ class Resolver:
             raise ItemFailure(
                 "timeout",
                 f"resolving {len(wanted)} requirements took longer than {self._timeout:.0f} s",
-                log_tail=_scrub(outcome.stderr)[-_LOG_TAIL:],
+                log_tail=uv_words.scrub(outcome.stderr)[-_LOG_TAIL:],
             )
-        return outcome.rc, outcome.stdout, _scrub(outcome.stderr)
+        return outcome.rc, outcome.stdout, uv_words.scrub(outcome.stderr)
 
     def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
         """The constraint that keeps *name* in the lock as old as it must be, while a newer one reads sources."""
@@ -224,9 +217,10 @@ class Resolver:
         words = " ".join(log.split())
         day = cut_off.astimezone(UTC).date()
         reasons = {
-            name["name"]: "offered only as an archive that uv does not accept" for name in _ODD_ARCHIVE.finditer(words)
+            name["name"]: "offered only as an archive that uv does not accept"
+            for name in uv_words.ODD_ARCHIVE.finditer(words)
         }
-        for pattern in _ABSENT:
+        for pattern in uv_words.ABSENT:
             reasons.update(
                 {name["name"]: f"no version of it was on the index on {day}" for name in pattern.finditer(words)}
             )
@@ -234,12 +228,17 @@ class Resolver:
         return [Absent(requirement=text, reason=reasons[name]) for text, name in named if name in reasons]
 
     def _failure(self, wanted: list[str], python: str, cut_off: datetime, log: str) -> Exception:
-        words = log.partition("\nhint:")[0].strip()
-        if _UNREACHABLE.search(log) and not _GONE.search(log):
+        refused = uv_words.REFUSED.search(log) is not None
+        words = log.strip() if refused else log.partition("\nhint:")[0].strip()
+        if refused and wanted != ["setuptools"]:
+            # Raises the error below itself when the index refuses everything, not only this project.
+            self._ceiling("setuptools", python, cut_off)
+            refused = False
+        if refused or (uv_words.UNREACHABLE.search(log) and not uv_words.GONE.search(log)):
             return OutsideSystemError(
                 "package index",
                 "does not answer",
-                why=words.splitlines()[-1].strip() if words else "no words from uv",
+                why=uv_words.last_line(words),
                 remedy="Check the network and uv's index settings, then run the month again",
             )
         if "No space left on device" in log:
@@ -251,7 +250,7 @@ class Resolver:
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
             blamed=blamed,
-            needs_sources=_NO_WHEELS.search(" ".join(log.split())) is not None,
+            needs_sources=uv_words.NO_WHEELS.search(" ".join(log.split())) is not None,
         )
 
     def _has_credentials(self) -> bool:
@@ -267,10 +266,6 @@ class Resolver:
 
 def _instant(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _scrub(text: str) -> str:
-    return _USER_INFO.sub("", text)
 
 
 def _notes(cut_off: datetime, build_sources: bool) -> tuple[str, ...]:

