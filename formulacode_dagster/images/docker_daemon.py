@@ -46,14 +46,11 @@ class DockerDaemon:
         environment["DOCKER_CLI_HINTS"] = "false"
         return environment
 
-    def answers(self) -> bool:
-        """Whether the daemon answers, with what a build needs."""
-        try:
+    def check(self) -> None:
+        """Raise OutsideSystemError unless the daemon answers and can build."""
+        with self.watched("ping"):
             self.client.ping()
-            self.require_buildx()
-        except OutsideSystemError:
-            return False
-        return True
+        self.require_buildx()
 
     def require_buildx(self) -> None:
         """Raise OutsideSystemError when `docker buildx` is not installed."""

@@ -12,6 +12,7 @@ from .files import Area, ImageFile
 
 KEPT_BYTES = 1024 * 1024
 _CHUNK = 1024 * 1024
+_PROGRAMS = frozenset(prefix + name for prefix in ("", "usr/", "usr/local/") for name in ("bin", "sbin"))
 
 
 @dataclass(frozen=True)
@@ -65,17 +66,18 @@ def gather_facts(files: Iterable[ImageFile], *, objects: Path) -> ImageFacts:
 
 def _is_telling(path: str) -> bool:
     """Whether a file of the system can change what other programs do: hashing all of /usr would tell no more."""
-    name = path.rpartition("/")[2]
+    folder, _, name = path.rpartition("/")
     return (
-        path.startswith(("etc/ld.so", "etc/python", "etc/skel/", "home/"))
-        or name.partition(".")[0] in ("sitecustomize", "usercustomize")
-        or name.endswith(".pth")
-        or path.split("/")[:-1] in (["usr", "local", "bin"], ["usr", "local", "sbin"])
-        or path.startswith(("bin/", "sbin/", "usr/bin/", "usr/sbin/"))
+        folder in _PROGRAMS
+        or path.startswith(("etc/ld.so", "etc/python", "etc/skel/", "home/"))
+        or name.startswith(("sitecustomize", "usercustomize"))
+        or folder.endswith(("/sitecustomize", "/usercustomize"))
     )
 
 
 def _read(file: ImageFile, facts: ImageFacts) -> FileFact:
+    if file.area is Area.SYSTEM and file.target is None and file.path.rpartition("/")[0] in _PROGRAMS:
+        return FileFact(file.uid, True, None, "", "", "")  # whose it is, is all that is asked of the system's programs
     if file.target is not None:
         blob = _blob([file.target.encode()], len(file.target.encode()))
         return FileFact(file.uid, False, file.target, "", blob, blob)

@@ -1,4 +1,4 @@
-"""Finds what does not belong in an image: code that runs unasked, tools in another's name, files that no wheel brought."""
+"""Finds what does not belong in an image: code that runs unasked, tools in another's name, files no wheel brought."""
 
 from __future__ import annotations
 
@@ -18,46 +18,14 @@ _SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
 _STARTUP = ("sitecustomize", "usercustomize")
 _VENV_FILES = re.compile(r"^(pyvenv\.cfg|\.lock|\.gitignore|CACHEDIR\.TAG|lib64)$")
 _VENV_PROGRAMS = re.compile(r"^bin/(python(3(\.\d+)?)?|activate(\.\w+|_this\.py)?|deactivate\.bat|pydoc\.bat)$")
-_UNRECORDED = re.compile(r"(/__pycache__/.*|\.pyc|/uv_cache\.json)$")
+_UNRECORDED = re.compile(r"/uv_cache\.json$")
 _HOME = re.compile(
     r"^home/[^/]+/(\.local/|\.pydistutils\.cfg|\.gitconfig|\.netrc|\.pypirc|\.config/(pip|git|uv|fish)/"
     r"|\.(bashrc|bash_profile|bash_login|profile|zshrc|zshenv|inputrc))"
 )
 _TOOLS = frozenset(
-    [
-        "awk",
-        "bash",
-        "c++",
-        "cat",
-        "cc",
-        "cp",
-        "env",
-        "g++",
-        "gcc",
-        "git",
-        "grep",
-        "ld",
-        "ls",
-        "make",
-        "mv",
-        "perf",
-        "ps",
-        "rm",
-        "sed",
-        "sh",
-        "sleep",
-        "sort",
-        "tail",
-        "tar",
-        "taskset",
-        "tee",
-        "time",
-        "timeout",
-        "tmux",
-        "top",
-        "uname",
-        "xargs",
-    ]
+    "awk bash c++ cat cc cp env g++ gcc git grep ld ls make mv perf ps rm sed sh sleep sort tail tar "  # noqa: SIM905
+    "taskset tee time timeout tmux uname xargs".split()
 )
 _LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*==\s*([^\s;\\]+)", re.MULTILINE)
 
@@ -142,18 +110,18 @@ def _startup_code(facts: ImageFacts, distributions: list[Distribution], site: st
     from_lock = {path: value for one in distributions if not one.is_local for path, value in one.record.items()}
     for area in (Area.ENVIRONMENT, Area.SYSTEM):
         for path, fact in facts.files[area].items():
-            pure = PurePosixPath(path)
-            top = str(pure.parent) == site if area is Area.ENVIRONMENT else "python" in path
-            names = (pure.name.partition(".")[0], pure.parent.name)
-            if (top and names[0] in _STARTUP and not _is_debians(path, fact)) or (
-                names[1] in _STARTUP and pure.name.startswith("__init__.")
-            ):
+            module = PurePosixPath(path)
+            if module.name.startswith("__init__."):
+                module = module.parent
+            on_path = str(module.parent) == site if area is Area.ENVIRONMENT else "python" in path
+            if on_path and module.name.partition(".")[0] in _STARTUP and not _is_debians(path, fact):
                 yield f"{path} runs at every start of Python"
+    # Only the environment's own: a virtual environment reads no .pth of the system's interpreter.
     for (area, path), text in facts.texts.items():
-        if not path.endswith(".pth") or not any(line.startswith(("import ", "import\t")) for line in text.splitlines()):
+        if area is not Area.ENVIRONMENT or not path.endswith(".pth"):
             continue
-        fact = facts.files[area][path]
-        if area is not Area.ENVIRONMENT or from_lock.get(path) != f"sha256={fact.sha256}":
+        runs = any(line.startswith(("import ", "import\t")) for line in text.splitlines())
+        if runs and from_lock.get(path) != f"sha256={facts.environment[path].sha256}":
             yield f"{path} holds code that runs at every start of Python"
 
 
@@ -167,7 +135,6 @@ def _altered(facts: ImageFacts, area: Area, distributions: list[Distribution]) -
         for path, value in distribution.record.items():
             fact = facts.files[area].get(path)
             if value.startswith("sha256=") and (fact is None or value != f"sha256={fact.sha256}"):
-                # An installer rewrites the first line of a script, and says so in its own RECORD only at times.
                 what = "is missing" if fact is None else "is not the file that was installed"
                 yield f"{path} of {distribution.name} {what}"
 

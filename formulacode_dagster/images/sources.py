@@ -88,6 +88,11 @@ def tree_of(mirror: Path, commit: str) -> dict[str, tuple[str, str]]:
     return entries
 
 
+def reachable_objects(mirror: Path, commit: str) -> set[str]:
+    """Ids of every commit, tree and blob in the history of *commit*. Raises ItemFailure (`mirror`)."""
+    return set(_git(mirror, "rev-list", "--objects", "--no-object-names", commit).split())
+
+
 def _reachable_tags(mirror: Path, commit: str) -> set[str]:
     listed = _git(mirror, "for-each-ref", "--merged", commit, "--format=%(refname)", "refs/tags").split()
     return {name for name in listed if is_version_tag(name.removeprefix("refs/tags/"))}

@@ -1,0 +1,54 @@
+"""Builds a task's image and verifies it: what the `images` stage does for one item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.pull_request import PullRequest
+
+from .engine import Engine, Progress
+from .failures import BuildFailure
+from .verification import verify_image
+
+__all__ = ["BuildFailure", "build_task_image"]
+
+
+def build_task_image(
+    engine: Engine,
+    spec: BuildSpec,
+    *,
+    mirror: Path,
+    pr: PullRequest,
+    run_id: str,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[BuiltImage, str]:
+    """Build and verify the image of *pr*; also the build's whole log.
+
+    Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`, or named
+    after the verification that failed; OutsideSystemError when Docker, the disk or the package index is gone.
+    """
+    outcome = engine.build(spec, mirror=mirror, run_id=run_id, force=force, progress=progress)
+    image = BuiltImage(
+        month=pr.facts.month,
+        repository_id=pr.facts.repository_id,
+        number=pr.facts.number,
+        engine=engine.name,
+        spec=spec,
+        tag=outcome.tag,
+        digest=outcome.digest,
+        location=outcome.location,
+        size_bytes=outcome.size_bytes,
+        build_seconds=outcome.seconds,
+        tiers=outcome.tiers,
+        benchmarks=(),
+        verifications=(),
+    )
+    verifications, benchmarks = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id)
+    for verification in verifications:
+        if not verification.ok:
+            raise BuildFailure(
+                verification.name, f"{outcome.tag} does not hold", why=verification.detail, log=outcome.log
+            )
+    return image.model_copy(update={"verifications": verifications, "benchmarks": benchmarks}), outcome.log
