@@ -1,7 +1,5 @@
 """`classifications`: verdict, category, difficulty and reason for every candidate."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

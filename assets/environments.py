@@ -1,7 +1,5 @@
 """`environments`: interpreter, suite, pinned and hashed lock, what was dropped and why."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

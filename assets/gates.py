@@ -4,8 +4,6 @@
 blocking check stops only its own run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

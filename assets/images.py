@@ -1,7 +1,5 @@
 """`images`: one image per task, its build spec, its verifications, its digest."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

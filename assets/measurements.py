@@ -1,7 +1,5 @@
 """`measurements`: samples of every relevant benchmark, base against oracle, and a placebo."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

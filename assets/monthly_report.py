@@ -1,7 +1,5 @@
 """`monthly_report`: the funnel, costs, charts, what changed since last month."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

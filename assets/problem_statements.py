@@ -1,7 +1,5 @@
 """`problem_statements`: the rendered, anonymized task text."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

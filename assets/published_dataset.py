@@ -1,7 +1,5 @@
 """`published_dataset`: the month's tasks as Parquet, card and tag, on the Hub or in a folder."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

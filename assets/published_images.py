@@ -1,7 +1,5 @@
 """`published_images`: measured images in the registry, pulled back by digest."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

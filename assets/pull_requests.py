@@ -1,7 +1,5 @@
 """`pull_requests`: every pull request merged in the window, and its true base commit and patch."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence

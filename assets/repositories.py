@@ -1,7 +1,5 @@
 """`repositories`: the tracked repositories as of the month, by GitHub id, renames followed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

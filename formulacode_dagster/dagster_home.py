@@ -1,4 +1,4 @@
-"""Dagster's own home under `FC_HOME`: the checked-in `dagster.yaml`, with Postgres in it where a URL is set."""
+"""Dagster's own home under `FC_HOME`: the checked-in `dagster.yaml`, with Postgres added where a URL is set."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from resources.settings import home, value_of
 
 ROOT = Path(__file__).parents[1]
-_SQLITE = "  sqlite:\n    base_dir:\n      env: DAGSTER_HOME\n"
-_POSTGRES = "  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
+_POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
 POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
 """Runs that may use each outside system at the same time; `measure` is 1 so that nothing disturbs a timing."""
 
@@ -24,7 +23,7 @@ def prepare_dagster_home() -> Path:
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     url = value_of("FC_DAGSTER_DATABASE_URL")
     if url:
-        text = text.replace(_SQLITE, _POSTGRES)
+        text += _POSTGRES
         # dagster-postgres speaks psycopg2, while SQLAlchemy 2.1 would take a bare postgresql:// for psycopg 3
         _, _, rest = url.partition("://")
         os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = f"postgresql+psycopg2://{rest}"

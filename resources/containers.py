@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.images.engine import Engine
 from formulacode_dagster.images.select_engine import choose_engine
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits
 
 from .settings import decimal_number, whole_number
@@ -30,6 +32,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     build_seconds: str
     benchmark_seconds: str
     rounds: str
+    sample_seconds: str
     measure_seconds: str
 
     _chosen: tuple[Engine, str] | None = PrivateAttr(default=None)
@@ -61,6 +64,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
         """How a task is sampled."""
         return SamplingPlan(
             rounds=whole_number("FC_ROUNDS", self.rounds, minimum=7),
+            seconds_per_sample=decimal_number("FC_SAMPLE_SECONDS", self.sample_seconds),
             max_seconds=whole_number("FC_MEASURE_SECONDS", self.measure_seconds, minimum=10),
         )
 
@@ -72,7 +76,16 @@ class ContainersResource(dg.ConfigurableResource[Any]):
                 root=Path(self.home) / "builds",
                 os_image=self.os_image,
                 limits=self.limits,
-                ca_bundle=Path(self.ca_bundle) if self.ca_bundle else None,
-                build_network=self.build_network,
+                ca_bundle=self._ca_bundle(),
+                network=self.build_network,
             )
         return self._chosen
+
+    def _ca_bundle(self) -> Path | None:
+        # a machine whose programs need certificates of its own says so in SSL_CERT_FILE
+        path = self.ca_bundle or os.environ.get("SSL_CERT_FILE", "")
+        if not path:
+            return None
+        if not Path(path).is_file():
+            raise ConfigurationError(f"FC_CA_BUNDLE names {path}, which is no file", remedy="Name a PEM file")
+        return Path(path)

@@ -45,6 +45,7 @@ def default_resources() -> dict[str, Any]:
             build_seconds=setting("FC_BUILD_SECONDS"),
             benchmark_seconds=setting("FC_BENCHMARK_SECONDS"),
             rounds=setting("FC_ROUNDS"),
+            sample_seconds=setting("FC_SAMPLE_SECONDS"),
             measure_seconds=setting("FC_MEASURE_SECONDS"),
         ),
         "registry": RegistryResource(

@@ -49,6 +49,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("FC_BUILD_SECONDS", "1800", "time limit of one build"),
     Setting("FC_BENCHMARK_SECONDS", "120", "time limit of one benchmark process"),
     Setting("FC_ROUNDS", "7", "interleaved samples a side; 7 at least"),
+    Setting("FC_SAMPLE_SECONDS", "0.1", "seconds of timing in one sample"),
     Setting("FC_MEASURE_SECONDS", "600", "time budget of one task's measurement"),
     Setting("FC_REGISTRY_URL", "", "registry the images are pushed to; docker.io, or host:port; empty: not pushed"),
     Setting("DOCKERHUB_NAMESPACE", "formulacode", "namespace in the registry"),
