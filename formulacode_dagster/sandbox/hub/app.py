@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -169,7 +170,7 @@ class _Hub:
 
     async def paths_info(self, request: Request) -> Response:
         _, commit = self._repository(request).resolve(request.path_params["revision"])
-        asked = (await request.json())["paths"]
+        asked = parse_qs((await request.body()).decode())["paths"]
         return JSONResponse([file_facts(path, commit.files[path]) for path in asked if path in commit.files])
 
     async def commits(self, request: Request) -> Response:

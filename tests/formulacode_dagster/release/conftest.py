@@ -1,0 +1,232 @@
+"""Small records, and the parts they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from formulacode_dagster.models.classification import Category, Classification, Difficulty
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
+from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest, MergeKind, PullRequest
+from formulacode_dagster.models.release import PublishedImage, Release, TaskRecord
+
+MONTH = "2026-02"
+IMAGE = "sha256:" + "1" * 64
+MANIFEST = "sha256:" + "2" * 64
+MERGED = datetime(2026, 2, 14, 12, 30, 0, 250_000, tzinfo=UTC)
+
+MakeRecord = Callable[..., TaskRecord]
+
+
+@pytest.fixture
+def record() -> MakeRecord:
+    """Makes the record of task `acme__fast-N`."""
+
+    def make(number: int, **changes: object) -> TaskRecord:
+        facts: dict[str, object] = {
+            "task_id": f"acme__fast-{number}",
+            "repo_name": "acme/fast",
+            "container_name": f"acme__fast-{number}",
+            "image_name": None,
+            "image_digest": None,
+            "difficulty": "easy",
+            "classification": "cache_and_reuse",
+            "patch": f"diff --git a/f{number} b/f{number}\n+é\r\n",
+            "final_md": "Make it faster — please.",
+            "pr_merged_at": MERGED,
+            "pr_merge_commit_sha": "a" * 40,
+            "pr_base_sha": "b" * 40,
+            "pr_number": number,
+            "month": MONTH,
+            "python": "3.12",
+            "lock": "numpy==2.0.0 --hash=sha256:0\n",
+            "speedup": 1.5 + number / 10,
+            "benchmarks": ("bench.time_a", "bench.time_b(1)"),
+            "benchmark_speedups": (1.25, 2.0),
+            "verified": number % 2 == 0,
+        }
+        return TaskRecord.model_validate({**facts, **changes})
+
+    return make
+
+
+@pytest.fixture
+def release() -> Callable[..., Release]:
+    """Makes the release of a month."""
+
+    def make(month: str = MONTH, **changes: object) -> Release:
+        facts: dict[str, object] = {
+            "month": month,
+            "tag": "formulacode@2026-03" if month == MONTH else f"formulacode@after-{month}",
+            "destination": "hub:acme/tasks",
+            "revision": "c" * 40,
+            "tasks": 1,
+            "task_ids": (f"acme__fast-{month}",),
+            "rows_sha256": "rows",
+            "read_back_sha256": "rows",
+            "schema_sha256": "schema",
+            "released_at": MERGED,
+        }
+        return Release.model_validate({**facts, **changes})
+
+    return make
+
+
+@pytest.fixture
+def pull_request() -> PullRequest:
+    """`Acme/Fast.py#7`."""
+    facts = MergedPullRequest(
+        month=MONTH,
+        repository_id=42,
+        repository="Acme/Fast.py",
+        number=7,
+        title="Faster",
+        created_at=MERGED,
+        merged_at=MERGED,
+        base_ref="main",
+        head_sha="d" * 40,
+        merge_commit_sha="a" * 40,
+    )
+    change = Change(
+        month=MONTH,
+        repository_id=42,
+        number=7,
+        merge_kind=MergeKind.SQUASH,
+        base_sha="b" * 40,
+        merge_tree_sha="e" * 40,
+        patch_sha256="f" * 64,
+        patch_bytes=10,
+        files=(ChangedFile(path="a.py", status="M"),),
+    )
+    return PullRequest(facts=facts, change=change)
+
+
+@pytest.fixture
+def image() -> BuiltImage:
+    """The image of `Acme/Fast.py#7`."""
+    spec = BuildSpec(
+        task_id="Acme__Fast.py-7",
+        repository="Acme/Fast.py",
+        repository_id=42,
+        base_sha="b" * 40,
+        anchor_sha="b" * 40,
+        python="3.12",
+        os_image="os",
+        instrument=(),
+        lock="",
+        lock_sha256="",
+        benchmark_dir="benchmarks",
+    )
+    return BuiltImage(
+        month=MONTH,
+        repository_id=42,
+        number=7,
+        engine=EngineName.DOCKER,
+        spec=spec,
+        tag="local/acme:7",
+        digest=IMAGE,
+        location="local/acme:7",
+        size_bytes=1,
+        build_seconds=1.0,
+        tiers=(),
+        benchmarks=(),
+        verifications=(),
+    )
+
+
+@pytest.fixture
+def published() -> PublishedImage:
+    """The published image of `Acme/Fast.py#7`."""
+    return PublishedImage(
+        month=MONTH,
+        repository_id=42,
+        number=7,
+        reference="registry/acme/formulacode:acme__fast.py-7-111111111111",
+        digest=MANIFEST,
+        pulled_digest=MANIFEST,
+        image_digest=IMAGE,
+        size_bytes=1,
+    )
+
+
+@pytest.fixture
+def measurement() -> Measurement:
+    """The measurement of `Acme/Fast.py#7`: of two benchmarks, one is faster."""
+
+    def result(name: str, speedup: float) -> BenchmarkResult:
+        return BenchmarkResult(
+            benchmark=name,
+            samples=(),
+            speedup=speedup,
+            p_value=0.001,
+            effect_size=1.0,
+            placebo_speedup=1.0,
+            placebo_p_value=0.9,
+            executes_change=True,
+        )
+
+    return Measurement(
+        month=MONTH,
+        repository_id=42,
+        number=7,
+        engine="docker",
+        image_digest=IMAGE,
+        instrument=(),
+        suite="base",
+        rounds=7,
+        results=(result("bench.time_z", 3.0), result("bench.time_a", 1.01)),
+        speedup=3.0,
+        significant=("bench.time_z",),
+        is_faster=True,
+        machine="test",
+    )
+
+
+@pytest.fixture
+def classification() -> Classification:
+    """The classification of `Acme/Fast.py#7`."""
+    return Classification(
+        month=MONTH,
+        repository_id=42,
+        number=7,
+        is_performance=True,
+        category=Category.CACHE_AND_REUSE,
+        difficulty=Difficulty.HARD,
+        confidence=0.9,
+        reason="it caches",
+        model="m",
+        prompt_version="1",
+        patch_truncated=False,
+    )
+
+
+@pytest.fixture
+def statement() -> ProblemStatement:
+    """The statement of `Acme/Fast.py#7`."""
+    return ProblemStatement(month=MONTH, repository_id=42, number=7, text="It is slow.", template_version="1")
+
+
+@pytest.fixture
+def environment() -> Environment:
+    """The environment of `Acme/Fast.py#7`."""
+    return Environment(
+        month=MONTH,
+        repository_id=42,
+        number=7,
+        python="3.12",
+        python_reason="declared",
+        python_candidates=("3.12",),
+        package_root=".",
+        config_path="asv.conf.json",
+        benchmark_dir="benchmarks",
+        requirements=(),
+        lock="numpy==2.0.0\n",
+        lock_sha256="0",
+        resolver="uv",
+        exclude_newer=MERGED,
+    )

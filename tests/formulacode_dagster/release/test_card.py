@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import yaml
+
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.release.card import render_card
+from formulacode_dagster.release.dataset import COLUMN_MEANINGS, month_frame
+from formulacode_dagster.release.index import Index, facts_of
+
+
+def _index(record: Callable[..., TaskRecord]) -> Index:
+    index = Index().with_month(facts_of(Month.parse("2026-02"), month_frame([record(1), record(2)])))
+    return index.with_month(facts_of(Month.parse("2026-01"), month_frame([])))
+
+
+def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord]) -> None:
+    head = yaml.safe_load(render_card(_index(record)).split("---")[1])
+    assert {one["config_name"]: one["data_files"] for one in head["configs"]} == {
+        "default": "data/*.parquet",
+        "verified": "verified/*.parquet",
+        "2026-01": "data/2026-01.parquet",
+        "2026-02": "data/2026-02.parquet",
+    }
+    assert head["size_categories"] == ["n<1K"]
+
+
+def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskRecord]) -> None:
+    card = render_card(_index(record))
+    assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | 1 | 1.65× |" in card
+    assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | 0 | – |" in card
+    assert all(f"| `{name}` |" in card for name in COLUMN_MEANINGS)
+
+
+def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:
+    assert render_card(_index(record)) == render_card(Index.parse(_index(record).to_json(), "here"))

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.release.dataset import (
+    COLUMN_MEANINGS,
+    dataset_schema,
+    first_difference,
+    from_parquet,
+    month_frame,
+    rows_checksum,
+    schema_checksum,
+    to_parquet,
+)
+
+MakeRecord = Callable[..., TaskRecord]
+
+
+def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> None:
+    names = list(dataset_schema())
+    assert names[:12] == [
+        "task_id",
+        "repo_name",
+        "container_name",
+        "image_name",
+        "difficulty",
+        "classification",
+        "patch",
+        "final_md",
+        "pr_merged_at",
+        "pr_merge_commit_sha",
+        "pr_base_sha",
+        "pr_number",
+    ]
+    assert set(names) == set(TaskRecord.model_fields)
+    assert names == list(COLUMN_MEANINGS)
+
+
+def test_a_month_without_tasks_has_the_same_schema(record: MakeRecord) -> None:
+    empty, full = month_frame([]), month_frame([record(1)])
+    assert empty.height == 0
+    assert empty.schema == full.schema
+    assert schema_checksum(empty) == schema_checksum(full)
+    assert from_parquet(to_parquet(empty), "here").schema == full.schema
+
+
+def test_rows_come_back_from_parquet_as_they_were(record: MakeRecord) -> None:
+    frame = month_frame([record(2), record(1)])
+    found = from_parquet(to_parquet(frame), "here")
+    assert found.equals(frame)
+    assert frame["task_id"].to_list() == ["acme__fast-1", "acme__fast-2"]
+    assert found.row(0, named=True)["patch"].endswith("+é\r\n")
+
+
+def test_the_checksum_ignores_order_and_encoding(record: MakeRecord) -> None:
+    frame = month_frame([record(1), record(2)])
+    other = pl.concat([month_frame([record(2)]), month_frame([record(1)])])
+    assert rows_checksum(other) == rows_checksum(frame)
+    assert rows_checksum(from_parquet(to_parquet(other), "here")) == rows_checksum(frame)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"patch": "x"}, {"speedup": 1.6000000001}, {"image_digest": "sha256:1"}, {"benchmarks": ()}]
+)
+def test_the_checksum_sees_every_change(record: MakeRecord, changes: dict[str, object]) -> None:
+    assert rows_checksum(month_frame([record(1)])) != rows_checksum(month_frame([record(1, **changes)]))
+
+
+def test_two_tasks_of_one_name_are_refused(record: MakeRecord) -> None:
+    with pytest.raises(ItemFailure, match="two tasks are called acme__fast-1"):
+        month_frame([record(1), record(1, repo_name="other/name")])
+
+
+def test_what_is_no_parquet_file_is_named(record: MakeRecord) -> None:
+    with pytest.raises(ItemFailure, match="data/x is no readable Parquet file"):
+        from_parquet(to_parquet(month_frame([record(1)]))[:100], "data/x")
+
+
+def test_a_difference_is_told_in_words(record: MakeRecord) -> None:
+    released = month_frame([record(1), record(2)])
+    wanted = month_frame([record(2, speedup=9.0), record(3)])
+    told = first_difference(released, wanted)
+    assert told == "1 no longer there: acme__fast-1; 1 new: acme__fast-3; 1 changed: acme__fast-2 (speedup)"

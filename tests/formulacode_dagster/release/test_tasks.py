@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.release.tasks import build_task_record, patch_text
+
+
+@pytest.fixture
+def parts(
+    pull_request: Any,
+    classification: Any,
+    statement: Any,
+    environment: Any,
+    measurement: Any,
+    image: Any,
+    published: Any,
+) -> dict[str, Any]:
+    return {
+        "pr": pull_request,
+        "patch": b"diff",
+        "classification": classification,
+        "statement": statement,
+        "environment": environment,
+        "measurement": measurement,
+        "image": image,
+        "published": published,
+    }
+
+
+def test_a_published_task_is_verified_and_names_its_image(parts: dict[str, Any]) -> None:
+    record = build_task_record(**parts)
+    assert record.task_id == "Acme__Fast.py-7"
+    assert record.container_name == "acme__fast.py-7"
+    assert record.verified
+    assert record.image_name == parts["published"].reference
+    assert record.image_digest == parts["published"].digest
+    assert (record.difficulty, record.classification) == ("hard", "cache_and_reuse")
+    assert record.benchmarks == ("bench.time_z",)
+    assert record.benchmark_speedups == (3.0,)
+
+
+def test_without_a_published_image_a_task_is_not_verified(parts: dict[str, Any]) -> None:
+    record = build_task_record(**{**parts, "published": None})
+    assert not record.verified
+    assert record.image_name is None
+    assert record.image_digest is None
+
+
+def test_an_image_that_came_back_otherwise_is_not_verified(parts: dict[str, Any]) -> None:
+    published = parts["published"].model_copy(update={"pulled_digest": "sha256:" + "9" * 64})
+    assert not build_task_record(**{**parts, "published": published}).verified
+
+
+def test_a_pull_request_that_is_not_faster_is_no_task(parts: dict[str, Any]) -> None:
+    slow: Measurement = parts["measurement"].model_copy(update={"is_faster": False, "significant": ()})
+    with pytest.raises(ItemFailure, match="not a task") as caught:
+        build_task_record(**{**parts, "measurement": slow})
+    assert caught.value.kind == "not_a_task"
+
+
+@pytest.mark.parametrize("part", ["classification", "statement", "environment", "measurement", "image", "published"])
+def test_a_part_of_another_pull_request_is_refused(parts: dict[str, Any], part: str) -> None:
+    with pytest.raises(ItemFailure, match="another pull request"):
+        build_task_record(**{**parts, part: parts[part].model_copy(update={"number": 8})})
+
+
+@pytest.mark.parametrize(("part", "field"), [("published", "image_digest"), ("image", "digest")])
+def test_an_image_that_was_not_measured_is_refused(parts: dict[str, Any], part: str, field: str) -> None:
+    with pytest.raises(ItemFailure, match="what was measured is not what is released"):
+        build_task_record(**{**parts, part: parts[part].model_copy(update={field: "sha256:" + "9" * 64})})
+
+
+def test_a_significant_benchmark_without_a_result_is_refused(parts: dict[str, Any]) -> None:
+    odd = parts["measurement"].model_copy(update={"significant": ("bench.gone",)})
+    with pytest.raises(ItemFailure, match=r"bench\.gone"):
+        build_task_record(**{**parts, "measurement": odd})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "encoding"),
+    [
+        ("naïve = 1\r\n".encode(), "naïve = 2\r\n".encode(), "utf-8"),
+        ("naïve = 1\n".encode("latin-1"), "naïve = 2\n".encode("latin-1"), "latin-1"),
+        (b"\x00\x01\xff" * 9, b"\x00\x02\xff" * 9, "utf-8"),
+    ],
+)
+def test_the_text_of_a_patch_applies(tmp_path: Path, before: bytes, after: bytes, encoding: str) -> None:
+    def git(*arguments: str, stdin: bytes | None = None) -> bytes:
+        return subprocess.run(
+            ["git", "-c", "core.autocrlf=false", *arguments], cwd=tmp_path, input=stdin, capture_output=True, check=True
+        ).stdout
+
+    git("init", "-q")
+    (tmp_path / "f").write_bytes(before)
+    git("add", "f")
+    (tmp_path / "f").write_bytes(after)
+    patch = git("diff", "--binary")
+    text, found = patch_text(patch)
+    assert found == encoding
+    (tmp_path / "f").write_bytes(before)
+    git("apply", stdin=text.encode(found))
+    assert (tmp_path / "f").read_bytes() == after
