@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PROBE_SECONDS = 20
@@ -39,8 +40,12 @@ class Interpreter:
         return self.headers, tuple(int(part) for part in digits)
 
 
+@cache
 def installed_interpreters(uv: str) -> dict[str, Interpreter]:
-    """The best interpreter of each `3.x`, from uv's list, pyenv's folder, and the one that runs this."""
+    """The best interpreter of each `3.x`, from uv's list, pyenv's folder, and the one that runs this.
+
+    Starting them all takes seconds, so the answer is kept; `cache_clear` after installing another.
+    """
     best: dict[str, Interpreter] = {}
     seen: set[Path] = set()
     for path in [*_listed_by_uv(uv), *_made_by_pyenv(), Path(sys.executable)]:

@@ -73,11 +73,11 @@ class ProcessEngine:
         del run_id  # a folder that a killed run left half built is known by its lock
         tag = naming.task_tag(spec)
         final = Layout(self._images / _folder_name(tag))
+        self._check_disk()
         with self._lock(tag):
             manifest = final.read_manifest()
             if manifest is not None and not force:
                 return _outcome(final, manifest)
-            self._check_disk()
             interpreter = self._interpreter(spec.python)
             work = Layout(self._root / "building" / _folder_name(tag))
             try:
@@ -182,7 +182,7 @@ class ProcessEngine:
     def _locks(self) -> Path:
         return self._root / "locks"
 
-    @cached_property
+    @property
     def _installed(self) -> dict[str, Interpreter]:
         return installed_interpreters(_uv())
 
@@ -192,7 +192,7 @@ class ProcessEngine:
         if self._download:
             command = [_uv(), "--no-config", "python", "install", "--no-bin", python]
             done = subprocess.run(command, env=self._environment, capture_output=True, check=False)
-            del self.__dict__["_installed"]
+            installed_interpreters.cache_clear()
             if done.returncode == 0 and python in self._installed:
                 return self._installed[python]
         raise ItemFailure(

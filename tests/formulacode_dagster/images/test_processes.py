@@ -80,9 +80,7 @@ def test_status_output_and_standard_input_are_passed_through(tmp_path: Path) -> 
 def test_progress_gets_both_streams_line_by_line(tmp_path: Path) -> None:
     lines: list[str] = []
     argv = ["sh", "-c", "echo one; echo two >&2"]
-    done = run_bounded(
-        argv, timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path, progress=lines.append
-    )
+    done = run_bounded(argv, timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path, progress=lines.append)
     assert lines == ["one", "two"]
     assert done.stdout == b"one\ntwo\n"
 
