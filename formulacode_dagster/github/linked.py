@@ -17,6 +17,8 @@ from .queries import ISSUE_EDITS, PULL_REQUEST_CLOSING_ISSUES, PULL_REQUEST_LABE
 
 Node = TypeVar("Node")
 
+ATTEMPTS = 3
+
 
 async def labels(client: GitHubClient, pull_request: PullRequestNode) -> tuple[str, ...]:
     """Every label, by name."""
@@ -69,19 +71,22 @@ async def _whole(
     node_id: str,
     field: str,
 ) -> list[Node]:
-    """All nodes of a connection that starts with *page* (asked for when None), counted."""
-    nodes: list[Node] = []
-    cursor: str | None = None
-    while True:
-        if page is None:
+    """All nodes of a connection that starts with *page*; asked for anew when that does not lead to all it counts."""
+    shortage = ""
+    for _ in range(ATTEMPTS):
+        nodes: list[Node] = []
+        while True:
+            if page is None:
+                cursor = None
+            else:
+                nodes += [node for node in page.nodes if node is not None]
+                if not page.page_info.has_next_page:
+                    break
+                cursor = page.page_info.end_cursor
             answer = await client.graphql(query, {"id": node_id, "after": cursor})
             page = read(model, (answer.data.get("node") or {}).get(field), f"{field} of {node_id}")
-        nodes += [node for node in page.nodes if node is not None]
-        if not page.page_info.has_next_page:
-            break
-        cursor, page = page.page_info.end_cursor, None
-    if len(nodes) != page.total_count:
-        raise ItemFailure(
-            "incomplete", f"GitHub shows {len(nodes)} of {page.total_count} {field} of {node_id}", remedy="Try again"
-        )
-    return nodes
+        if len(nodes) == page.total_count:
+            return nodes
+        shortage = f"{len(nodes)} of {page.total_count}"
+        page = None
+    raise ItemFailure("incomplete", f"GitHub shows {shortage} {field} of {node_id}", remedy="Try again")
