@@ -20,7 +20,7 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.terminal import Bars, show_funnel
 from resources.defaults import default_resources
-from resources.postgres import PostgresResource
+from resources.settings import home, value_of
 
 
 def resolved(name: str) -> Any:
@@ -32,12 +32,9 @@ def resolved(name: str) -> Any:
 @contextmanager
 def database(*, migrated: bool = True) -> Iterator[Database]:
     """The platform's database, as the settings name it."""
-    from pathlib import Path
-
     from formulacode_dagster.store.embedded import start_embedded
 
-    postgres: PostgresResource = resolved("postgres")
-    store = Database(postgres.url or start_embedded(Path(postgres.home) / "postgres"))
+    store = Database(value_of("FC_DATABASE_URL") or start_embedded(home() / "postgres"))
     try:
         if migrated:
             store.migrate()
