@@ -4,48 +4,108 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
 from formulacode_dagster.dagster_home import ROOT
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.month_run import dagster_instance, set_pools
 from formulacode_dagster.operate import database
 from formulacode_dagster.sandbox.session import running_sandbox
 from resources.settings import home
 
+STOP_SECONDS = 30
+"""Time Dagster is given to end its services before they are killed."""
+
+
+class _StopRequested(BaseException):
+    """SIGINT or SIGTERM arrived; no `except` of ours may take it for an error."""
+
 
 def serve_ui(console: Console, host: str, port: int) -> int:
-    """Serve until interrupted or terminated; returns the exit status of the web server.
+    """Serve until interrupted or terminated (then 0), or until Dagster ends by itself (then its exit status).
 
     Where the demo was run and no GitHub token is set, the sandbox is started too, so that runs launched in the UI work.
+    Raises ConfigurationError when *host*:*port* is taken.
     """
-    with ExitStack() as stack:
-        repositories = home() / "sandbox" / "repositories"
-        if repositories.is_dir() and not os.environ.get("GH_TOKENS"):
-            sandbox = stack.enter_context(running_sandbox(repositories, home() / "sandbox"))
-            os.environ.update(sandbox.environment)
-            console.print("serving the sandbox too, since the demo was run and GH_TOKENS is not set")
-        stack.enter_context(database())
-        with dagster_instance() as instance:
-            set_pools(instance)
-        console.print(f"Dagster UI: http://{host}:{port}", highlight=False)
-        dagster = Path(sys.executable).with_name("dagster")
-        command = [str(dagster), "dev", "-w", str(ROOT / "workspace.yaml"), "-h", host, "-p", str(port)]
-        child = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
-        return _wait(child)
-
-
-def _wait(child: subprocess.Popen[bytes]) -> int:
-    def pass_on(number: int, _: object) -> None:
-        os.killpg(child.pid, number)
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    _require_free(host, port)
+    # the code server must find the same home, wherever it is started
+    os.environ["FC_HOME"] = str(home())
     try:
-        return child.wait()
+        with _stop_on_signals(), ExitStack() as stack:
+            repositories = home() / "sandbox" / "repositories"
+            if repositories.is_dir() and not os.environ.get("GH_TOKENS"):
+                sandbox = stack.enter_context(running_sandbox(repositories, home() / "sandbox"))
+                os.environ.update(sandbox.environment)
+                console.print("serving the sandbox too, since the demo was run and GH_TOKENS is not set")
+            # held for as long as the UI is there, so that the embedded server is not stopped and started between runs
+            stack.enter_context(database())
+            with dagster_instance() as instance:
+                set_pools(instance)
+            dagster = stack.enter_context(_dagster(host, port))
+            console.print(f"Dagster UI: http://{host}:{port} (Ctrl-C stops it)", highlight=False)
+            return dagster.wait()
+    except _StopRequested:
+        return 0
+
+
+def _require_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise ConfigurationError(
+                f"cannot listen on {host}:{port}", why=str(error), remedy="Give --port another one, or stop what has it"
+            ) from error
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[None]:
+    def stop(number: int, _: object) -> None:
+        # a second Ctrl-C must not interrupt the clean-up of the first
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)
+        raise _StopRequested(number)
+
+    # set before Dagster is started: a signal ignored here (a shell's background job) would be ignored there too
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    program = Path(sys.executable).with_name("dagster")
+    command = [str(program), "dev", "-w", str(ROOT / "workspace.yaml"), "-h", host, "-p", str(port)]
+    child = subprocess.Popen(command, start_new_session=True)
+    try:
+        yield child
+    finally:
+        # to `dagster dev` alone, which ends its services in order
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        _end_group(child.pid)
+
+
+def _end_group(group: int) -> None:
+    """Kill what outlives `dagster dev`: runs in progress; run monitoring marks them failed, and items are resumed."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
