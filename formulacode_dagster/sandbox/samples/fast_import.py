@@ -1,0 +1,112 @@
+"""Writes a history into a new bare git repository. Its SHAs depend on the history alone.
+
+Neither git's configuration nor its version, nor locale, time zone or umask of this machine have a part in them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+
+from .definitions import Person
+from .edits import Tree
+from .history import History
+
+SECONDS = 60
+_SERVE_LIKE_GITHUB = "[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n"
+
+
+def write_repository(folder: Path, history: History, *, default_branch: str) -> dict[int, str]:
+    """Make *folder* a bare repository that holds *history*; returns the SHA behind each mark.
+
+    Raises ConfigurationError when this machine has no git, OutsideSystemError when git fails.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    arguments = ["--quiet", "--bare", "--template=", "--object-format=sha1", f"--initial-branch={default_branch}"]
+    _git("init", *arguments, str(folder))
+    with (folder / "config").open("a", encoding="ascii") as config:
+        config.write(_SERVE_LIKE_GITHUB)
+    marks = folder / "marks"
+    options = ["--quiet", "--done", "--date-format=raw", f"--export-marks={marks}"]
+    stream = b"".join(_stream(history, default_branch))
+    _git("-c", "fastimport.unpackLimit=0", "fast-import", *options, repository=folder, stdin=stream)
+    lines = marks.read_text(encoding="ascii").splitlines()
+    marks.unlink()
+    return {int(mark.removeprefix(":")): sha for mark, sha in (line.split() for line in lines)}
+
+
+def _stream(history: History, default_branch: str) -> Iterator[bytes]:
+    by_mark = {commit.mark: commit for commit in history.commits}
+    for commit in history.commits:
+        # One ref for all: a commit says itself what comes before it, and the refs are set at the end.
+        yield f"commit refs/heads/{default_branch}\nmark :{commit.mark}\n".encode()
+        yield _signature("author", commit.author, commit.authored)
+        yield _signature("committer", commit.committer, commit.committed)
+        yield _data(commit.message.encode())
+        if commit.parents:
+            first, *others = commit.parents
+            yield f"from :{first}\n".encode()
+            yield from (f"merge :{other}\n".encode() for other in others)
+            yield from _changes(by_mark[first].tree, commit.tree)
+        else:
+            yield from _changes({}, commit.tree)
+    yield _ref(f"refs/heads/{default_branch}", history.tip)
+    for landed in history.landed:
+        yield _ref(f"refs/pull/{landed.pull_request.number}/head", landed.head)
+    yield b"done\n"
+
+
+def _ref(name: str, mark: int) -> bytes:
+    return f"reset {name}\nfrom :{mark}\n\n".encode()
+
+
+def _changes(before: Tree, after: Tree) -> Iterator[bytes]:
+    for path in sorted(before.keys() - after.keys()):
+        yield f"D {path}\n".encode()
+    for path in sorted(after):
+        if before.get(path) != after[path]:
+            yield f"M 100644 inline {path}\n".encode() + _data(after[path])
+
+
+def _data(content: bytes) -> bytes:
+    return b"data %d\n%b\n" % (len(content), content)
+
+
+def _signature(role: str, person: Person, moment: datetime) -> bytes:
+    return f"{role} {person.name} <{person.email}> {int(moment.timestamp())} {moment:%z}\n".encode()
+
+
+def _git(*arguments: str, repository: Path | None = None, stdin: bytes | None = None) -> None:
+    program = shutil.which("git")
+    if program is None:
+        raise ConfigurationError("git is not on PATH", remedy="Install git 2.30 or newer")
+    environment = dict(_environment(os.environ))
+    if repository is not None:
+        environment["GIT_DIR"] = str(repository)
+    done = subprocess.run(
+        [program, *arguments], input=stdin or b"", env=environment, capture_output=True, timeout=SECONDS, check=False
+    )
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()[-2000:]
+        raise OutsideSystemError("git", f"git {arguments[0]} failed while the samples were written", why=words)
+
+
+def _environment(outer: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The variables git may see: of this machine's, where programs and temporary files are."""
+    yield from ((name, outer[name]) for name in ("PATH", "TMPDIR") if name in outer)
+    yield from {
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_DEFAULT_REF_FORMAT": "files",
+        "LC_ALL": "C",
+        "TZ": "UTC",
+    }.items()
