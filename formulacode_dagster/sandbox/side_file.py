@@ -27,8 +27,16 @@ class Comment(Frozen):
     edited_at: datetime | None = None
 
 
+class Edit(Frozen):
+    """A later version of an issue's body."""
+
+    edited_at: datetime
+    body: str
+    author: str | None = None
+
+
 class IssueFacts(Frozen):
-    """An issue of the tracker."""
+    """An issue of the tracker. `body` is as it was opened; `edits` follow, oldest first."""
 
     number: int
     title: str
@@ -36,6 +44,8 @@ class IssueFacts(Frozen):
     author: str = "ghost"
     labels: tuple[str, ...] = ()
     created_at: datetime
+    closed_at: datetime | None = Field(default=None, description="derived from the pull request that closes it")
+    edits: tuple[Edit, ...] = ()
     comments: tuple[Comment, ...] = ()
 
 
@@ -56,6 +66,7 @@ class PullRequestFacts(Frozen):
     merge_commit_sha: str | None = None
     head_sha: str | None = None
     commit_count: int | None = None
+    base_ref: str | None = Field(default=None, description="branch it was merged into; the default branch when unset")
     closes: tuple[int, ...] = Field(default=(), description="issue numbers in the same repository")
     comments: tuple[Comment, ...] = ()
 
@@ -69,6 +80,8 @@ class RepositoryFacts(Frozen):
     description: str = ""
     is_fork: bool = False
     is_archived: bool = False
+    is_private: bool = Field(default=False, description="seen only with a token of scope `repo`")
+    is_gone: bool = Field(default=False, description="still in the search index, answered with NOT_FOUND elsewhere")
     former_names: tuple[str, ...] = Field(default=(), description="`owner/name`s that redirect here (301)")
     pull_requests: tuple[PullRequestFacts, ...] = ()
     issues: tuple[IssueFacts, ...] = ()

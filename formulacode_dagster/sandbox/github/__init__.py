@@ -1,0 +1,8 @@
+"""A GitHub on localhost, over a folder of bare repositories: GraphQL and REST, and its limits where they hurt."""
+
+from .app import app
+from .context import Account
+from .faults import Fault, Faults, ScriptedFault
+from .limits import Limits, Resource
+
+__all__ = ["Account", "Fault", "Faults", "Limits", "Resource", "ScriptedFault", "app"]

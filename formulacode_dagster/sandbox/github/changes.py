@@ -1,0 +1,117 @@
+"""What pull requests change, measured in files and lines, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.git.command import GitError, git
+
+from .threads import PullRequest
+
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+STATUS = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "C": "copied", "T": "changed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A diff's size."""
+
+    files: int = 0
+    additions: int = 0
+    deletions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file of a diff; `old_path` where it was renamed. `status` is one of STATUS' values."""
+
+    path: str
+    status: str
+    additions: int
+    deletions: int
+    old_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The two commits whose difference a pull request is; an empty *before* is the empty tree."""
+
+    before: str
+    after: str
+
+
+def span_of(repository: Path, pull_request: PullRequest) -> Span:
+    """Before and after of *pull_request*; an unmerged one is compared with where it forks from the default branch."""
+    if pull_request.merge_sha is not None:
+        return Span(pull_request.base_sha, pull_request.merge_sha)
+    try:
+        fork = git(repository, "merge-base", "HEAD", pull_request.head_sha).decode().strip()
+    except GitError:
+        fork = ""
+    return Span(fork, pull_request.head_sha)
+
+
+def sizes_of(repository: Path, spans: Sequence[Span]) -> list[Size]:
+    """The size of each span, by one process for all."""
+    lines = "".join(f"{span.after} {span.before}".strip() + "\n" for span in spans)
+    raw = git(
+        repository, "diff-tree", "--stdin", "-r", "-M", "-z", "--root", "--always", "--numstat", stdin=lines.encode()
+    )
+    sizes: list[Size] = []
+    files = additions = deletions = 0
+    entries = iter(raw.split(b"\0"))
+    for entry in entries:
+        if b"\t" in entry:
+            added, deleted, path = entry.split(b"\t", 2)
+            files += 1
+            additions += int(added) if added.isdigit() else 0
+            deletions += int(deleted) if deleted.isdigit() else 0
+            if not path:
+                next(entries), next(entries)
+        elif entry:
+            if sizes or files:
+                sizes[-1] = Size(files, additions, deletions)
+            sizes.append(Size())
+            files = additions = deletions = 0
+    if sizes:
+        sizes[-1] = Size(files, additions, deletions)
+    return sizes
+
+
+def files_of(repository: Path, span: Span) -> list[FileChange]:
+    """Every file of the span, by path."""
+    before = span.before or _EMPTY_TREE
+    counts: dict[str, tuple[int, int]] = {}
+    entries = iter(_diff(repository, before, span.after, "--numstat", "-z").split("\0"))
+    for entry in entries:
+        if "\t" in entry:
+            added, deleted, path = entry.split("\t", 2)
+            if not path:
+                next(entries)
+                path = next(entries)
+            counts[path] = (int(added) if added.isdigit() else 0, int(deleted) if deleted.isdigit() else 0)
+    found = []
+    entries = iter(_diff(repository, before, span.after, "--name-status", "-z").split("\0"))
+    for letter in entries:
+        if letter:
+            old = next(entries) if letter[0] in "RC" else None
+            path = next(entries)
+            found.append(FileChange(path, STATUS.get(letter[0], "changed"), *counts.get(path, (0, 0)), old))
+    return sorted(found, key=lambda change: change.path)
+
+
+def diff_of(repository: Path, span: Span, *paths: str) -> bytes:
+    """The span as a unified diff, of *paths* only where some are given."""
+    before = span.before or _EMPTY_TREE
+    return git(repository, "diff", "--full-index", "--binary", "-M", before, span.after, "--", *paths)
+
+
+def mail_of(repository: Path, span: Span) -> bytes:
+    """The span's commits as a mailbox of patches."""
+    return git(repository, "format-patch", "--stdout", "--full-index", "--binary", f"{span.before}..{span.after}")
+
+
+def _diff(repository: Path, before: str, after: str, *options: str) -> str:
+    return git(repository, "diff", "-M", *options, before, after).decode("utf-8", "replace")

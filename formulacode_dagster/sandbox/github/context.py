@@ -1,0 +1,84 @@
+"""What an answer is made from: who asks, and what may be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+
+from .library import Library, Shelf
+from .limits import Limits
+from .node_ids import Kind, node_id, stable_id
+
+WEB = "https://github.com"
+
+
+class Account(Frozen):
+    """Whom a token belongs to. Budgets are counted per login, so that two tokens of one user share theirs."""
+
+    login: str
+    scopes: tuple[str, ...] = Field(default=("read:org", "repo"), description="`repo` lets see private repositories")
+
+    @property
+    def id(self) -> int:
+        """The user's database id."""
+        return stable_id("user", self.login.lower())
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A primary budget as it stands. `reset` is in seconds since 1970."""
+
+    limit: int
+    used: int
+    reset: int
+
+    @property
+    def remaining(self) -> int:
+        """What is left."""
+        return max(0, self.limit - self.used)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call, allowed to be answered. *account* is None without a token, *url* is where this API answers."""
+
+    library: Library
+    limits: Limits
+    account: Account | None
+    url: str
+    rates: Callable[[], Mapping[str, Rate]]
+    """The caller's primary budgets as they stand."""
+
+    @property
+    def sees_private(self) -> bool:
+        """Whether private repositories exist for the caller."""
+        return self.account is not None and "repo" in self.account.scopes
+
+    def visible(self, shelf: Shelf | None) -> Shelf | None:
+        """*shelf*, unless it is gone or hidden from the caller."""
+        if shelf is None or shelf.facts.is_gone or (shelf.facts.is_private and not self.sees_private):
+            return None
+        return shelf
+
+
+def user_node_id(login: str) -> str:
+    """Node id of the user *login*."""
+    return node_id(Kind.BOT if login.endswith("[bot]") else Kind.USER, stable_id("user", login.lower()))
+
+
+def rates_json(rates: Mapping[str, Rate]) -> dict[str, dict[str, int | str]]:
+    """`resources` of `/rate_limit`."""
+    return {
+        name: {
+            "limit": rate.limit,
+            "used": rate.used,
+            "remaining": rate.remaining,
+            "reset": rate.reset,
+            "resource": name,
+        }
+        for name, rate in rates.items()
+    }

@@ -1,0 +1,108 @@
+"""What goes wrong on purpose: at a call that a test names, or now and then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+
+ANY = "*"
+
+
+class Fault(StrEnum):
+    """One way in which GitHub fails its client."""
+
+    BAD_GATEWAY = "bad_gateway"
+    """502 with an HTML page."""
+    UNAVAILABLE = "unavailable"
+    """503 with JSON."""
+    PRIMARY_LIMIT = "primary_limit"
+    """As if the budget were used up: 403 for REST, 200 with an error for GraphQL."""
+    SECONDARY_LIMIT = "secondary_limit"
+    """403 with `Retry-After`."""
+    UNAUTHORIZED = "unauthorized"
+    """401 Bad credentials."""
+    GONE = "gone"
+    """404 for REST, an error NOT_FOUND without data for GraphQL."""
+    TRUNCATED = "truncated"
+    """The right answer, its second half missing, framed as if it were whole."""
+    DROPPED = "dropped"
+    """The same, and the connection is closed before the length that was promised."""
+    RESET = "reset"
+    """The connection is closed after the head, before the first byte of the body."""
+    SLOW = "slow"
+    """The right answer, late."""
+    HANG = "hang"
+    """No answer, the connection open."""
+    HALF_PAGE = "half_page"
+    """A list that lacks its second half and claims to be complete."""
+    NULL_NODE = "null_node"
+    """GraphQL: a node of the first list is null, with an error at its path. REST: like `half_page`."""
+    TIMED_OUT = "timed_out"
+    """GraphQL: 200 with `Something went wrong while executing your query`, no data. REST: 504."""
+
+
+class ScriptedFault(Frozen):
+    """The *call*-th call to *endpoint*, counted from 1, goes wrong.
+
+    *endpoint* is a name of the accounting (`graphql`, `GET /search/code`, `graphql Name` for one operation) or `*` for
+    any call. With *answer_status* the call is answered by exactly that status, headers and body.
+    """
+
+    endpoint: str = ANY
+    call: int = Field(default=1, ge=1)
+    times: int = Field(default=1, ge=1, description="so many calls in a row, from the *call*-th on")
+    fault: Fault | None = None
+    answer_status: int | None = None
+    answer_headers: Mapping[str, str] = Field(default_factory=dict)
+    answer_body: str = ""
+
+    def hits(self, counts: Mapping[str, int]) -> bool:
+        """Whether the call that has just been counted in *counts* (by endpoint name) is meant."""
+        count = counts.get(self.endpoint)
+        return count is not None and self.call <= count < self.call + self.times
+
+
+class Faults(Frozen):
+    """Which calls go wrong: first what `scripted` says, then by chance with a fixed seed."""
+
+    scripted: tuple[ScriptedFault, ...] = ()
+    chances: Mapping[Fault, float] = Field(default_factory=dict, description="probability of each kind, per call")
+    seed: int = 0
+    slow_seconds: float = 2.0
+    hang_seconds: float = 3_600.0
+
+    @classmethod
+    def at(cls, endpoint: str, call: int, fault: Fault) -> Faults:
+        """One fault at one call."""
+        return cls(scripted=(ScriptedFault(endpoint=endpoint, call=call, fault=fault),))
+
+
+class FaultSource:
+    """Decides call by call; not thread-safe, used from the event loop only."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin the chances anew from the seed."""
+        self._chance = random.Random(self.faults.seed)  # noqa: S311 - reproducible faults, no secret
+
+    def next(self, counts: Mapping[str, int]) -> ScriptedFault | None:
+        """The fault of the call just counted; *counts* are its endpoint names with how often each was called."""
+        for scripted in self.faults.scripted:
+            if scripted.hits(counts):
+                return scripted
+        if not self.faults.chances:
+            return None
+        draw = self._chance.random()
+        for fault, chance in self.faults.chances.items():
+            if draw < chance:
+                return ScriptedFault(fault=fault)
+            draw -= chance
+        return None

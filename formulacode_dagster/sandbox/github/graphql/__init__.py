@@ -1,0 +1,1 @@
+"""GraphQL, executed for real over a subset of GitHub's published schema."""

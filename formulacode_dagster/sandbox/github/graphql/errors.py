@@ -1,0 +1,49 @@
+"""Errors in GitHub's form: a `type` beside `message` and `path`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphql import GraphQLError
+
+
+class AnswerError(Exception):
+    """A resolver's refusal; `type` is GitHub's error type. The field becomes null."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.type = kind
+        super().__init__(message)
+
+
+class NotFoundError(AnswerError):
+    """Something that was asked for by name, number or id is not there."""
+
+    def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
+        self.path = tuple(path)
+        super().__init__("NOT_FOUND", message)
+
+
+class QueryRefused(Exception):
+    """The whole query is refused before it is executed."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.type = kind
+        super().__init__(message)
+
+    def answer(self) -> dict[str, Any]:
+        """The body of the answer."""
+        return {"errors": [{"type": self.type, "message": str(self)}]}
+
+
+def error_json(error: GraphQLError) -> dict[str, Any]:
+    """*error* as GitHub writes it."""
+    said: dict[str, Any] = {}
+    if isinstance(error.original_error, AnswerError):
+        said["type"] = error.original_error.type
+    if error.path:
+        said["path"] = list(error.path)
+    if error.locations:
+        said["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
+    return said | {"message": error.message}

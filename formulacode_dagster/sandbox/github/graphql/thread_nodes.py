@@ -1,0 +1,358 @@
+"""Issues and pull requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from formulacode_dagster.sandbox.github.changes import FileChange, Size, files_of, span_of
+from formulacode_dagster.sandbox.github.commits import commits_of
+from formulacode_dagster.sandbox.github.context import WEB
+from formulacode_dagster.sandbox.github.history import Commit
+from formulacode_dagster.sandbox.github.library import Shelf
+from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, thread_id
+from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, State, Thread, login, utc
+from formulacode_dagster.sandbox.github.timeline import closers_of
+from formulacode_dagster.sandbox.side_file import Edit
+
+from .connections import Connection, connect
+from .git_nodes import CommitNode
+from .nodes import LabelNode, RepositoryNode, UserNode, actor
+
+if TYPE_CHECKING:
+    from graphql import GraphQLResolveInfo
+
+CHANGE_TYPES = {
+    "added": "ADDED",
+    "removed": "DELETED",
+    "modified": "MODIFIED",
+    "renamed": "RENAMED",
+    "copied": "COPIED",
+    "changed": "CHANGED",
+}
+
+
+@dataclass(frozen=True)
+class EditNode:
+    """A version of a body; `diff` is its whole text."""
+
+    owner: ThreadNode
+    position: int
+    edit: Edit
+    deleted_at: None = None
+    typename: ClassVar[str] = "UserContentEdit"
+
+    @property
+    def id(self) -> str:
+        """Node id."""
+        return node_id(Kind.EDIT, self.owner.shelf.id, self.owner.database_id, self.position)
+
+    @property
+    def edited_at(self) -> datetime:
+        """When it was written."""
+        return utc(self.edit.edited_at)
+
+    created_at = updated_at = edited_at
+
+    @property
+    def editor(self) -> UserNode | None:
+        """Who wrote it."""
+        return actor(login(self.edit.author or self.owner.thread.author))
+
+    @property
+    def diff(self) -> str:
+        """The text."""
+        return self.edit.body
+
+
+@dataclass(frozen=True)
+class ThreadNode:
+    """What issues and pull requests have in common."""
+
+    shelf: Shelf
+    thread: Thread
+    locked: bool = False
+    kind: ClassVar[Kind]
+    page: ClassVar[str]
+
+    @property
+    def id(self) -> str:
+        """Node id."""
+        return node_id(self.kind, self.shelf.id, self.database_id)
+
+    @property
+    def database_id(self) -> int:
+        """Database id."""
+        return thread_id(self.shelf.id, self.thread.number)
+
+    @property
+    def number(self) -> int:
+        """Number in the repository."""
+        return self.thread.number
+
+    @property
+    def title(self) -> str:
+        """Title."""
+        return self.thread.title
+
+    @property
+    def body(self) -> str:
+        """Markdown, empty when there is none."""
+        return self.thread.body
+
+    @property
+    def state(self) -> State:
+        """OPEN, CLOSED or MERGED."""
+        return self.thread.state
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is not open."""
+        return self.thread.state is not State.OPEN
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """When it was closed or merged."""
+        return self.thread.closed_at
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was opened."""
+        return self.thread.created_at
+
+    @property
+    def updated_at(self) -> datetime:
+        """The last thing that happened to it."""
+        return self.thread.updated_at
+
+    @property
+    def last_edited_at(self) -> datetime | None:
+        """When its body was last edited."""
+        versions = self._versions()
+        return utc(versions[-1].edited_at) if versions else None
+
+    @property
+    def url(self) -> str:
+        """Its page."""
+        return f"{WEB}/{self.shelf.name}/{self.page}/{self.thread.number}"
+
+    @property
+    def author(self) -> UserNode | None:
+        """Who opened it."""
+        return actor(self.thread.author)
+
+    @property
+    def repository(self) -> RepositoryNode:
+        """Where it was opened."""
+        return RepositoryNode(self.shelf)
+
+    def labels(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Its labels."""
+        return connect(self.thread.labels, page, lambda name: LabelNode(self.shelf, name))
+
+    def comments(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Its comments, oldest first."""
+        from .events import CommentNode
+
+        numbered = list(enumerate(self.thread.comments))
+        return connect(numbered, page, lambda one: CommentNode(self, *one))
+
+    def timeline_items(
+        self,
+        _info: GraphQLResolveInfo,
+        itemTypes: Sequence[str] | None = None,
+        since: str | None = None,
+        skip: int = 0,
+        **page: Any,
+    ) -> Connection:
+        """What happened to it."""
+        from .events import timeline
+
+        return connect(timeline(self, itemTypes, since)[skip:], page)
+
+    def user_content_edits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Versions of its body, newest first; none when it was never edited."""
+        numbered = list(enumerate(self._versions()))[::-1]
+        return connect(numbered, page, lambda one: EditNode(self, *one))
+
+    def _versions(self) -> tuple[Edit, ...]:
+        return self.thread.versions if isinstance(self.thread, Issue) else ()
+
+
+@dataclass(frozen=True)
+class IssueNode(ThreadNode):
+    """An issue."""
+
+    thread: Issue
+    kind: ClassVar[Kind] = Kind.ISSUE
+    page: ClassVar[str] = "issues"
+    typename: ClassVar[str] = "Issue"
+
+    def state_reason(self, _info: GraphQLResolveInfo) -> str | None:
+        """Why it was closed."""
+        return "COMPLETED" if self.closed else None
+
+    def closed_by_pull_requests_references(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Pull requests that close it."""
+        return connect(closers_of(self.shelf, self.thread), page, lambda one: PullRequestNode(self.shelf, one))
+
+
+@dataclass(frozen=True)
+class FileNode:
+    """A changed file."""
+
+    change: FileChange
+
+    @property
+    def path(self) -> str:
+        """Its path after the change."""
+        return self.change.path
+
+    @property
+    def additions(self) -> int:
+        """Added lines."""
+        return self.change.additions
+
+    @property
+    def deletions(self) -> int:
+        """Deleted lines."""
+        return self.change.deletions
+
+    @property
+    def change_type(self) -> str:
+        """What happened to it."""
+        return CHANGE_TYPES[self.change.status]
+
+
+@dataclass(frozen=True)
+class PullRequestCommitNode:
+    """A commit as part of a pull request."""
+
+    pull_request: PullRequestNode
+    known: Commit
+    typename: ClassVar[str] = "PullRequestCommit"
+
+    @property
+    def id(self) -> str:
+        """Node id."""
+        return node_id(
+            Kind.PULL_REQUEST_COMMIT,
+            self.pull_request.shelf.id,
+            self.pull_request.database_id,
+            int(self.known.sha[:8], 16),
+        )
+
+    @property
+    def commit(self) -> CommitNode:
+        """The commit."""
+        return CommitNode(self.pull_request.shelf, self.known.sha, self.known)
+
+    @property
+    def url(self) -> str:
+        """Its page."""
+        return f"{self.pull_request.url}/commits/{self.known.sha}"
+
+
+@dataclass(frozen=True)
+class PullRequestNode(ThreadNode):
+    """A pull request; `peers` are those of the same page, measured together."""
+
+    thread: PullRequest
+    peers: Sequence[PullRequest] = field(default=(), compare=False, repr=False)
+    is_draft: bool = False
+    kind: ClassVar[Kind] = Kind.PULL_REQUEST
+    page: ClassVar[str] = "pull"
+    typename: ClassVar[str] = "PullRequest"
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was merged."""
+        return self.thread.merged_at is not None
+
+    @property
+    def merged_at(self) -> datetime | None:
+        """When it was merged."""
+        return self.thread.merged_at
+
+    @property
+    def merged_by(self) -> UserNode | None:
+        """Who merged it."""
+        return actor(self.thread.merged_by)
+
+    @property
+    def merge_commit(self) -> CommitNode | None:
+        """What it became on its base branch; null unless merged."""
+        return CommitNode(self.shelf, self.thread.merge_sha) if self.thread.merge_sha else None
+
+    @property
+    def base_ref_name(self) -> str:
+        """The branch it was opened against."""
+        return self.thread.base_ref
+
+    @property
+    def base_ref_oid(self) -> str:
+        """Where its branch forks: as on GitHub, not the commit it was put on."""
+        return self.thread.fork_sha or span_of(self.shelf.path, self.thread).before or self.shelf.tracker().tip
+
+    @property
+    def head_ref_name(self) -> str:
+        """The branch it comes from."""
+        return self.thread.head_ref
+
+    @property
+    def head_ref_oid(self) -> str:
+        """The tip of its branch, which the repository need not hold."""
+        return self.thread.head_sha
+
+    @property
+    def base_repository(self) -> RepositoryNode:
+        """Where it was opened."""
+        return RepositoryNode(self.shelf)
+
+    @property
+    def is_cross_repository(self) -> bool:
+        """Whether it comes from a fork."""
+        return (self.thread.author or "").lower() != self.shelf.owner.lower()
+
+    @property
+    def changed_files(self) -> int:
+        """How many files it changes."""
+        return self._size.files
+
+    @property
+    def additions(self) -> int:
+        """Lines added."""
+        return self._size.additions
+
+    @property
+    def deletions(self) -> int:
+        """Lines deleted."""
+        return self._size.deletions
+
+    @property
+    def _size(self) -> Size:
+        return self.shelf.size(self.thread, self.peers)
+
+    def files(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Its files, by path."""
+        return connect(files_of(self.shelf.path, span_of(self.shelf.path, self.thread)), page, FileNode)
+
+    def commits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Its commits, oldest first. They are read only when a page of them is asked for."""
+        if page.get("first") is None and page.get("last") is None:
+            return connect(range(self.thread.commit_count), page)
+        known = commits_of(self.shelf.path, self.thread)
+        return connect(known, page, lambda one: PullRequestCommitNode(self, one))
+
+    def closing_issues_references(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Issues that its merge closes."""
+        issues = self.shelf.tracker().issues
+        found = [issues[number] for number in self.thread.closes if number in issues]
+        return connect(found, page, lambda one: IssueNode(self.shelf, one))
+
+
+def thread_node(shelf: Shelf, thread: Thread, peers: Sequence[PullRequest] = ()) -> IssueNode | PullRequestNode:
+    """The node of *thread*."""
+    return IssueNode(shelf, thread) if isinstance(thread, Issue) else PullRequestNode(shelf, thread, peers=peers)
