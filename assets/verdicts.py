@@ -87,11 +87,12 @@ def window_and_shas_valid(evidence: Evidence) -> GateVerdict:
 def every_candidate_has_verdict(evidence: Evidence) -> GateVerdict:
     """Of `classifications`."""
     names = items_by_key(evidence.connection, evidence.month)
+    found = done_in(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
     skipped = set(evidence.items(Stage.CLASSIFICATIONS, ItemState.SKIPPED))
     judged = evidence.rows(artifacts.CLASSIFICATIONS)
     return selection_gates.every_candidate_has_verdict(
         evidence.month,
-        candidates=[name for name in evidence.items(Stage.PULL_REQUESTS, ItemState.DONE) if name not in skipped],
+        candidates=[pr.item for pr in found if pr.item not in skipped],
         classified=[names[row.repository_id, row.number] for row in judged if (row.repository_id, row.number) in names],
         failed=evidence.items(Stage.CLASSIFICATIONS, ItemState.FAILED),
         rejected=evidence.items(Stage.CLASSIFICATIONS, ItemState.REJECTED),
