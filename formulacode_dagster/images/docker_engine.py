@@ -105,15 +105,15 @@ class DockerEngine:
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
-        labels = [f"{LABEL}=1"] if run_id is None else [f"{LABEL}=1", f"{LABEL}.run={run_id}"]
+        # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
+        labels = [f"{LABEL}.owner"] if run_id is None else [f"{LABEL}.owner", f"{LABEL}.run={run_id}"]
         removed = 0
         with self._daemon.watched("list containers"):
             found = self._daemon.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
         for container in found:
             owner = Owner.parse(container.labels.get(f"{LABEL}.owner", ""))
             ended = container.status in ("created", "exited", "dead")
-            dead = owner is not None and owner.is_dead()
-            if run_id is not None or dead or (ended and not (owner is not None and owner.is_alive())):
+            if owner is not None and (run_id is not None or owner.is_dead() or (ended and not owner.is_alive())):
                 self._remove(container)
                 removed += 1
         return removed

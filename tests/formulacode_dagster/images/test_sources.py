@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.images.sources import is_ancestor, is_version_tag, tree_of, write_bundle
+from formulacode_dagster.models.errors import ItemFailure
+
+from .conftest import Sample, git
+
+
+def commits_after(bundles: list[Path], folder: Path) -> set[str]:
+    folder.mkdir()
+    git(folder, "init", "-q")
+    for bundle in bundles:
+        git(folder, "fetch", "-q", str(bundle), "+refs/*:refs/*")
+    return set(git(folder, "rev-list", "--all").split())
+
+
+def test_a_bundle_holds_what_the_commit_reaches_and_nothing_later(pure: Sample, tmp_path: Path) -> None:
+    write_bundle(pure.mirror, pure.base, tmp_path / "whole")
+    assert commits_after([tmp_path / "whole"], tmp_path / "a") == {pure.anchor, pure.base}
+    assert git(tmp_path / "a", "tag").split() == ["v0.1", "v1.0"]
+
+
+def test_a_thin_bundle_adds_what_came_since_the_anchor(pure: Sample, tmp_path: Path) -> None:
+    write_bundle(pure.mirror, pure.anchor, tmp_path / "anchor")
+    write_bundle(pure.mirror, pure.base, tmp_path / "thin", since=pure.anchor)
+    assert commits_after([tmp_path / "anchor", tmp_path / "thin"], tmp_path / "a") == {pure.anchor, pure.base}
+
+
+def test_the_same_history_gives_the_same_bytes(pure: Sample, tmp_path: Path) -> None:
+    write_bundle(pure.mirror, pure.base, tmp_path / "one")
+    write_bundle(pure.mirror, pure.base, tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_base_that_is_its_own_anchor_needs_no_bundle(pure: Sample, tmp_path: Path) -> None:
+    write_bundle(pure.mirror, pure.base, tmp_path / "none", since=pure.base)
+    assert (tmp_path / "none").read_bytes() == b""
+
+
+def test_the_mirror_is_left_as_it_was(pure: Sample, tmp_path: Path) -> None:
+    before = git(pure.mirror, "for-each-ref")
+    write_bundle(pure.mirror, pure.base, tmp_path / "whole")
+    assert git(pure.mirror, "for-each-ref") == before
+
+
+def test_a_commit_that_the_mirror_lacks_is_the_items_failure(pure: Sample, tmp_path: Path) -> None:
+    with pytest.raises(ItemFailure, match="failed in") as caught:
+        write_bundle(pure.mirror, "f" * 40, tmp_path / "none")
+    assert caught.value.kind == "mirror"
+
+
+def test_ancestry_and_trees_are_read_from_the_mirror(pure: Sample) -> None:
+    assert is_ancestor(pure.mirror, pure.anchor, pure.base)
+    assert not is_ancestor(pure.mirror, pure.merge, pure.base)
+    assert (
+        tree_of(pure.mirror, pure.base)["tinypure/__init__.py"]
+        != tree_of(pure.mirror, pure.merge)["tinypure/__init__.py"]
+    )
+
+
+@pytest.mark.parametrize("tag", ["v1.0", "1.2.3rc1", "networkx-2.4", "h11-0.9.0", "Release_2021_03_1", "v7", "2024"])
+def test_release_tags_are_kept(tag: str) -> None:
+    assert is_version_tag(tag)
+
+
+@pytest.mark.parametrize("tag", ["test", "nightly", "before-refactoring", "stable"])
+def test_stray_tags_are_not(tag: str) -> None:
+    assert not is_version_tag(tag)
