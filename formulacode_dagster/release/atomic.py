@@ -23,15 +23,19 @@ def disk_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in _FULL
-        raise OutsideSystemError(
-            "disk",
-            f"cannot write {what}",
-            why=error.strerror or str(error),
-            remedy="Free some space and run the month again; nothing half-written was kept"
-            if full
-            else "Make the folder writable and run the month again",
-        ) from error
+        raise disk_error(what, error) from error
+
+
+def disk_error(what: str, error: OSError) -> OutsideSystemError:
+    """The error of the domain for *error*, which happened while *what* was being written."""
+    return OutsideSystemError(
+        "disk",
+        f"cannot write {what}",
+        why=error.strerror or str(error),
+        remedy="Free some space and run the month again; nothing half-written was kept"
+        if error.errno in _FULL
+        else "Make the folder writable and run the month again",
+    )
 
 
 def write_atomically(path: Path, content: bytes) -> None:

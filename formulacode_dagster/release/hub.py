@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
@@ -43,14 +44,24 @@ class HubDestination:
         """See `Destination.release`. A run that was killed after the commit is finished by the next one."""
         api = self._api()
         with hub_errors(f"release {month.key} to {self._repo_id} at {self._endpoint}", self._token):
-            tags = self._tags(api)
-            if month.release in tags:
-                released = self._content(api, month, tags[month.release])
-                require_unchanged(month, frame, self.name, released)
-            else:
+            if month.release not in self._tags(api):
                 api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True)
-                self._tag(api, month, self._commit(api, month, frame))
-            return self._read_back(api, month, frame)
+                commit = self._commit(api, month, frame)
+                self._tag(api, month, commit)
+            else:
+                commit = None
+            revision, content = self._tagged(api, month)
+            if revision != commit:
+                # released before, by this run's forerunner or by another one a moment ago
+                require_unchanged(month, frame, self.name, content)
+            return read_back(
+                month,
+                frame,
+                destination=self.name,
+                revision=revision,
+                content=content,
+                released_at=self._date(api, revision),
+            )
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`."""
@@ -116,24 +127,19 @@ class HubDestination:
         )
 
     def _tag(self, api: HfApi, month: Month, commit: str) -> None:
-        # exist_ok: where another run was faster, reading back says whether it released the same rows
         api.create_tag(self._repo_id, tag=month.release, revision=commit, repo_type=REPO_TYPE, exist_ok=True)
 
-    def _read_back(self, api: HfApi, month: Month, frame: pl.DataFrame) -> Release:
+    def _tagged(self, api: HfApi, month: Month) -> tuple[str, bytes]:
+        """What the month's tag points to, and the month's Parquet file there."""
         revision = self._tags(api).get(month.release)
         if revision is None:
             raise OutsideSystemError(
                 SYSTEM, f"{month.release} of {self._repo_id} is gone", why="it was there a moment ago"
             )
-        commits = api.list_repo_commits(self._repo_id, repo_type=REPO_TYPE, revision=revision)
-        return read_back(
-            month,
-            frame,
-            destination=self.name,
-            revision=revision,
-            content=self._content(api, month, month.release),
-            released_at=commits[0].created_at,
-        )
+        return revision, self._content(api, month, month.release)
+
+    def _date(self, api: HfApi, revision: str) -> datetime:
+        return api.list_repo_commits(self._repo_id, repo_type=REPO_TYPE, revision=revision)[0].created_at
 
     def _holds(self, api: HfApi, month: Month, revision: str, frame: pl.DataFrame) -> bool:
         path = data_path(month.key)

@@ -5,14 +5,17 @@ What belongs here is about the client; what a release is, is in `hub`.
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+
+from .atomic import disk_error
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -27,18 +30,32 @@ SYSTEM = "hub"
 
 def hub_api(endpoint: str, token: str) -> HfApi:
     """A client that uses this endpoint and token and no other, keeps no cache and reports to nobody."""
-    import huggingface_hub
-    from huggingface_hub import constants
+    from huggingface_hub import HfApi
+
+    _prepare_client()
+    # the client calls its own HTTP library in a way that the library has deprecated: not for our users to read
+    warnings.filterwarnings("ignore", message="Use 'content=", category=DeprecationWarning)
+    return HfApi(endpoint=endpoint.rstrip("/"), token=token, library_name="formulacode-dagster")
+
+
+@functools.cache
+def _prepare_client() -> None:
+    """Settings that the client keeps for the whole process."""
+    from huggingface_hub import constants, set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     # Xet would keep chunks under the home folder, and needs a server that not every Hub has; our files are small.
     constants.HF_HUB_DISABLE_XET = True
     constants.HF_HUB_DISABLE_TELEMETRY = True
     disable_progress_bars()
-    # the client calls its own HTTP library in a way that the library has deprecated: not for our users to read
-    warnings.filterwarnings("ignore", message="Use 'content=", category=DeprecationWarning)
-    huggingface_hub.get_session().timeout = TIMEOUT_SECONDS
-    return huggingface_hub.HfApi(endpoint=endpoint.rstrip("/"), token=token, library_name="formulacode-dagster")
+
+    def with_timeout() -> Any:
+        client = default_client_factory()
+        client.timeout = TIMEOUT_SECONDS
+        return client
+
+    set_client_factory(with_timeout)
 
 
 @contextmanager
@@ -63,6 +80,10 @@ def hub_errors(attempt: str, token: str) -> Iterator[None]:
         _raise_dead(attempt, error.__cause__ or error, token)
     except (transport_error, LocalEntryNotFoundError, OfflineModeIsEnabled, ValueError) as error:
         _raise_dead(attempt, error, token)
+    except OSError as error:
+        if error.errno is None:
+            _raise_dead(attempt, error, token)
+        raise disk_error(f"what is needed to {attempt}", error) from error
 
 
 def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None:

@@ -22,6 +22,8 @@ TIMEOUT_SECONDS = 600
 
 SINGLE_REPOSITORY = "formulacode"
 _FINGERPRINT = 12
+_DIGEST = "Digest: "
+_DOCKER_HUB = ("", "docker.io", "index.docker.io", "registry-1.docker.io")
 _REFUSED = (
     *("unauthorized", "authentication required", "no basic auth", "access denied", "requested access"),
     *("access to the resource is denied", "incorrect username or password"),
@@ -101,64 +103,79 @@ class Registry:
             ) from error
 
     def _digest_of(self, client: DockerClient, reference: str) -> str | None:
-        """What the tag stands for in the registry; None when it is free."""
+        """What the tag stands for in the registry; None when it is free, or we are not allowed to know.
+
+        Docker Hub answers a repository that does not exist yet and one that we may not see in the same words. With good
+        credentials the push tells them apart, and can overwrite nothing: whatever else has this tag has this content.
+        """
         from docker.errors import APIError
 
         try:
             return str(client.images.get_registry_data(reference, auth_config=self._auth).id)
         except APIError as error:
             said = str(error.explanation or error).lower()
-            # Docker Hub answers a repository that does not exist yet, and one we may not see, in the same words
-            is_new = "repository does not exist" in said or not any(word in said for word in _REFUSED)
-            if is_new and any(word in said for word in _UNKNOWN):
-                return None
-            raise
+            if any(word in said for word in _REFUSED):
+                self._require_credentials(client, error)
+            elif not any(word in said for word in _UNKNOWN):
+                raise
+            return None
+
+    def _require_credentials(self, client: DockerClient, refusal: APIError) -> None:
+        # the daemon would try a push with bad ones for a minute
+        if not self._auth:
+            raise refusal
+        registry = None if self._host in _DOCKER_HUB else self._host
+        client.login(self._auth["username"], self._password, registry=registry, reauth=True)
 
     def _push(self, client: DockerClient, image: BuiltImage, repository: str, tag: str) -> str:
         client.api.tag(image.digest, repository, tag, force=True)
         try:
-            lines = client.api.push(repository, tag=tag, stream=True, decode=True, auth_config=self._auth)
-            for line in self._checked(lines, f"push {repository}:{tag}"):
-                digest = (line.get("aux") or {}).get("Digest")
-                if digest:
-                    return str(digest)
+            said = client.api.push(repository, tag=tag, stream=True, decode=True, auth_config=self._auth)
+            lines = self._heard(said, f"push {repository}:{tag}")
         finally:
             _untag(client, f"{repository}:{tag}")
-        raise OutsideSystemError(
-            SYSTEM, f"cannot push {repository}:{tag}", why="the push ended without a digest", remedy="Run it again"
-        )
+        digest = next((line["aux"].get("Digest") for line in lines if line.get("aux")), None)
+        if digest is None:
+            raise OutsideSystemError(
+                SYSTEM,
+                f"cannot push {repository}:{tag}",
+                why="the push ended without naming a digest",
+                remedy="Run published_images again",
+            )
+        return str(digest)
 
     def _pull_back(self, client: DockerClient, image: BuiltImage, repository: str, digest: str, reference: str) -> str:
         pinned = f"{repository}@{digest}"
-        lines = client.api.pull(repository, tag=digest, stream=True, decode=True, auth_config=self._auth)
-        for _ in self._checked(lines, f"pull {pinned}"):
-            pass
+        said = client.api.pull(repository, tag=digest, stream=True, decode=True, auth_config=self._auth)
+        lines = [str(line.get("status", "")) for line in self._heard(said, f"pull {pinned}")]
         try:
-            found = client.images.get(pinned).attrs
+            found = str(client.images.get(pinned).id)
         finally:
             _untag(client, pinned)
-        if found["Id"] != image.digest:
+        if found != image.digest:
             raise ItemFailure(
                 "published_tag",
                 f"{reference} holds another image than the one that was measured",
-                why=f"it is {found['Id']}, measured was {image.digest}; a published tag is never overwritten",
+                why=f"it is {found}, measured was {image.digest}; a published tag is never overwritten",
                 remedy="Remove the tag from the registry if nobody depends on it, or publish to another namespace",
             )
-        came_back = [one.rpartition("@")[2] for one in found["RepoDigests"] if one.startswith(f"{repository}@")]
-        if digest not in came_back:
+        pulled = next((status.removeprefix(_DIGEST) for status in lines if status.startswith(_DIGEST)), "")
+        if not pulled:
             raise ItemFailure(
                 "not_pulled_back",
-                f"{reference} did not come back under its digest",
-                why=f"asked for {digest}, got {', '.join(came_back) or 'nothing'}",
-                remedy="Run published_images again; if it repeats, the registry is broken",
+                f"{reference} did not come back by its digest {digest}",
+                why="the pull ended without naming a digest",
+                remedy="Run published_images again",
             )
-        return digest
+        return pulled
 
-    def _checked(self, lines: Iterable[dict[str, Any]], attempt: str) -> Iterator[dict[str, Any]]:
+    def _heard(self, said: Iterable[dict[str, Any]], attempt: str) -> list[dict[str, Any]]:
+        """What the daemon said, progress aside; listened to until the end, or its connection would stay open."""
+        lines = [line for line in said if not line.get("progressDetail")]
         for line in lines:
-            if said := line.get("error"):
-                self._raise_for(str(said), attempt)
-            yield line
+            if error := line.get("error"):
+                self._raise_for(str(error), attempt)
+        return lines
 
     @contextmanager
     def _errors(self, attempt: str) -> Iterator[None]:

@@ -34,6 +34,7 @@ from .repository import (
 )
 
 USER = "sandbox"
+WHOAMI = "/api/whoami-v2"
 LFS_LIMIT = 10 * 1024 * 1024
 """Files above this many bytes are kept as LFS whatever their name."""
 
@@ -49,7 +50,7 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset()) -> Starlette:
     return Starlette(
         routes=[
             calls.route(),
-            Route("/api/whoami-v2", hub.guarded(hub.whoami)),
+            Route(WHOAMI, hub.guarded(hub.whoami)),
             Route("/api/validate-yaml", hub.guarded(hub.validate_yaml), methods=["POST"]),
             Route("/api/repos/create", hub.guarded(hub.create), methods=["POST"]),
             Route(f"{repo}/refs", hub.guarded(hub.refs)),
@@ -83,10 +84,7 @@ class _Hub:
         """*handler* behind the token, with the repository's errors as answers."""
 
         async def guarded(request: Request) -> Response:
-            scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            is_known = token in self._tokens if self._tokens else bool(token)
-            reads_only = request.method in ("GET", "HEAD") and request.url.path != "/api/whoami-v2"
-            if (scheme != "Bearer" or not is_known) and not (reads_only and not token and not self._tokens):
+            if not self._may(request):
                 return refusal(401, "", "Invalid credentials in Authorization header")
             if "owner" in request.path_params and not self._is_there(request):
                 return refusal(404, "RepoNotFound", "Repository not found")
@@ -98,6 +96,13 @@ class _Hub:
                 return refusal(400, "", f"the request is malformed: {error!r}")
 
         return guarded
+
+    def _may(self, request: Request) -> bool:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if token:
+            return scheme == "Bearer" and (not self._tokens or token in self._tokens)
+        reads = request.method in ("GET", "HEAD") and request.url.path != WHOAMI
+        return reads and not self._tokens
 
     def _is_there(self, request: Request) -> bool:
         names = (request.path_params["owner"], request.path_params["name"])

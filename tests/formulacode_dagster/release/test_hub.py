@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -7,10 +8,15 @@ import httpx
 import polars as pl
 import pytest
 from huggingface_hub import HfApi
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.release import hub_client
 from formulacode_dagster.release.dataset import month_frame
 from formulacode_dagster.release.hub import HubDestination
 from formulacode_dagster.sandbox.hub import app
@@ -173,6 +179,46 @@ def test_a_dead_hub_stops_the_stage(attempt: str) -> None:
         destination.tags() if attempt == "tags" else destination.release(FEBRUARY, month_frame([]))
     assert caught.value.system == "hub"
     assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_hub_that_cannot_serve_stops_the_stage(status: int) -> None:
+    async def fail(request: Request) -> PlainTextResponse:
+        return PlainTextResponse("not now", status_code=status)
+
+    with (
+        serving(Starlette(routes=[Route("/{path:path}", fail, methods=["GET", "POST"])])) as url,
+        pytest.raises(OutsideSystemError, match="hub: cannot release") as caught,
+    ):
+        HubDestination(NAME, url, TOKEN).release(FEBRUARY, month_frame([]))
+    assert caught.value.system == "hub"
+
+
+def test_a_hub_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_client, "TIMEOUT_SECONDS", 0.2)
+    hub_client._prepare_client.cache_clear()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        destination = HubDestination(NAME, f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN)
+        with pytest.raises(OutsideSystemError, match="Timeout"):
+            destination.tags()
+    monkeypatch.undo()
+    hub_client._prepare_client.cache_clear()
+    hub_client._prepare_client()
+
+
+def test_another_run_that_released_other_rows_a_moment_ago_is_not_overwritten(
+    destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, tagging = HubDestination(name, url, TOKEN), HubDestination._tag
+
+    def race(mine: HubDestination, api: HfApi, month: Month, commit: str) -> None:
+        monkeypatch.setattr(HubDestination, "_tag", tagging)
+        other.release(FEBRUARY, month_frame([record(5)]))
+        tagging(mine, api, month, commit)
+
+    monkeypatch.setattr(HubDestination, "_tag", race)
+    with pytest.raises(ItemFailure, match="a released tag is never changed"):
+        destination.release(FEBRUARY, month_frame([record(1)]))
 
 
 def test_nothing_is_kept_in_the_home_folder(destination: HubDestination, record: MakeRecord) -> None:
