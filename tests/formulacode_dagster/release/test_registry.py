@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import os
@@ -16,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
@@ -173,6 +175,34 @@ def test_a_registry_that_refuses_us_names_the_settings(build: Callable[[], Built
         with pytest.raises(ConfigurationError, match="DOCKERHUB_TOKEN") as caught:
             registry.publish(build(), month=MONTH)
     assert PASSWORD not in str(caught.value)
+
+
+def _guarded(registry: ASGIApp) -> ASGIApp:
+    """*registry* behind a user name and a password."""
+    expected = b"Basic " + base64.b64encode(f"someone:{PASSWORD}".encode())
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and dict(scope["headers"]).get(b"authorization") != expected:
+            errors = {"errors": [{"code": "UNAUTHORIZED", "message": "authentication required", "detail": None}]}
+            answer = JSONResponse(errors, status_code=401, headers={"WWW-Authenticate": 'Basic realm="test"'})
+            await answer(scope, receive, send)
+            return
+        await registry(scope, receive, send)
+
+    return guarded
+
+
+@pytest.mark.docker
+def test_the_right_password_opens_a_guarded_registry_and_a_wrong_one_does_not(
+    build: Callable[[], BuiltImage], tmp_path: Path
+) -> None:
+    image = build()
+    with serving(_guarded(app(tmp_path))) as url:
+        with pytest.raises(ConfigurationError, match="DOCKERHUB_TOKEN") as caught:
+            Registry(url, "acme", "someone", "WrongPassword", "single").publish(image, month=MONTH)
+        published = Registry(url, "acme", "someone", PASSWORD, "single").publish(image, month=MONTH)
+    assert "WrongPassword" not in str(caught.value)
+    assert published.digest == published.pulled_digest
 
 
 @pytest.mark.docker
