@@ -48,6 +48,7 @@ def test_every_query_is_valid_against_github_s_schema(schema, name):
     assert names == [name]
 
 
+@pytest.mark.slow
 def test_every_rest_path_its_parameters_and_answer_are_as_github_describes_them(tmp_path):
     description = json.loads(published("@octokit/openapi", "generated/api.github.com.deref.json", tmp_path))
     operation = description["paths"][CODE_SEARCH_PATH]["get"]

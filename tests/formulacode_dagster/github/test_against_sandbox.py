@@ -1,0 +1,134 @@
+"""Intake over real HTTP, against a GitHub that fails where the real one does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from formulacode_dagster.git.landing import wanted_commits
+from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.github import merged
+from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.discovery import Discovery, discover_repositories
+from formulacode_dagster.github.merged import MergedWindow, merged_pull_requests
+from formulacode_dagster.github.pacing import Pacing
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.repository import RepositoryState
+from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from formulacode_dagster.sandbox.samples import generate
+from formulacode_dagster.sandbox.server import serving
+
+MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    return generate(tmp_path_factory.mktemp("sandbox") / "repositories")
+
+
+def asked(url: str, clock: Any, ask: Callable[[GitHubClient], Coroutine[Any, Any, Any]], **more: Any) -> Any:
+    async def inside() -> Any:
+        async with GitHubClient(url, more.pop("tokens", ["token"]), clock=clock, pacing=CALM) as client:
+            return await ask(client)
+
+    return asyncio.run(inside())
+
+
+async def intake(client: GitHubClient) -> tuple[Discovery, list[MergedWindow]]:
+    found = await discover_repositories(client, MONTHS[0])
+    active = [row for row in found.repositories if row.state is RepositoryState.ACTIVE]
+    return found, [await merged_pull_requests(client, row, month) for month in MONTHS for row in active]
+
+
+@pytest.fixture(scope="module")
+def calm(samples):
+    """What intake finds when nothing goes wrong."""
+    with serving(app(samples.folder)) as url:
+        return asyncio.run(_calmly(url))
+
+
+async def _calmly(url: str) -> tuple[Discovery, list[MergedWindow]]:
+    async with GitHubClient(url, ["token"], pacing=CALM) as client:
+        return await intake(client)
+
+
+def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samples, calm, tmp_path):
+    cache = MirrorCache(tmp_path, f"file://{samples.folder}")
+    landed = {}
+    for window in calm[1]:
+        assert window.count.reported == window.count.stored
+        with cache.ensure(window.count.repository, commits=wanted_commits(window.pull_requests)) as mirror:
+            for facts in window.pull_requests:
+                change, _ = mirror.change(facts)
+                landed[facts.item] = (facts.month, facts.merge_commit_sha, change.base_sha, change.merge_kind)
+    active = {window.count.repository for window in calm[1]}
+    expected = {
+        one.item: (one.month, one.merge_commit_sha, one.base_sha, one.merge_kind)
+        for one in samples.pull_requests
+        if one.item.partition("#")[0] in active and one.month in {month.key for month in MONTHS}
+    }
+    assert landed == expected
+    assert len(expected) > 20
+
+
+CURABLE = [fault for fault in Fault if fault not in (Fault.HANG, Fault.UNAUTHORIZED, Fault.GONE)]
+CALLS = ("GET /search/code", "graphql RepositoriesById", "graphql MergedPullRequests")
+
+
+def one_after_another(*endpoints: str) -> Faults:
+    """Every curable fault, each at a call whose repetition is answered."""
+    scripted = (
+        ScriptedFault(endpoint=endpoint, call=2 * index + 1, fault=fault)
+        for index, fault in enumerate(CURABLE)
+        for endpoint in endpoints
+    )
+    return Faults(scripted=tuple(scripted), slow_seconds=0.05)
+
+
+def test_every_kind_of_fault_leads_to_the_same_windows(samples, calm, clock):
+    with serving(app(samples.folder, faults=one_after_another("graphql MergedPullRequests"))) as url:
+        assert [asked(url, clock, intake) for _ in range(2)] == [calm] * 2
+
+
+def test_every_kind_of_fault_leads_to_the_same_repositories(samples, calm, clock):
+    faults = one_after_another("GET /search/code", "graphql RepositoriesById")
+    with serving(app(samples.folder, faults=faults, limits=Limits.none())) as url:
+        for _ in CURABLE:
+            assert asked(url, clock, lambda client: discover_repositories(client, MONTHS[0])) == calm[0]
+
+
+@pytest.mark.parametrize("endpoint", CALLS)
+def test_a_refusal_for_good_is_a_named_failure(samples, clock, endpoint):
+    with serving(app(samples.folder, faults=Faults.at(endpoint, 1, Fault.GONE))) as url, pytest.raises(ItemFailure):
+        asked(url, clock, intake)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_faults_now_and_then_change_nothing(samples, calm, clock, seed):
+    kinds = (Fault.BAD_GATEWAY, Fault.SECONDARY_LIMIT, Fault.TRUNCATED, Fault.RESET, Fault.NULL_NODE, Fault.DROPPED)
+    with serving(app(samples.folder, faults=Faults(chances=dict.fromkeys(kinds, 0.05), seed=seed))) as url:
+        assert asked(url, clock, intake) == calm
+
+
+def test_more_results_than_search_shows_are_all_found(samples, calm, clock, monkeypatch):
+    monkeypatch.setattr(merged, "SEARCH_CAP", 5)
+    monkeypatch.setattr(merged, "FULL_LEAF", 4)
+    with serving(app(samples.folder, limits=Limits(search_cap=5))) as url:
+        assert asked(url, clock, intake) == calm
+
+
+def test_without_a_token_the_setting_is_named(samples, clock):
+    with serving(app(samples.folder)) as url, pytest.raises(ConfigurationError, match="GH_TOKENS"):
+        asked(url, clock, intake, tokens=[])
+
+
+def test_a_renamed_repository_is_found_by_its_old_name(samples, clock):
+    with serving(app(samples.folder)) as url:
+        found = asked(url, clock, lambda client: discover_repositories(client, MONTHS[0], extra=["rpatel/loom"]))
+    (row,) = [row for row in found.repositories if "rpatel/loom" in row.aliases]
+    assert row.full_name == "loomworks/wordloom"
