@@ -175,8 +175,8 @@ async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, wo
         item=item.name,
         state=state,
         reason=reason,
-        detail=_storable(detail),
-        log_tail=_storable(log_tail[-TAIL:]),
+        detail=detail,
+        log_tail=log_tail[-TAIL:],
         attempt=previous.attempt + 1 if same and previous is not None else 1,
         run_id=run.run_id,
         inputs=item.inputs,
@@ -255,8 +255,3 @@ def _skipped(run: StageRun, item: WorkItem[T]) -> LedgerEntry:
         run_id=run.run_id,
         inputs=item.inputs,
     )
-
-
-def _storable(text: str) -> str:
-    """Postgres takes no NUL and no lone surrogate."""
-    return text.replace("\x00", "�").encode("utf-8", errors="replace").decode("utf-8")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Table, delete, select, tuple_
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy import BigInteger, Connection, Integer, Table, and_, cast, delete, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
@@ -22,12 +21,11 @@ from formulacode_dagster.models.release import PublishedImage, Release
 from formulacode_dagster.models.repository import Repository
 
 from . import tables
+from .upsert import upsert
 
 M = TypeVar("M", bound=Frozen)
 PullRequestKey = tuple[int, int]
 """(repository id, number)."""
-
-BATCH = 500
 
 
 @dataclass(frozen=True)
@@ -38,12 +36,8 @@ class Artifact(Generic[M]):
     model: type[M]
 
     def save(self, connection: Connection, rows: Sequence[M]) -> None:
-        """Insert or replace *rows* by primary key, in batches."""
-        keys = [column.name for column in self.table.primary_key]
-        for start in range(0, len(rows), BATCH):
-            statement = insert(self.table).values([self._to_row(row) for row in rows[start : start + BATCH]])
-            changes = {c.name: statement.excluded[c.name] for c in self.table.columns if c.name not in keys}
-            connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+        """Insert or replace *rows* by primary key, all of them in one batch."""
+        upsert(connection, self.table, [self._to_row(row) for row in rows])
 
     def replace_month(self, connection: Connection, month: str, rows: Sequence[M]) -> None:
         """Make *rows* all there is of *month*; the caller's transaction keeps the old rows until it commits."""
@@ -67,8 +61,14 @@ class Artifact(Generic[M]):
         if not keys:
             return {}
         columns = self.table.c
-        statement = select(self.table).where(
-            columns.month == month, tuple_(columns.repository_id, columns.number).in_(list(keys))
+        ids, numbers = zip(*keys, strict=True)
+        # two arrays: a list of pairs would be one parameter a number, and Postgres takes 65,535 of them
+        wanted = func.unnest(cast(list(ids), ARRAY(BigInteger)), cast(list(numbers), ARRAY(Integer)))
+        pairs = wanted.table_valued("repository_id", "number", name="wanted").render_derived()
+        statement = (
+            select(self.table)
+            .join(pairs, and_(pairs.c.repository_id == columns.repository_id, pairs.c.number == columns.number))
+            .where(columns.month == month)
         )
         rows = [dict(row) for row in connection.execute(statement).mappings()]
         return {(row["repository_id"], row["number"]): self._from_row(row) for row in rows}
@@ -87,16 +87,8 @@ class Artifact(Generic[M]):
 
     def _from_row(self, row: dict[str, Any]) -> M:
         if self._is_document:
-            return self.model.model_validate_json(json.dumps(row["document"]))
-        json_columns = {column.name for column in self.table.columns if isinstance(column.type, JSONB)}
-        # JSON columns go through pydantic's JSON mode, which knows dates and tuples; the others are typed already
-        return self.model.model_validate(
-            {name: _untyped(value) if name in json_columns else value for name, value in row.items()}
-        )
-
-
-def _untyped(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+            return self.model.model_validate(row["document"])
+        return self.model.model_validate(row)
 
 
 REPOSITORIES = Artifact(tables.REPOSITORIES, Repository)

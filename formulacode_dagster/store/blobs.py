@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -11,6 +12,7 @@ from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
 
 from .tables import BLOBS, LOGS
+from .upsert import upsert
 
 LEVEL = 10
 
@@ -38,10 +40,17 @@ def get_blob(connection: Connection, sha256: str) -> bytes:
     stored = connection.execute(select(BLOBS.c.content).where(BLOBS.c.sha256 == sha256)).scalar_one_or_none()
     if stored is None:
         raise FormulaCodeError(f"no blob {sha256}", remedy="Materialize pull_requests of that month again with force")
-    content = zstandard.ZstdDecompressor().decompress(stored)
+    try:
+        content = zstandard.ZstdDecompressor().decompress(stored)
+    except zstandard.ZstdError as error:
+        raise _damaged(sha256) from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise FormulaCodeError(f"blob {sha256} is damaged", remedy="Restore the database from a backup")
-    return content
+        raise _damaged(sha256)
+    return bytes(content)
+
+
+def _damaged(sha256: str) -> FormulaCodeError:
+    return FormulaCodeError(f"blob {sha256} is damaged", remedy="Restore the database from a backup")
 
 
 def put_log(
@@ -65,12 +74,9 @@ def put_log(
         "state": state.value,
         "run_id": run_id,
         "sha256": sha256,
-        "written_at": func.now(),
+        "written_at": datetime.now(tz=UTC),
     }
-    statement = insert(LOGS).values(row)
-    keys = [column.name for column in LOGS.primary_key]
-    changes = {name: statement.excluded[name] for name in row if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+    upsert(connection, LOGS, [row])
 
 
 def get_log(connection: Connection, *, stage: Stage, month: str, item: str) -> str:

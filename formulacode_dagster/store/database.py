@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,13 @@ from formulacode_dagster.models.items import Stage
 from .migrations import migrate
 
 CONNECT_SECONDS = 10
+LOCK_TRIES = 5
+LOCK_PAUSE = 0.2
+_LOCK_HOLDER = text(
+    "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key"
+)
+_OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many connections
 
 
 class Database:
@@ -76,10 +84,8 @@ class Database:
         try:
             with self.engine.connect() as connection:
                 connection.execute(text("SELECT set_config('application_name', :label, false)"), {"label": label})
-                taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar_one()
-                connection.commit()
-                if not taken:
-                    holder = self._lock_holder(connection, key)
+                holder = self._take_lock(connection, key)
+                if holder:
                     raise BusyError(
                         f"{stage} of {month} is being materialized by another run",
                         why=holder,
@@ -93,21 +99,31 @@ class Database:
         except (OperationalError, InterfaceError) as error:
             raise self._gone(error) from error
 
-    def _lock_holder(self, connection: Connection, key: int) -> str:
-        holder = connection.execute(
-            text(
-                "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
-                " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key"
-            ),
-            {"key": key},
-        ).scalar()
-        return str(holder or "its run has just ended")
+    def _take_lock(self, connection: Connection, key: int) -> str:
+        """Empty once the lock is ours; else who holds it. A run that was killed a moment ago is waited for."""
+        holder = ""
+        for _ in range(LOCK_TRIES):
+            taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar_one()
+            connection.commit()
+            if taken:
+                return ""
+            holder = connection.execute(_LOCK_HOLDER, {"key": key}).scalar() or "unknown"
+            connection.commit()
+            time.sleep(LOCK_PAUSE)
+        return holder
 
     def close(self) -> None:
         """Give back all connections."""
         self.engine.dispose()
 
     def _gone(self, error: DBAPIError) -> OutsideSystemError:
+        if str(getattr(error.orig, "sqlstate", "")).startswith(_OUT_OF_RESOURCES):
+            return OutsideSystemError(
+                "postgres",
+                f"{self.where} is out of resources",
+                why=str(error.orig).strip().splitlines()[0],
+                remedy="Free disk space, memory or connections there, then run the month again: nothing is lost",
+            )
         return OutsideSystemError(
             "postgres",
             f"{self.where} does not answer",

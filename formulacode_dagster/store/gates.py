@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, select
 
 from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import Stage
 
 from .tables import GATES
+from .upsert import upsert
 
 
 def record_verdict(connection: Connection, verdict: GateVerdict, run_id: str) -> None:
@@ -19,12 +20,9 @@ def record_verdict(connection: Connection, verdict: GateVerdict, run_id: str) ->
         **verdict.model_dump(mode="json", exclude={"check"}),
         "check_name": verdict.check,
         "run_id": run_id,
-        "judged_at": func.now(),
+        "judged_at": datetime.now(tz=UTC),
     }
-    statement = insert(GATES).values(row)
-    keys = [column.name for column in GATES.primary_key]
-    changes = {name: statement.excluded[name] for name in row if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+    upsert(connection, GATES, [row])
 
 
 def verdicts(connection: Connection, month: str, stage: Stage | None = None) -> list[GateVerdict]:

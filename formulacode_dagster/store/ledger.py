@@ -6,22 +6,18 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, Text, any_, cast, delete, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 
 from .tables import LEDGER
+from .upsert import upsert
 
 
 def record(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
     """Write *entries*, replacing what their items said before."""
-    if not entries:
-        return
-    statement = insert(LEDGER).values([_to_row(entry) for entry in entries])
-    keys = [column.name for column in LEDGER.primary_key]
-    changes = {column.name: statement.excluded[column.name] for column in LEDGER.columns if column.name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changes))
+    upsert(connection, LEDGER, [_to_row(entry) for entry in entries])
 
 
 def entries_of(connection: Connection, month: str, stage: Stage | None = None) -> list[LedgerEntry]:
@@ -53,9 +49,9 @@ def story(connection: Connection, item: str) -> list[LedgerEntry]:
 def forget(connection: Connection, month: str, stage: Stage, items: Collection[str]) -> None:
     """Drop entries of items that are no longer part of the month."""
     if items:
-        connection.execute(
-            delete(LEDGER).where(LEDGER.c.month == month, LEDGER.c.stage == stage.value, LEDGER.c.item.in_(list(items)))
-        )
+        # one array, however many: Postgres takes 65,535 parameters
+        among = LEDGER.c.item == any_(cast(list(items), ARRAY(Text)))
+        connection.execute(delete(LEDGER).where(LEDGER.c.month == month, LEDGER.c.stage == stage.value, among))
 
 
 def _to_row(entry: LedgerEntry) -> dict[str, Any]:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, Double, Integer, LargeBinary, MetaData, Table, Text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, LargeBinary, MetaData, Table
+
+from .column_types import StorableJson, StorableText, UtcTime
 
 METADATA = MetaData()
 
 
 def _text(*names: str, key: bool = False) -> list[Column[str]]:
-    return [Column(name, Text, primary_key=key, nullable=False) for name in names]
+    return [Column(name, StorableText, primary_key=key, nullable=False) for name in names]
 
 
 def _json(*names: str) -> list[Column[object]]:
-    return [Column(name, JSONB, nullable=False) for name in names]
+    return [Column(name, StorableJson, nullable=False) for name in names]
 
 
 def _time(*names: str) -> list[Column[object]]:
-    return [Column(name, DateTime(timezone=True), nullable=False) for name in names]
+    return [Column(name, UtcTime, nullable=False) for name in names]
 
 
 def _pull_request_key() -> list[Column[object]]:
     return [
-        Column("month", Text, primary_key=True),
+        Column("month", StorableText, primary_key=True),
         Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
         Column("number", Integer, primary_key=True, autoincrement=False),
     ]
@@ -84,7 +85,7 @@ LOGS = Table(
 REPOSITORIES = Table(
     "repositories",
     METADATA,
-    Column("month", Text, primary_key=True),
+    *_text("month", key=True),
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     *_text("node_id", "full_name"),
     *_json("aliases"),
@@ -96,7 +97,7 @@ REPOSITORIES = Table(
 INTAKE_COUNTS = Table(
     "intake_counts",
     METADATA,
-    Column("month", Text, primary_key=True),
+    *_text("month", key=True),
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     *_text("repository"),
     Column("reported", Integer, nullable=False),

@@ -28,15 +28,30 @@ def test_a_lock_dies_with_its_connection(database: Database) -> None:
     with database.month_lock(Stage.IMAGES, "2026-02", "killed"):
         with database.transaction() as connection:
             connection.execute(
-                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%killed'")
+                text(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE '%killed'"
+                )
             )
         with database.month_lock(Stage.IMAGES, "2026-02", "next"):
             pass
 
 
 def test_a_server_that_goes_away_in_the_middle_is_an_outside_system_error(database: Database) -> None:
-    with pytest.raises(OutsideSystemError, match="postgres"), database.transaction() as connection:
-        connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
-        connection.execute(text("SELECT 1"))
+    def work_on() -> None:
+        with database.transaction() as connection:
+            connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(OutsideSystemError, match="does not answer"):
+        work_on()
     with database.transaction() as connection:
         assert connection.execute(text("SELECT 1")).scalar_one() == 1
+
+
+def test_a_server_whose_disk_is_full_is_not_called_dead(database: Database) -> None:
+    full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+    with (
+        pytest.raises(OutsideSystemError, match=r"out of resources: could not extend file\. Free disk space"),
+        database.transaction() as connection,
+    ):
+        connection.execute(text(full))

@@ -26,9 +26,7 @@ def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) 
         assert {c.name: c.type.compile(dialect) for c in there.columns} == {
             c.name: c.type.compile(dialect) for c in table.columns
         }, table.name
-        assert [c.name for c in there.primary_key] and {c.name for c in there.primary_key} == {
-            c.name for c in table.primary_key
-        }
+        assert {c.name for c in there.primary_key} == {c.name for c in table.primary_key} != set()
 
 
 def test_a_migration_that_fails_leaves_the_ones_before_and_the_next_run_goes_on(database_url: str) -> None:

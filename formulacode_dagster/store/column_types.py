@@ -1,0 +1,68 @@
+"""Column types. What is written is made storable here and nowhere else; what is read does not depend on the server.
+
+Postgres refuses NUL and lone surrogates in text, and NaN in JSON; GitHub, a model and a build log know no such rule.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, Text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeDecorator
+
+_REFUSED = re.compile("[\x00\ud800-\udfff]")
+REPLACEMENT = "\ufffd"
+
+
+def storable(text: str) -> str:
+    """*text* with U+FFFD in place of each character that Postgres refuses."""
+    return _REFUSED.sub(REPLACEMENT, text) if _REFUSED.search(text) else text
+
+
+class StorableText(TypeDecorator[str]):
+    """`text` for which every Python string is a value."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's signature
+        """Clean what goes in, whether it is written or compared with."""
+        return None if value is None else storable(value)
+
+
+class StorableJson(TypeDecorator[Any]):
+    """`jsonb` for all that a model dumps; NaN and infinity are kept as text, which models read back as numbers."""
+
+    impl = JSONB
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
+        """Clean every string and number within."""
+        return _clean(value)
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """`timestamptz` read in UTC, whatever time zone the server is set to: fingerprints and checksums depend on it."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
+        """The same instant, in UTC."""
+        return None if value is None else value.astimezone(UTC)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {storable(key): _clean(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_clean(one) for one in value]
+    return value

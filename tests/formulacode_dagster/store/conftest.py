@@ -1,0 +1,70 @@
+"""Any row of any model: strategies that follow a model's fields, bounds included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+import pytest
+from annotated_types import Ge, Gt, Le
+from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
+
+from formulacode_dagster.models.base import Frozen
+
+Strategies = Callable[..., st.SearchStrategy[Any]]
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
+INSTANTS = st.integers(1_420_070_400_000_000, 2_051_222_400_000_000).map(
+    lambda microseconds: datetime.fromtimestamp(microseconds / 1e6, tz=UTC)
+)
+
+
+def rows_of(model: type[Frozen], **fixed: Any) -> st.SearchStrategy[Any]:
+    """Any instance of *model*, with the fields in *fixed* as they are given."""
+    chosen = {
+        name: st.just(fixed[name]) if name in fixed else _field(field) for name, field in model.model_fields.items()
+    }
+    return st.builds(model, **chosen)
+
+
+def _field(field: FieldInfo) -> st.SearchStrategy[Any]:
+    bounds: dict[str, Any] = {}
+    for one in field.metadata:
+        if isinstance(one, Ge | Gt):
+            bounds["low"] = one.ge if isinstance(one, Ge) else 1e-9
+        if isinstance(one, Le):
+            bounds["high"] = one.le
+    return _any(field.annotation, **bounds)
+
+
+def _any(kind: Any, low: float | None = None, high: float | None = None) -> st.SearchStrategy[Any]:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return st.one_of(*(_any(one) for one in arguments))
+    if origin is tuple:
+        return st.lists(_any(arguments[0]), max_size=3).map(tuple)
+    if origin is dict:
+        return st.dictionaries(_any(arguments[0]), _any(arguments[1]), max_size=3)
+    if issubclass(kind, Frozen):
+        return rows_of(kind)
+    if issubclass(kind, Enum):
+        return st.sampled_from(kind)
+    known: dict[type, st.SearchStrategy[Any]] = {
+        str: TEXT,
+        bool: st.booleans(),
+        int: st.integers(int(low or 0), int(high or 2**31 - 1)),
+        float: st.floats(low, high, allow_nan=False, allow_infinity=False),
+        datetime: INSTANTS,
+        NoneType: st.none(),
+    }
+    return known[kind]
+
+
+@pytest.fixture(scope="session")
+def strategy_for() -> Strategies:
+    """`strategy_for(Model, field=value)`: any row of *Model*."""
+    return rows_of

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import event
+from sqlalchemy.exc import IntegrityError
+
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.database import Database
+
+MONTH = "2026-02"
+
+
+def entry(item: str, stage: Stage = Stage.IMAGES, state: ItemState = ItemState.DONE, **fields: object) -> LedgerEntry:
+    return LedgerEntry.model_validate({"stage": stage, "month": MONTH, "item": item, "state": state, **fields})
+
+
+def record(database: Database, *entries: LedgerEntry) -> None:
+    with database.transaction() as connection:
+        ledger.record(connection, entries)
+
+
+def names(entries: list[LedgerEntry]) -> list[str]:
+    return [one.item for one in entries]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_entry_comes_back_equal(database: Database, data: st.DataObject, strategy_for) -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    cost = data.draw(strategy_for(Cost))
+    written = data.draw(strategy_for(LedgerEntry, month=MONTH, finished_at=moment, attempt=3, cost=cost))
+    with database.engine.connect() as connection:
+        ledger.record(connection, [written])
+        assert ledger.entries_of(connection, MONTH) == [written]
+
+
+def test_an_entry_without_a_time_is_stamped_when_it_is_written(database: Database) -> None:
+    before = datetime.now(tz=UTC)
+    record(database, entry("a/b#1"))
+    with database.transaction() as connection:
+        (found,) = ledger.entries_of(connection, MONTH)
+    assert found.finished_at is not None
+    assert before <= found.finished_at <= datetime.now(tz=UTC)
+
+
+def test_an_item_ends_a_stage_in_exactly_one_state_the_last_one_said(database: Database) -> None:
+    record(database, entry("a/b#1", state=ItemState.FAILED, reason="timeout", log_tail="…"))
+    record(database, entry("a/b#1", state=ItemState.DONE, attempt=2))
+    with database.transaction() as connection:
+        (found,) = ledger.entries_of(connection, MONTH)
+    assert (found.state, found.reason, found.log_tail, found.attempt) == (ItemState.DONE, "", "", 2)
+
+
+def test_a_month_is_read_whole_or_by_stage_in_a_stable_order(database: Database) -> None:
+    record(
+        database,
+        entry("c/d#1"),
+        entry("a/b#2"),
+        entry("a/b#1", Stage.CLASSIFICATIONS),
+        entry("a/b#1", month="2026-01"),
+    )
+    with database.transaction() as connection:
+        assert names(ledger.entries_of(connection, MONTH, Stage.IMAGES)) == ["a/b#2", "c/d#1"]
+        assert names(ledger.entries_of(connection, MONTH)) == ["a/b#1", "a/b#2", "c/d#1"]
+        assert ledger.entries_of(connection, "2025-12") == []
+
+
+def test_items_are_listed_by_state(database: Database) -> None:
+    record(
+        database,
+        entry("a/b#2"),
+        entry("a/b#1"),
+        entry("a/b#3", state=ItemState.REJECTED, reason="title"),
+        entry("a/b#4", state=ItemState.FAILED),
+        entry("a/b#5", Stage.MEASUREMENTS),
+    )
+    with database.transaction() as connection:
+        assert ledger.items_in_state(connection, MONTH, Stage.IMAGES, ItemState.DONE) == ["a/b#1", "a/b#2"]
+        assert ledger.items_in_state(connection, MONTH, Stage.IMAGES, ItemState.REJECTED) == ["a/b#3"]
+        assert ledger.items_in_state(connection, "2026-01", Stage.IMAGES, ItemState.DONE) == []
+
+
+def test_a_story_is_told_in_the_order_of_the_stages_month_after_month(database: Database) -> None:
+    told = [
+        entry("a/b#1", Stage.REPOSITORIES, month="2026-01"),
+        entry("a/b#1", Stage.MONTHLY_REPORT, month="2026-01"),
+        entry("a/b#1", Stage.PULL_REQUESTS),
+        entry("a/b#1", Stage.CLASSIFICATIONS),
+        entry("a/b#1", Stage.ENVIRONMENTS),
+        entry("a/b#1", Stage.IMAGES),
+    ]
+    record(database, *reversed(told), entry("a/b#11"))
+    with database.transaction() as connection:
+        story = ledger.story(connection, "a/b#1")
+    assert [(one.month, one.stage) for one in story] == [(one.month, one.stage) for one in told]
+
+
+def test_forgetting_drops_only_what_is_named(database: Database) -> None:
+    record(
+        database, entry("a/b#1"), entry("a/b#2"), entry("a/b#1", Stage.MEASUREMENTS), entry("a/b#1", month="2026-01")
+    )
+    with database.transaction() as connection:
+        ledger.forget(connection, MONTH, Stage.IMAGES, [])
+        ledger.forget(connection, MONTH, Stage.IMAGES, {"a/b#1", "no/such#1"})
+        assert names(ledger.entries_of(connection, MONTH, Stage.IMAGES)) == ["a/b#2"]
+        assert names(ledger.entries_of(connection, MONTH, Stage.MEASUREMENTS)) == ["a/b#1"]
+        assert names(ledger.entries_of(connection, "2026-01")) == ["a/b#1"]
+
+
+def test_a_big_month_is_recorded_and_forgotten_in_a_statement_each(database: Database) -> None:
+    # with a parameter for each value, 7,000 entries are more than Postgres takes
+    entries = [entry(f"a/b#{number}", state=ItemState.SKIPPED) for number in range(1, 7001)]
+    sent: list[str] = []
+    with database.transaction() as connection:
+        event.listen(connection, "before_cursor_execute", lambda *told: sent.append(told[2]))
+        ledger.record(connection, entries)
+        assert len(ledger.entries_of(connection, MONTH)) == 7000
+        ledger.forget(connection, MONTH, Stage.IMAGES, [f"a/b#{number}" for number in range(70_000)])
+        assert ledger.entries_of(connection, MONTH) == []
+    assert len(sent) == 4
+
+
+def test_nothing_to_record_is_no_statement(database: Database) -> None:
+    record(database)
+
+
+def test_an_error_message_of_any_kind_can_be_recorded(database: Database) -> None:
+    record(
+        database,
+        entry("a/b#1", state=ItemState.FAILED, detail="\x00 in an answer", log_tail="\udcff\n\x1b[31mred\x1b[0m"),
+    )
+    with database.transaction() as connection:
+        (found,) = ledger.entries_of(connection, MONTH)
+    assert (found.detail, found.log_tail) == ("\ufffd in an answer", "\ufffd\n\x1b[31mred\x1b[0m")
+
+
+def test_the_database_refuses_a_month_that_is_none(database: Database) -> None:
+    with pytest.raises(IntegrityError):
+        record(database, entry("a/b#1", month="February"))
