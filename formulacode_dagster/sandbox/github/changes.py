@@ -25,13 +25,14 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file of a diff; `old_path` where it was renamed. `status` is one of STATUS' values."""
+    """One file of a diff; `old_path` where it was renamed. `status` is one of STATUS' values, `blob` the new content."""
 
     path: str
     status: str
     additions: int
     deletions: int
     old_path: str | None = None
+    blob: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def sizes_of(repository: Path, spans: Sequence[Span]) -> list[Size]:
         if b"\t" in entry:
             added, deleted, path = entry.split(b"\t", 2)
             files += 1
-            additions += int(added) if added.isdigit() else 0
-            deletions += int(deleted) if deleted.isdigit() else 0
+            additions += _count(added.decode())
+            deletions += _count(deleted.decode())
             if not path:
                 next(entries), next(entries)
         elif entry:
@@ -82,24 +83,33 @@ def sizes_of(repository: Path, spans: Sequence[Span]) -> list[Size]:
 
 def files_of(repository: Path, span: Span) -> list[FileChange]:
     """Every file of the span, by path."""
-    before = span.before or _EMPTY_TREE
+    raw = git(
+        repository,
+        *("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", "--no-abbrev", span.before or _EMPTY_TREE, span.after),
+    )
+    entries = iter(raw.decode("utf-8", "replace").split("\0"))
+    kinds: dict[str, tuple[str, str | None, str]] = {}
     counts: dict[str, tuple[int, int]] = {}
-    entries = iter(_diff(repository, before, span.after, "--numstat", "-z").split("\0"))
     for entry in entries:
-        if "\t" in entry:
+        if entry.startswith(":"):
+            _, _, _, blob, letter = entry.split()
+            old = next(entries) if letter[0] in "RC" else None
+            kinds[next(entries)] = (letter[0], old, blob)
+        elif entry:
             added, deleted, path = entry.split("\t", 2)
             if not path:
                 next(entries)
                 path = next(entries)
-            counts[path] = (int(added) if added.isdigit() else 0, int(deleted) if deleted.isdigit() else 0)
-    found = []
-    entries = iter(_diff(repository, before, span.after, "--name-status", "-z").split("\0"))
-    for letter in entries:
-        if letter:
-            old = next(entries) if letter[0] in "RC" else None
-            path = next(entries)
-            found.append(FileChange(path, STATUS.get(letter[0], "changed"), *counts.get(path, (0, 0)), old))
-    return sorted(found, key=lambda change: change.path)
+            counts[path] = (_count(added), _count(deleted))
+    return [
+        FileChange(path, STATUS.get(letter, "changed"), *counts.get(path, (0, 0)), old, None if letter == "D" else blob)
+        for path, (letter, old, blob) in sorted(kinds.items())
+    ]
+
+
+def _count(text: str) -> int:
+    """Lines; a binary file has none."""
+    return int(text) if text.isdigit() else 0
 
 
 def diff_of(repository: Path, span: Span, *paths: str) -> bytes:
@@ -111,7 +121,3 @@ def diff_of(repository: Path, span: Span, *paths: str) -> bytes:
 def mail_of(repository: Path, span: Span) -> bytes:
     """The span's commits as a mailbox of patches."""
     return git(repository, "format-patch", "--stdout", "--full-index", "--binary", f"{span.before}..{span.after}")
-
-
-def _diff(repository: Path, before: str, after: str, *options: str) -> str:
-    return git(repository, "diff", "-M", *options, before, after).decode("utf-8", "replace")

@@ -47,7 +47,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A commit of the default branch that merged pull request `number`."""
+    """A commit of the default branch that merged pull request `number`; no title where its message names none."""
 
     number: int
     commit: Commit
@@ -154,7 +154,7 @@ def _marks_of(commit: Commit, by_head: Mapping[str, int], pulls: Mapping[int, st
     for parent in commit.parents[1:]:
         number = by_head.get(parent)
         if number is not None and number != named:
-            yield Mark(number, commit, parent, subject, commit.body)
+            yield Mark(number, commit, parent, "", commit.body)
 
 
 class Topology:

@@ -98,6 +98,7 @@ class _Reader:
                 found[facts.number] = self._named(facts, found.get(facts.number))
             if facts.head_sha and facts.number in found:
                 found[facts.number] = replace(found[facts.number], head_sha=facts.head_sha)
+        found = self._titled(found)
         topology = Topology(self._repository, self._line, [mark.head_sha for mark in found.values() if mark.head_sha])
         merged = {number: self._merged(mark, topology) for number, mark in found.items()}
         return dict(sorted((merged | self._unmerged(found)).items()))
@@ -113,6 +114,20 @@ class _Reader:
             return derived
         head = commit.parents[1] if len(commit.parents) > 1 else self._heads.pulls.get(facts.number)
         return Mark(facts.number, commit, head, commit.subject, commit.body)
+
+    def _titled(self, found: Mapping[int, Mark]) -> dict[int, Mark]:
+        """*found*, with the titles that merge messages do not tell taken from the branches' last commits."""
+        heads = [mark.head_sha for mark in found.values() if not mark.title and mark.head_sha]
+        commits = read_commits(self._repository, "--no-walk=unsorted", revisions=heads) if heads else []
+        titles = {commit.sha: commit.subject for commit in commits}
+        return {
+            number: mark
+            if mark.title
+            else replace(
+                mark, title=titles.get(mark.head_sha or "", "") or mark.commit.subject or f"Pull request {number}"
+            )
+            for number, mark in found.items()
+        }
 
     def _merged(self, mark: Mark, topology: Topology) -> PullRequest:
         commit, facts = mark.commit, self._facts.get(mark.number, PullRequestFacts(number=mark.number))

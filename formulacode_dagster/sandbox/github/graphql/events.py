@@ -14,7 +14,8 @@ from formulacode_dagster.sandbox.side_file import Comment
 
 from .git_nodes import CommitNode
 from .nodes import RepositoryNode, UserNode, actor
-from .thread_nodes import IssueNode, PullRequestNode, ThreadNode, thread_node
+from .thread_base import ThreadNode
+from .thread_nodes import IssueNode, PullRequestNode, thread_node
 
 
 @dataclass(frozen=True)

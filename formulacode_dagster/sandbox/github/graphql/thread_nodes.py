@@ -1,4 +1,4 @@
-"""Issues and pull requests."""
+"""Issues; pull requests with their files and commits."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formulacode_dagster.sandbox.github.changes import FileChange, Size, files_of, span_of
 from formulacode_dagster.sandbox.github.commits import commits_of
-from formulacode_dagster.sandbox.github.context import WEB
 from formulacode_dagster.sandbox.github.history import Commit
 from formulacode_dagster.sandbox.github.library import Shelf
-from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, thread_id
-from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, State, Thread, login, utc
+from formulacode_dagster.sandbox.github.node_ids import Kind, node_id
+from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, Thread
 from formulacode_dagster.sandbox.github.timeline import closers_of
-from formulacode_dagster.sandbox.side_file import Edit
 
 from .connections import Connection, connect
 from .git_nodes import CommitNode
-from .nodes import LabelNode, RepositoryNode, UserNode, actor
+from .nodes import RepositoryNode, UserNode, actor
+from .thread_base import ThreadNode
 
 if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
@@ -32,153 +31,6 @@ CHANGE_TYPES = {
     "copied": "COPIED",
     "changed": "CHANGED",
 }
-
-
-@dataclass(frozen=True)
-class EditNode:
-    """A version of a body; `diff` is its whole text."""
-
-    owner: ThreadNode
-    position: int
-    edit: Edit
-    deleted_at: None = None
-    typename: ClassVar[str] = "UserContentEdit"
-
-    @property
-    def id(self) -> str:
-        """Node id."""
-        return node_id(Kind.EDIT, self.owner.shelf.id, self.owner.database_id, self.position)
-
-    @property
-    def edited_at(self) -> datetime:
-        """When it was written."""
-        return utc(self.edit.edited_at)
-
-    created_at = updated_at = edited_at
-
-    @property
-    def editor(self) -> UserNode | None:
-        """Who wrote it."""
-        return actor(login(self.edit.author or self.owner.thread.author))
-
-    @property
-    def diff(self) -> str:
-        """The text."""
-        return self.edit.body
-
-
-@dataclass(frozen=True)
-class ThreadNode:
-    """What issues and pull requests have in common."""
-
-    shelf: Shelf
-    thread: Thread
-    locked: bool = False
-    kind: ClassVar[Kind]
-    page: ClassVar[str]
-
-    @property
-    def id(self) -> str:
-        """Node id."""
-        return node_id(self.kind, self.shelf.id, self.database_id)
-
-    @property
-    def database_id(self) -> int:
-        """Database id."""
-        return thread_id(self.shelf.id, self.thread.number)
-
-    @property
-    def number(self) -> int:
-        """Number in the repository."""
-        return self.thread.number
-
-    @property
-    def title(self) -> str:
-        """Title."""
-        return self.thread.title
-
-    @property
-    def body(self) -> str:
-        """Markdown, empty when there is none."""
-        return self.thread.body
-
-    @property
-    def state(self) -> State:
-        """OPEN, CLOSED or MERGED."""
-        return self.thread.state
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is not open."""
-        return self.thread.state is not State.OPEN
-
-    @property
-    def closed_at(self) -> datetime | None:
-        """When it was closed or merged."""
-        return self.thread.closed_at
-
-    @property
-    def created_at(self) -> datetime:
-        """When it was opened."""
-        return self.thread.created_at
-
-    @property
-    def updated_at(self) -> datetime:
-        """The last thing that happened to it."""
-        return self.thread.updated_at
-
-    @property
-    def last_edited_at(self) -> datetime | None:
-        """When its body was last edited."""
-        versions = self._versions()
-        return utc(versions[-1].edited_at) if versions else None
-
-    @property
-    def url(self) -> str:
-        """Its page."""
-        return f"{WEB}/{self.shelf.name}/{self.page}/{self.thread.number}"
-
-    @property
-    def author(self) -> UserNode | None:
-        """Who opened it."""
-        return actor(self.thread.author)
-
-    @property
-    def repository(self) -> RepositoryNode:
-        """Where it was opened."""
-        return RepositoryNode(self.shelf)
-
-    def labels(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
-        """Its labels."""
-        return connect(self.thread.labels, page, lambda name: LabelNode(self.shelf, name))
-
-    def comments(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
-        """Its comments, oldest first."""
-        from .events import CommentNode
-
-        numbered = list(enumerate(self.thread.comments))
-        return connect(numbered, page, lambda one: CommentNode(self, *one))
-
-    def timeline_items(
-        self,
-        _info: GraphQLResolveInfo,
-        itemTypes: Sequence[str] | None = None,
-        since: str | None = None,
-        skip: int = 0,
-        **page: Any,
-    ) -> Connection:
-        """What happened to it."""
-        from .events import timeline
-
-        return connect(timeline(self, itemTypes, since)[skip:], page)
-
-    def user_content_edits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
-        """Versions of its body, newest first; none when it was never edited."""
-        numbered = list(enumerate(self._versions()))[::-1]
-        return connect(numbered, page, lambda one: EditNode(self, *one))
-
-    def _versions(self) -> tuple[Edit, ...]:
-        return self.thread.versions if isinstance(self.thread, Issue) else ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from formulacode_dagster.git.command import git
 from formulacode_dagster.sandbox.github import answers
 from formulacode_dagster.sandbox.github.answers import Answer
 from formulacode_dagster.sandbox.github.changes import FileChange, Span, diff_of, files_of, mail_of, span_of
@@ -77,10 +76,8 @@ def files(asked: Asked, incoming: Incoming) -> Answer:
     changes = files_of(shelf.path, span)[:LISTED_FILES]
     page = page_of(asked, incoming)
     shown = page.of(changes)
-    blobs, patches = _blobs(shelf, span.after, shown), _patches(shelf, span, shown)
-    listed = [
-        file_json(asked, shelf, span.after, one, blobs.get(one.path)) | patches.get(one.path, {}) for one in shown
-    ]
+    patches = _patches(shelf, span, shown)
+    listed = [file_json(asked, shelf, span.after, one) | patches.get(one.path, {}) for one in shown]
     return answers.ok(listed, page.links(incoming, len(changes)))
 
 
@@ -153,16 +150,6 @@ def _full_json(asked: Asked, shelf: Shelf, one: PullRequest) -> dict[str, Any]:
         "deletions": size.deletions,
         "changed_files": size.files,
     }
-
-
-def _blobs(shelf: Shelf, commit: str, changes: Sequence[FileChange]) -> dict[str, str]:
-    """Blob hashes by path."""
-    present = [one.path for one in changes if one.status != "removed"]
-    if not present:
-        return {}
-    listed = git(shelf.path, "ls-tree", "-r", "-z", commit, "--", *present).decode("utf-8", "replace")
-    entries = (line.partition("\t") for line in listed.split("\0") if line)
-    return {path: facts.split()[2] for facts, _, path in entries}
 
 
 def _patches(shelf: Shelf, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:

@@ -43,7 +43,7 @@ def commit(asked: Asked, incoming: Incoming) -> Answer:
         commit_json(asked, shelf, found)
         | {
             "stats": {"total": additions + deletions, "additions": additions, "deletions": deletions},
-            "files": [file_json(asked, shelf, found.sha, one, None) for one in files[:LISTED_FILES]],
+            "files": [file_json(asked, shelf, found.sha, one) for one in files[:LISTED_FILES]],
         }
     )
 

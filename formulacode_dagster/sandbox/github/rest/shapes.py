@@ -103,10 +103,10 @@ def commit_json(asked: Asked, shelf: Shelf, commit: Commit) -> dict[str, Any]:
     }
 
 
-def file_json(asked: Asked, shelf: Shelf, sha: str, change: FileChange, blob: str | None) -> dict[str, Any]:
+def file_json(asked: Asked, shelf: Shelf, sha: str, change: FileChange) -> dict[str, Any]:
     """`diff-entry`, without its patch."""
     shown: dict[str, Any] = {
-        "sha": blob,
+        "sha": change.blob,
         "filename": change.path,
         "status": change.status,
         "additions": change.additions,
