@@ -25,7 +25,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file of a diff; `old_path` where it was renamed. `status` is one of STATUS' values, `blob` the new content."""
+    """One file of a diff. `status` is one of STATUS' values, `blob` the new content, `old_path` set for a rename."""
 
     path: str
     status: str

@@ -121,6 +121,19 @@ def mentioned_numbers(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(number) for number in _MENTION.findall(text)))
 
 
+def mentions_of(thread: Thread) -> dict[int, datetime]:
+    """The numbers that *thread* mentions or closes, each with the time of the first mention."""
+    closes = thread.closes if isinstance(thread, PullRequest) else ()
+    found = {
+        number: utc(comment.created_at)
+        for comment in sorted(thread.comments, key=lambda comment: comment.created_at, reverse=True)
+        for number in mentioned_numbers(comment.body)
+    }
+    found |= dict.fromkeys((*mentioned_numbers(thread.body), *closes), thread.created_at)
+    found.pop(thread.number, None)
+    return found
+
+
 def login(name: str | None) -> str | None:
     """A deleted account, `ghost`, is nobody."""
     return None if name in (None, "", GHOST) else name

@@ -10,7 +10,7 @@ from enum import StrEnum
 from formulacode_dagster.sandbox.side_file import Comment
 
 from .library import Shelf
-from .threads import Issue, PullRequest, State, Thread, login, mentioned_numbers, utc
+from .threads import Issue, PullRequest, State, Thread, login, utc
 
 
 class Happening(StrEnum):
@@ -47,16 +47,9 @@ def _comments(thread: Thread) -> Iterator[Event]:
 
 
 def _references(shelf: Shelf, thread: Thread) -> Iterator[Event]:
-    for source in shelf.tracker().threads():
-        if source.number == thread.number:
-            continue
-        closes = isinstance(source, PullRequest) and thread.number in source.closes
-        if closes or thread.number in mentioned_numbers(source.body):
-            yield Event(Happening.CROSS_REFERENCED, source.created_at, source.author, source.number, source=source)
-            continue
-        told = [utc(one.created_at) for one in source.comments if thread.number in mentioned_numbers(one.body)]
-        if told:
-            yield Event(Happening.CROSS_REFERENCED, min(told), source.author, source.number, source=source)
+    for mention in shelf.tracker().mentions.get(thread.number, ()):
+        source = mention.source
+        yield Event(Happening.CROSS_REFERENCED, mention.moment, source.author, source.number, source=source)
 
 
 def _ending(shelf: Shelf, thread: Thread) -> Iterator[Event]:

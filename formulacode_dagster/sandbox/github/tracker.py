@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
@@ -23,8 +24,17 @@ from .threads import (
     issue_of,
     login,
     login_of,
+    mentions_of,
     utc,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A mention of a thread by another one, *source*."""
+
+    source: Thread
+    moment: datetime
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,15 @@ class Tracker:
     tip: str
     first_commit: datetime | None
     last_commit: datetime | None
+
+    @cached_property
+    def mentions(self) -> Mapping[int, Sequence[Mention]]:
+        """Who mentions whom: by number of the mentioned one."""
+        found: dict[int, list[Mention]] = {}
+        for thread in self.threads():
+            for number, moment in mentions_of(thread).items():
+                found.setdefault(number, []).append(Mention(thread, moment))
+        return found
 
     def threads(self) -> list[Thread]:
         """Pull requests, then issues."""
@@ -121,11 +140,7 @@ class _Reader:
         commits = read_commits(self._repository, "--no-walk=unsorted", revisions=heads) if heads else []
         titles = {commit.sha: commit.subject for commit in commits}
         return {
-            number: mark
-            if mark.title
-            else replace(
-                mark, title=titles.get(mark.head_sha or "", "") or mark.commit.subject or f"Pull request {number}"
-            )
+            number: mark if mark.title else replace(mark, title=titles.get(mark.head_sha or "") or mark.commit.subject)
             for number, mark in found.items()
         }
 
