@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from resources.settings import home, value_of
 
 ROOT = Path(__file__).parents[1]
+CONNECT_SECONDS = 10
 _POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
 POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
 """Runs that may use each outside system at the same time; `measure` is 1 so that nothing disturbs a timing."""
@@ -17,16 +18,15 @@ POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
 def prepare_dagster_home() -> Path:
     """Write `$FC_HOME/dagster/dagster.yaml`, set DAGSTER_HOME, and return the folder.
 
-    Raises ConfigurationError when the folder cannot be written.
+    Raises ConfigurationError when the folder cannot be written or FC_DAGSTER_DATABASE_URL is no Postgres URL,
+    OutsideSystemError when that Postgres does not answer.
     """
     folder = home() / "dagster"
     text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
     url = value_of("FC_DAGSTER_DATABASE_URL")
     if url:
         text += _POSTGRES
-        # dagster-postgres speaks psycopg2, while SQLAlchemy 2.1 would take a bare postgresql:// for psycopg 3
-        _, _, rest = url.partition("://")
-        os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = f"postgresql+psycopg2://{rest}"
+        os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = _answering(url)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / "dagster.yaml"
@@ -40,3 +40,35 @@ def prepare_dagster_home() -> Path:
         ) from error
     os.environ["DAGSTER_HOME"] = str(folder)
     return folder
+
+
+def _answering(url: str) -> str:
+    """*url* for psycopg2, once its server has answered: Dagster would retry, and then show a traceback."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, OperationalError
+
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        parsed = None
+    if parsed is None or not parsed.drivername.startswith("postgres"):
+        raise ConfigurationError(
+            "FC_DAGSTER_DATABASE_URL is no URL of a Postgres",
+            remedy="Write postgresql://user:password@host:port/name, or leave it empty for SQLite",
+        )
+    # dagster-postgres speaks psycopg2, while SQLAlchemy 2.1 would take a bare postgresql:// for psycopg 3
+    parsed = parsed.set(drivername="postgresql+psycopg2")
+    engine = create_engine(parsed, connect_args={"connect_timeout": CONNECT_SECONDS})
+    try:
+        engine.connect().close()
+    except OperationalError as error:
+        raise OutsideSystemError(
+            "postgres",
+            f"{parsed.render_as_string(hide_password=True)} does not answer",
+            why=str(error.orig).strip().splitlines()[0],
+            remedy="Start it or fix FC_DAGSTER_DATABASE_URL; empty means SQLite under FC_HOME",
+        ) from error
+    finally:
+        engine.dispose()
+    return parsed.render_as_string(hide_password=False)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from formulacode_dagster.store.database import Database
@@ -49,11 +54,92 @@ class Demo:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """The first run of the demo."""
-    home = tmp_path_factory.mktemp("demo") / "home"
+    """The first run of the demo; in the home that FC_TEST_DEMO_HOME names, where tests are being written."""
+    kept = os.environ.get("FC_TEST_DEMO_HOME")
+    home = Path(kept).absolute() if kept else tmp_path_factory.mktemp("demo") / "home"
     unused = Demo(home, "", 0)
     first = unused.fc_data("demo", timeout=1500)
     return Demo(home, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", first.stdout + first.stderr), first.returncode)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running `fc-data dev`."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def graphql(self, query: str, **variables: Any) -> Any:
+        """Ask the web server as the UI does; returns `data`."""
+        answer = httpx.post(f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=60)
+        body = answer.raise_for_status().json()
+        assert "errors" not in body, body["errors"]
+        return body["data"]
+
+
+ServeUi = Callable[..., AbstractContextManager[Served]]
+
+
+@contextmanager
+def _serve_ui(demo: Demo, **more: str) -> Iterator[Served]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    demo.home.mkdir(parents=True, exist_ok=True)
+    log = demo.home / f"dev-{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(FC_DATA), "dev", "--port", str(port)],
+            env={**demo.environment, **more},
+            cwd=ROOT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    served = Served(f"http://127.0.0.1:{port}", process, log)
+    try:
+        _wait_for(served)
+        yield served
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(served: Served) -> None:
+    deadline = time.monotonic() + 120
+    query = "{ workspaceOrError { ... on Workspace { locationEntries { loadStatus } } } }"
+    while time.monotonic() < deadline and served.process.poll() is None:
+        try:
+            entries = served.graphql(query)["workspaceOrError"]["locationEntries"]
+        except httpx.TransportError:
+            entries = []
+        if entries and all(entry["loadStatus"] == "LOADED" for entry in entries):
+            return
+        time.sleep(0.5)
+    raise AssertionError(f"fc-data dev does not answer:\n{served.log.read_text()[-4000:]}")
+
+
+@pytest.fixture(scope="session")
+def serve_ui() -> ServeUi:
+    """`with serve_ui(demo, NAME=value) as served`: the UI over a home, ended by SIGTERM."""
+    return _serve_ui
+
+
+@pytest.fixture(scope="session")
+def ui(demo: Demo) -> Iterator[Served]:
+    """The UI over the demo's home, one for all tests."""
+    with _serve_ui(demo) as served:
+        yield served
+
+
+@pytest.fixture
+def new_home(tmp_path: Path) -> Demo:
+    """A home in which nothing was run yet."""
+    return Demo(tmp_path / "home", "", 0)
 
 
 @pytest.fixture(scope="session")
