@@ -18,14 +18,14 @@ from formulacode_dagster.sandbox.samples.history import history_of
 from formulacode_dagster.sandbox.side_file import SIDE_FILE, SideFile
 
 HEADS = {
-    "dmoreau/gridpath": "57a210f777ec4f990e90f2065b60bb7a9d590b2a",
-    "loomworks/wordloom": "37625b861f8828787707aeaf8f02962bfb6f9cd6",
+    "dmoreau/gridpath": "736c20669fd4bedc9201f955220fcb6e892338ba",
+    "loomworks/wordloom": "4feb124661a08feb6c786c7fbd364fd1bda6f38d",
     "numeric-samples/tilemath": "c64b97201577a64fbe3f20a00b746fba73d51135",
-    "sample-org/gridpath": "77b1999117cdedd7fa31761a66167f23b84483be",
+    "sample-org/gridpath": "2163ae712f60dfdb717e92b43606c467332af8db",
     "sample-org/pairheap": "f97f8e5c3a5428c46e7a70a4c3248de8276c40c5",
     "signal-kit/rollwin": "66f32a9ca5cc475cf79c76845f4bfec76338184a",
 }
-MERGES_SHA256 = "2d0e05ebdf27b56ee2cf48c0ea5c433dd67621feb217cf3157a592193468ec45"
+MERGES_SHA256 = "09b06fe98b8f15be392b318ba94d8985a3fee14075102ab672029a935e5f4cce"
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
