@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 from sqlalchemy import Connection
 
+from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.github.merged import MergedWindow, merged_pull_requests
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -74,9 +75,10 @@ def pull_requests(
         taken_in = asyncio.run(intake(windows))
         with run.database.transaction() as connection:
             merged = MERGED_PULL_REQUESTS.read(connection, run.month)
-        commits: dict[str, list[str]] = defaultdict(list)
+        by_repository: dict[str, list[MergedPullRequest]] = defaultdict(list)
         for facts in merged:
-            commits[facts.repository].append(facts.merge_commit_sha)
+            by_repository[facts.repository].append(facts)
+        commits = {repository: wanted_commits(group) for repository, group in by_repository.items()}
 
         def change(item: WorkItem[MergedPullRequest]) -> Outcome[tuple[Change, bytes]]:
             facts = item.value

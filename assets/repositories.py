@@ -26,6 +26,7 @@ _REJECTED = {
     RepositoryState.FORK: RejectionReason.FORK,
     RepositoryState.ARCHIVED: RejectionReason.ARCHIVED,
     RepositoryState.EMPTY: RejectionReason.EMPTY,
+    RepositoryState.PRIVATE: RejectionReason.PRIVATE,
 }
 
 
