@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from .definitions import Edit
 
@@ -48,6 +49,7 @@ def _whole(edit: Edit) -> bytes:
     return _table(edit.table_lines or 0)
 
 
+@cache
 def _table(lines: int) -> bytes:
     """A Python module that holds a table of figures: large, compressible by nobody's standards, always the same."""
     state = 1

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tarfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def git(samples: SampleSet) -> Callable[..., bytes]:
 def patch_of(git: Callable[..., bytes]) -> Callable[[GeneratedPullRequest], bytes]:
     """The patch of a pull request: what leads from its base to the tree after the merge."""
 
+    @cache
     def patch(pull_request: GeneratedPullRequest) -> bytes:
         repository = pull_request.item.partition("#")[0]
         shas = (pull_request.base_sha, pull_request.merge_commit_sha)
