@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,9 +30,14 @@ def main() -> None:
     """Run `fc-data`; a known error is one message and status 1, never a traceback."""
     from resources.settings import load_env_file
 
+    # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         load_env_file()
         app()
+    except KeyboardInterrupt:
+        complaints.print("interrupted; run the same command again, it goes on where this one stopped")
+        sys.exit(130)
     except FormulaCodeError as error:
         complaints.print(f"[bold red]error:[/] {error}", highlight=False)
         sys.exit(1)
