@@ -12,6 +12,7 @@ from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.items import Cost, RejectionReason, Stage
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
 from formulacode_dagster.selection.symbolic import screen
@@ -69,7 +70,7 @@ def classifications(
 
         items = [WorkItem(pr.item, _inputs(pr, llm.model), pr) for pr in found]
         summary = asyncio.run(judge_all())
-    return report(context, summary, candidates=_candidates(summary))
+    return report(context, summary, candidates=_candidates(run.month, summary))
 
 
 def _inputs(pr: PullRequest, model: str) -> str:
@@ -77,7 +78,5 @@ def _inputs(pr: PullRequest, model: str) -> str:
     return fingerprint(Stage.CLASSIFICATIONS, facts, pr.change.patch_sha256, model, PROMPT_VERSION)
 
 
-def _candidates(summary: StageSummary) -> int:
-    screened_out = {RejectionReason.TITLE, RejectionReason.NO_CORE_FILE}
-    screened_out |= {RejectionReason.PATCH_TOO_LARGE, RejectionReason.TOO_MANY_FILES}
-    return sum(entry.reason not in screened_out for entry in summary.standing)
+def _candidates(month: str, summary: StageSummary) -> int:
+    return count_funnel(month, summary.standing).count("candidates")

@@ -14,7 +14,5 @@ class ReportsResource(dg.ConfigurableResource[Any]):
     home: str
 
     def folder(self) -> Path:
-        """`reports/` under FC_HOME, made on demand."""
-        folder = Path(self.home) / "reports"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+        """`reports/` under FC_HOME; made when the first report is written."""
+        return Path(self.home) / "reports"

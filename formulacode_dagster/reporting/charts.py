@@ -3,62 +3,142 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .facts import MonthFacts
+from .facts import MeasuredTask, MonthFacts
 from .funnel import Funnel
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, GREEN, GREY, RED = "#3b6ea5", "#3f8f5f", "#9aa5b1", "#b5494b"
-DPI = 110
+BLUE, GREEN, RED = "#3b6ea5", "#2f855a", "#b5494b"
+INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
+DPI = 140
 SHOWN_TASKS = 30
+SHOWN_REASONS = 3
 
 
 def funnel_chart(funnel: Funnel) -> bytes:
-    """Horizontal bars, one a step, with counts and what was lost on the way."""
+    """Horizontal bars, one a step: how many got so far, and what most of the others were lost to."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 0.45 * len(funnel.steps) + 1.1), layout="constrained")
+    figure = Figure(figsize=(9, 0.46 * len(funnel.steps) + 0.7), layout="constrained")
     axes = figure.subplots()
-    titles = [step.title for step in funnel.steps]
     counts = [step.count for step in funnel.steps]
-    colours = [GREEN if step.name == "published" else BLUE for step in funnel.steps]
-    axes.barh(titles, counts, color=colours)
-    axes.invert_yaxis()
     widest = max(counts, default=0) or 1
-    for row, count in enumerate(counts):
-        axes.text(count + widest * 0.01, row, str(count), va="center")
-    axes.set_xlim(0, widest * 1.12)
-    axes.set_title(f"Funnel of {funnel.month}", loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
+    rows = range(len(counts))
+    axes.barh(rows, [widest] * len(counts), color=PALE, height=0.66)
+    axes.barh(rows, counts, color=[GREEN if step.name == "published" else BLUE for step in funnel.steps], height=0.66)
+    for row, step in enumerate(funnel.steps):
+        said = axes.annotate(
+            f"{step.count:,}",
+            (step.count, row),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            weight="bold",
+            color=INK,
+        )
+        axes.annotate(
+            _lost(funnel, step.name),
+            (1, 0.5),
+            xycoords=said,
+            xytext=(9, 0),
+            textcoords="offset points",
+            va="center",
+            size=8,
+            color=GREY,
+            parse_math=False,
+        )
+    axes.set_yticks(list(rows), [step.title for step in funnel.steps])
+    axes.set_ylim(len(counts) - 0.5, -0.6)
+    axes.set_xlim(0, widest * 1.01)
+    axes.set_xticks([])
+    _plain(axes, f"Funnel of {funnel.month}")
     return _png(figure)
 
 
 def speedup_chart(facts: MonthFacts) -> bytes:
-    """One row a measured pull request: its speed-up, and the placebo's ratio beside it, on a logarithmic axis."""
+    """One row a measured pull request: its speed-up, its benchmarks and its placebo, on a logarithmic axis."""
     from matplotlib.figure import Figure
 
     tasks = facts.measured[:SHOWN_TASKS]
-    figure = Figure(figsize=(8, 0.3 * max(len(tasks), 2) + 1.4), layout="constrained")
+    figure = Figure(figsize=(9, 0.32 * max(len(tasks), 2) + 1.5), layout="constrained")
     axes = figure.subplots()
-    axes.axvline(1.0, color=GREY, linewidth=1)
+    of = f", the {len(tasks)} largest of {len(facts.measured)}" if len(tasks) < len(facts.measured) else ""
+    _plain(axes, f"Measured speed-ups of {facts.month}{of}")
     if tasks:
-        rows = range(len(tasks))
-        values = [task.speedup if task.is_faster else task.best for task in tasks]
-        axes.scatter(values, rows, color=[GREEN if task.is_faster else RED for task in tasks], zorder=3)
-        axes.scatter([task.placebo for task in tasks], rows, color=GREY, marker="|", zorder=2)
-        axes.set_yticks(list(rows), [task.item for task in tasks])
-        axes.set_xscale("log")
-        axes.invert_yaxis()
+        _draw_tasks(axes, tasks)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8.5, labelcolor=INK)
     else:
-        axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center")
+        axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.set_xticks([])
         axes.set_yticks([])
-    axes.set_xlabel("time before / time after (green: really faster, red: not, |: placebo)")
-    axes.set_title(f"Measured speed-ups of {facts.month}", loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
     return _png(figure)
+
+
+def ratio_text(ratio: float) -> str:
+    """`1.34×`, `12.5×`, `80×`: three digits tell all there is to tell."""
+    return f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.1f}×" if ratio < 50 else f"{ratio:,.0f}×"
+
+
+def _draw_tasks(axes: Axes, tasks: Sequence[MeasuredTask]) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    rows = range(len(tasks))
+    values = [task.speedup if task.is_faster else task.best for task in tasks]
+    colours = [GREEN if task.is_faster else RED for task in tasks]
+    axes.axvline(1.0, color=GREY, linewidth=1, zorder=1)
+    for row, task in zip(rows, tasks, strict=True):
+        axes.scatter(task.ratios, [row] * len(task.ratios), s=14, color=colours[row], alpha=0.25, zorder=2, linewidth=0)
+    axes.hlines(rows, 1.0, values, color=colours, linewidth=2, alpha=0.5, zorder=2)
+    axes.scatter([], [], s=14, color=INK, alpha=0.3, linewidth=0, label="one benchmark")
+    axes.scatter([task.placebo for task in tasks], rows, s=60, color=INK, marker="|", zorder=4, label="placebo")
+    for colour, label, faster in ((GREEN, "really faster", True), (RED, "not faster (its best benchmark)", False)):
+        chosen = [row for row in rows if tasks[row].is_faster is faster]
+        axes.scatter([values[row] for row in chosen], chosen, s=46, color=colour, zorder=3, label=label)
+    for row, task in zip(rows, tasks, strict=True):
+        right = max(values[row], task.placebo, *task.ratios, 1.0)
+        text = ratio_text(values[row]) if task.is_faster else "none"
+        axes.annotate(text, (right, row), xytext=(9, 0), textcoords="offset points", va="center", size=8, color=INK)
+    everything = [1.0, *values, *(task.placebo for task in tasks), *(ratio for task in tasks for ratio in task.ratios)]
+    low, high = min(0.8, min(everything) * 0.9), max(2.0, max(everything) * 1.35)
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
+    axes.grid(axis="x", color=PALE, zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_yticks(list(rows), [task.item for task in tasks], parse_math=False)
+    axes.set_ylim(len(tasks) - 0.4, -0.6)
+    axes.set_xlabel("time before / time after", color=GREY, size=9)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round ratios from *low* to *high*, few enough not to touch each other."""
+    if high / low < 5:
+        candidates: Sequence[float] = (0.1, 0.2, 0.5, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5)
+    elif high / low < 1000:
+        candidates = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+    else:
+        candidates = [10.0**power for power in range(-6, 13)]
+    return [tick for tick in candidates if low <= tick <= high]
+
+
+def _lost(funnel: Funnel, step: str) -> str:
+    losses = funnel.lost_before(step)
+    words = [f"\N{MINUS SIGN}{loss.count:,} {loss.reason.replace('_', ' ')}" for loss in losses[:SHOWN_REASONS]]
+    rest = sum(loss.count for loss in losses[SHOWN_REASONS:])
+    return ", ".join([*words, *([f"\N{MINUS SIGN}{rest:,} others"] if rest else [])])
+
+
+def _plain(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", color=INK, weight="bold", size=11)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, labelcolor=INK)
 
 
 def _png(figure: Figure) -> bytes:

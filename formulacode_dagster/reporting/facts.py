@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.gate import GateVerdict
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.items import Cost, ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import artifacts, ledger
@@ -15,6 +15,8 @@ from formulacode_dagster.store.gates import verdicts
 from formulacode_dagster.store.pull_requests import items_by_key
 
 from .funnel import Funnel, count_funnel
+
+_MEASURED = (ItemState.DONE, ItemState.REJECTED)
 
 
 class MeasuredTask(Frozen):
@@ -26,6 +28,7 @@ class MeasuredTask(Frozen):
     speedup: float = Field(description="geometric mean over the benchmarks that are really faster, 1.0 when none is")
     best: float = Field(description="largest ratio of medians among its benchmarks")
     placebo: float = Field(description="ratio of medians of base against base, largest deviation from 1")
+    ratios: tuple[float, ...] = Field(default=(), description="ratio of medians of each benchmark")
     is_faster: bool
     benchmarks: int
     significant: int
@@ -51,13 +54,16 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
     key = month.key
     if key < FIRST_MONTH:
         return MonthFacts(month=key, funnel=count_funnel(key, []), measured=(), gates=(), release=None)
+    entries = ledger.entries_of(connection, key)
+    # the row of a measurement that was repeated and failed is still there; it is no result any more
+    stands = {entry.item for entry in entries if entry.stage is Stage.MEASUREMENTS and entry.state in _MEASURED}
     names = items_by_key(connection, key)
     classified = {(row.repository_id, row.number): row for row in artifacts.CLASSIFICATIONS.read(connection, key)}
     measured = []
     for row in artifacts.MEASUREMENTS.read(connection, key):
         verdict = classified.get((row.repository_id, row.number))
         name = names.get((row.repository_id, row.number))
-        if verdict is None or name is None:
+        if verdict is None or name not in stands:
             continue
         measured.append(
             MeasuredTask(
@@ -67,6 +73,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
                 speedup=row.speedup,
                 best=max((result.speedup for result in row.results), default=1.0),
                 placebo=max((result.placebo_speedup for result in row.results), key=lambda r: abs(r - 1), default=1.0),
+                ratios=tuple(result.speedup for result in row.results),
                 is_faster=row.is_faster,
                 benchmarks=len(row.results),
                 significant=len(row.significant),
@@ -75,7 +82,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
     releases = artifacts.RELEASES.read(connection, key)
     return MonthFacts(
         month=key,
-        funnel=count_funnel(key, ledger.entries_of(connection, key)),
+        funnel=count_funnel(key, entries),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
         gates=tuple(verdicts(connection, key)),
         release=releases[0] if releases else None,

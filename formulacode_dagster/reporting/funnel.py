@@ -21,6 +21,13 @@ SCREENED_OUT = frozenset(
 """Reasons the symbolic filter gives: such a pull request never was a candidate."""
 
 
+_STEP_MISSED = {
+    Stage.PULL_REQUESTS: "candidates",
+    Stage.PROBLEM_STATEMENTS: "published",
+    Stage.PUBLISHED_DATASET: "published",
+}
+
+
 class FunnelStep(Frozen):
     """One step: how many pull requests got so far."""
 
@@ -35,6 +42,7 @@ class Loss(Frozen):
     stage: Stage
     state: ItemState
     reason: str
+    step: str = Field(description="name of the step they did not reach")
     count: int
     examples: tuple[str, ...] = Field(description="at most three items")
 
@@ -54,9 +62,27 @@ class Funnel(Frozen):
     losses: tuple[Loss, ...]
     costs: tuple[StageCost, ...]
 
+    def step(self, name: str) -> FunnelStep:
+        """The step called *name*."""
+        return next(step for step in self.steps if step.name == name)
+
     def count(self, name: str) -> int:
         """Pull requests that reached step *name*."""
-        return next(step.count for step in self.steps if step.name == name)
+        return self.step(name).count
+
+    def lost_before(self, name: str) -> tuple[Loss, ...]:
+        """What kept pull requests from step *name*, most frequent first."""
+        return tuple(sorted((loss for loss in self.losses if loss.step == name), key=lambda loss: -loss.count))
+
+    def lost(self, like: Loss) -> int:
+        """Pull requests that ended the way those of *like* did, which may be another month's."""
+        same = (like.stage, like.state, like.reason)
+        return sum(loss.count for loss in self.losses if (loss.stage, loss.state, loss.reason) == same)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody ever materialized this month."""
+        return not self.costs
 
     @property
     def cost(self) -> Cost:
@@ -109,6 +135,7 @@ def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
             stage=stage,
             state=state,
             reason=reason,
+            step=_step_missed(stage, state, reason),
             count=count,
             examples=tuple(e.item for e in lost if (e.stage, e.state, e.reason) == (stage, state, reason))[:3],
         )
@@ -116,6 +143,14 @@ def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
             counted.items(), key=lambda pair: (order.index(pair[0][0]), -pair[1], pair[0][2])
         )
     )
+
+
+def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
+    if stage is Stage.CLASSIFICATIONS:
+        return "candidates" if state is ItemState.SKIPPED or reason in SCREENED_OUT else "performance"
+    if stage is Stage.MEASUREMENTS:
+        return "faster" if reason == RejectionReason.NO_SPEEDUP else "measured"
+    return _STEP_MISSED.get(stage, stage.value)
 
 
 def _costs(entries: Sequence[LedgerEntry]) -> tuple[StageCost, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from formulacode_dagster.models.errors import OutsideSystemError
 
-from .charts import funnel_chart, speedup_chart
+from .charts import funnel_chart, ratio_text, speedup_chart
 from .facts import MonthFacts
 
 
@@ -19,6 +20,7 @@ def render_report(facts: MonthFacts, before: MonthFacts) -> str:
     environment = Environment(
         loader=PackageLoader("formulacode_dagster.reporting"), autoescape=True, undefined=StrictUndefined
     )
+    environment.filters["ratio"] = ratio_text
     return environment.get_template("report.html.j2").render(
         facts=facts,
         before=before,
@@ -28,17 +30,20 @@ def render_report(facts: MonthFacts, before: MonthFacts) -> str:
 
 
 def write_report(folder: Path, facts: MonthFacts, before: MonthFacts) -> Path:
-    """Write `<month>.html` into *folder*, whole or not at all.
+    """Write `<month>.html` into *folder*, which is made where it is missing; whole or not at all.
 
     Raises OutsideSystemError when the disk does not take it.
     """
     path = folder / f"{facts.month}.html"
     partial = folder / f".{facts.month}.{os.getpid()}.html"
+    text = render_report(facts, before)
     try:
-        partial.write_text(render_report(facts, before), encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
         raise OutsideSystemError(
             "disk", f"cannot write {path}", why=str(error), remedy="Free disk space, then run the month again"
         ) from error

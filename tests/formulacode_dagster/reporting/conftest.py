@@ -1,0 +1,118 @@
+"""A month by hand: its ledger, its measured tasks, its gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.release import Release
+from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
+from formulacode_dagster.reporting.funnel import count_funnel
+
+MONTH = "2026-02"
+Enter = Callable[..., LedgerEntry]
+
+
+def enter(stage: Stage, item: str, said: str = "done", month: str = MONTH, **cost: float) -> LedgerEntry:
+    """An entry; *said* is `done`, or `rejected title` and the like."""
+    state, _, reason = said.partition(" ")
+    return LedgerEntry(
+        stage=stage, month=month, item=item, state=ItemState(state), reason=reason, cost=Cost.model_validate(cost)
+    )
+
+
+@pytest.fixture(scope="session", name="enter")
+def enter_fixture() -> Enter:
+    return enter
+
+
+@pytest.fixture(scope="session")
+def ledger_of_a_month() -> tuple[LedgerEntry, ...]:
+    """Ten pull requests, each with an end of its own, two of them tasks."""
+    entries = [
+        enter(Stage.REPOSITORIES, "a/b", api_points=3, api_requests=2),
+        enter(Stage.REPOSITORIES, "a/fork", "rejected fork"),
+        enter(Stage.PULL_REQUESTS, "a/b", api_points=5, api_requests=5),
+        enter(Stage.PUBLISHED_DATASET, "release", seconds=1.0),
+    ]
+    told = {
+        1: ("done", "done", "done", "done", "done"),
+        2: ("done", "done", "done", "done", "done"),
+        3: ("done", "done", "done", "done", "rejected no_speedup"),
+        4: ("done", "done", "done", "done", "failed timeout"),
+        5: ("done", "done", "done", "failed build"),
+        6: ("done", "done", "failed unresolvable"),
+        7: ("done", "rejected not_performance"),
+        8: ("done", "rejected title"),
+        9: ("done", "rejected no_core_file"),
+        10: ("failed patch_mismatch",),
+    }
+    stages = (Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS, Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS)
+    for number, ends in told.items():
+        for stage, said in zip(stages, ends, strict=False):
+            asked = stage is Stage.CLASSIFICATIONS and "title" not in said and "core" not in said
+            cost = {"model_calls": 1, "tokens_in": 100, "dollars": 0.5} if asked else {"seconds": 1.5}
+            entries.append(enter(stage, f"a/b#{number}", said, **cost))
+    for number in (1, 2):
+        entries.append(enter(Stage.PUBLISHED_IMAGES, f"a/b#{number}", "skipped process_engine"))
+        entries.append(enter(Stage.PUBLISHED_DATASET, f"a/b#{number}"))
+    return tuple(entries)
+
+
+@pytest.fixture
+def facts(ledger_of_a_month: tuple[LedgerEntry, ...]) -> MonthFacts:
+    """The month, with what was measured, judged and released."""
+    fast = MeasuredTask(
+        item="a/b#1",
+        category="cache_and_reuse",
+        difficulty="easy",
+        speedup=12.34,
+        best=20.0,
+        placebo=1.01,
+        ratios=(20.0, 7.6, 1.0),
+        is_faster=True,
+        benchmarks=3,
+        significant=2,
+    )
+    slow = fast.model_copy(
+        update={"item": "a/b#3", "speedup": 1.0, "best": 1.02, "ratios": (1.02,), "is_faster": False, "significant": 0}
+    )
+    shut = GateVerdict(
+        stage=Stage.IMAGES,
+        month=MONTH,
+        check="imports",
+        passed=False,
+        blocking=True,
+        summary="1 of 4 images does not import",
+        offenders=("a/b#5",),
+    )
+    release = Release(
+        month=MONTH,
+        tag="formulacode@2026-03",
+        destination="hub:owner/name",
+        revision="c0ffee" * 6 + "0000",
+        tasks=2,
+        task_ids=("a__b-1", "a__b-2"),
+        rows_sha256="r",
+        read_back_sha256="r",
+        schema_sha256="s",
+        released_at=datetime(2026, 3, 25, 2, 30, tzinfo=UTC),
+    )
+    open_gate = shut.model_copy(update={"check": "declared_commit", "passed": True, "summary": "all", "offenders": ()})
+    return MonthFacts(
+        month=MONTH,
+        funnel=count_funnel(MONTH, ledger_of_a_month),
+        measured=(fast, slow),
+        gates=(open_gate, shut),
+        release=release,
+    )
+
+
+@pytest.fixture
+def nothing() -> MonthFacts:
+    """The month before the first."""
+    return MonthFacts(month="2026-01", funnel=count_funnel("2026-01", []), measured=(), gates=(), release=None)

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.items import LedgerEntry, Stage
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
+from formulacode_dagster.models.month import FIRST_MONTH, Month
+from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.reporting.facts import MonthFacts, month_facts
+from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.gates import record_verdict
+
+MONTH = "2026-02"
+MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
+
+
+def merged(number: int) -> MergedPullRequest:
+    return MergedPullRequest(
+        month=MONTH,
+        repository_id=7,
+        repository="a/b",
+        number=number,
+        title="Cache",
+        created_at=MOMENT,
+        merged_at=MOMENT,
+        base_ref="main",
+        head_sha="a" * 40,
+        merge_commit_sha="b" * 40,
+    )
+
+
+def classified(number: int) -> Classification:
+    return Classification(
+        month=MONTH,
+        repository_id=7,
+        number=number,
+        is_performance=True,
+        category="cache_and_reuse",
+        difficulty="hard",
+        confidence=0.9,
+        reason="It caches.",
+        model="m",
+        prompt_version="1",
+        patch_truncated=False,
+    )
+
+
+def measured(number: int, *ratios: tuple[float, float], speedup: float = 1.0) -> Measurement:
+    """Ratios are (speed-up, placebo) of each benchmark."""
+    results = tuple(
+        BenchmarkResult(
+            benchmark=f"bench.time_{n}",
+            samples=(),
+            speedup=ratio,
+            p_value=0.001,
+            effect_size=1.0,
+            placebo_speedup=placebo,
+            placebo_p_value=0.9,
+            executes_change=True,
+        )
+        for n, (ratio, placebo) in enumerate(ratios)
+    )
+    return Measurement(
+        month=MONTH,
+        repository_id=7,
+        number=number,
+        engine="process",
+        image_digest="d",
+        instrument=(),
+        suite="base",
+        rounds=7,
+        results=results,
+        speedup=speedup,
+        significant=tuple(f"bench.time_{n}" for n, (ratio, _) in enumerate(ratios) if ratio > 1.1),
+        is_faster=speedup > 1,
+        machine="m",
+    )
+
+
+@pytest.fixture
+def told(database: Database, facts: MonthFacts, ledger_of_a_month: tuple[LedgerEntry, ...]) -> MonthFacts:
+    """The facts read from a store that holds the month."""
+    with database.transaction() as connection:
+        ledger.record(connection, ledger_of_a_month)
+        artifacts.MERGED_PULL_REQUESTS.save(connection, [merged(number) for number in range(1, 11)])
+        artifacts.CLASSIFICATIONS.save(connection, [classified(number) for number in range(1, 8)])
+        artifacts.MEASUREMENTS.save(
+            connection,
+            [
+                measured(1, (3.0, 1.01), (1.0, 0.9), speedup=3.0),
+                measured(2, (9.0, 1.0), speedup=9.0),
+                measured(3, (1.01, 1.02)),
+                # repeated with force, and failed then
+                measured(4, (5.0, 1.0), speedup=5.0),
+            ],
+        )
+        for gate in facts.gates:
+            record_verdict(connection, gate, "run")
+        assert facts.release is not None
+        artifacts.RELEASES.save(connection, [facts.release])
+        return month_facts(connection, Month.parse(MONTH))
+
+
+def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) -> None:
+    assert told.month == MONTH
+    assert {(step.name, step.count) for step in told.funnel.steps} == {
+        (step.name, step.count) for step in facts.funnel.steps
+    }
+    assert {gate.check: gate for gate in told.gates} == {gate.check: gate for gate in facts.gates}
+    assert told.release == facts.release
+    assert told.cost == facts.cost
+
+
+def test_measured_tasks_come_fastest_first_with_what_the_picture_needs(told: MonthFacts) -> None:
+    assert [(task.item, task.speedup, task.is_faster) for task in told.measured] == [
+        ("a/b#2", 9.0, True),
+        ("a/b#1", 3.0, True),
+        ("a/b#3", 1.0, False),
+    ]
+    first = told.measured[1]
+    assert (first.category, first.difficulty) == ("cache_and_reuse", "hard")
+    assert (first.ratios, first.best, first.benchmarks, first.significant) == ((3.0, 1.0), 3.0, 2, 1)
+    assert first.placebo == 0.9
+
+
+def test_a_measurement_that_was_repeated_and_failed_is_no_result_any_more(told: MonthFacts) -> None:
+    assert "a/b#4" not in {task.item for task in told.measured}
+    assert len(told.measured) == told.funnel.count("measured")
+
+
+def test_the_first_month_has_no_month_before(database: Database) -> None:
+    with database.transaction() as connection:
+        before = month_facts(connection, Month.parse(FIRST_MONTH).previous())
+        untouched = month_facts(connection, Month.parse(MONTH))
+    for facts in (before, untouched):
+        assert facts.funnel.is_empty
+        assert (facts.measured, facts.gates, facts.release) == ((), (), None)
+    assert before.month == "2014-12"
+
+
+def test_stages_alone_make_no_release(database: Database, enter) -> None:
+    with database.transaction() as connection:
+        ledger.record(connection, [enter(Stage.PULL_REQUESTS, "a/b#1")])
+        facts = month_facts(connection, Month.parse(MONTH))
+    assert facts.release is None
+    assert facts.funnel.count("pull_requests") == 1
