@@ -79,11 +79,11 @@ def stage_run(
         month = month_of(context).key
         database = postgres.database()
         if config.dry_run:
-            yield StageRun(database, stage, month, context.run_id, config.options())
+            yield StageRun(database, stage, month, context.run.run_id, config.options())
             return
         require_open(database, month, UPSTREAM[stage], BLOCKING)
-        with database.month_lock(stage, month, context.run_id):
-            yield StageRun(database, stage, month, context.run_id, config.options())
+        with database.month_lock(stage, month, context.run.run_id):
+            yield StageRun(database, stage, month, context.run.run_id, config.options())
     except OutsideSystemError as error:
         # the asset's RetryPolicy speaks to this one only
         raise dg.Failure(description=str(error), metadata={"system": error.system}) from error
