@@ -26,6 +26,7 @@ class _User:
     windows: dict[Resource, _Window] = field(default_factory=dict)
     recent: dict[bool, deque[float]] = field(default_factory=lambda: {True: deque(), False: deque()})
     penalty_until: float = 0.0
+    under_way: int = 0
 
 
 class Budgets:
@@ -38,7 +39,7 @@ class Budgets:
 
     def reset(self) -> None:
         """Everybody's budgets are whole again."""
-        self._users.clear()
+        self._users = {login: _User(under_way=user.under_way) for login, user in self._users.items()}
 
     def rate(self, login: str | None, resource: Resource) -> Rate:
         """The primary budget of *resource* as it stands."""
@@ -59,8 +60,16 @@ class Budgets:
         """Whether nothing is left of the primary budget."""
         return self.rate(login, resource).remaining <= 0
 
-    def refused(self, login: str | None, resource: Resource, under_way: int) -> str | None:
-        """Count a call against the secondary limits; which of them refuses it, if any.
+    def enter(self, login: str | None) -> None:
+        """A call begins."""
+        self._users.setdefault(login, _User()).under_way += 1
+
+    def leave(self, login: str | None) -> None:
+        """A call is over."""
+        self._users.setdefault(login, _User()).under_way -= 1
+
+    def refused(self, login: str | None, resource: Resource) -> str | None:
+        """Count a call that has begun against the secondary limits; which of them refuses it, if any.
 
         Whoever meets one is refused everything until the time that `Retry-After` names.
         """
@@ -74,7 +83,7 @@ class Budgets:
         recent.append(now)
         most = self._limits.graphql_points if graphql else self._limits.rest_points
         reason = None
-        if self._limits.concurrent is not None and under_way > self._limits.concurrent:
+        if self._limits.concurrent is not None and user.under_way > self._limits.concurrent:
             reason = "secondary concurrency"
         elif most is not None and len(recent) > most:
             reason = "secondary points"

@@ -78,7 +78,6 @@ def rates_json(rates: Mapping[str, Rate]) -> dict[str, dict[str, int | str]]:
             "used": rate.used,
             "remaining": rate.remaining,
             "reset": rate.reset,
-            "resource": name,
         }
         for name, rate in rates.items()
     }

@@ -18,7 +18,7 @@ from . import answers
 from .accounting import Accounting
 from .answers import Answer, Elsewhere
 from .budgets import Budgets
-from .context import Account, Asked, Rate
+from .context import Account, Asked
 from .failing import Broken, instead, spoil
 from .faults import Fault, FaultSource, ScriptedFault
 from .library import Library
@@ -38,6 +38,31 @@ class Incoming:
     url: str
     """Where it was sent, with the query."""
     body: Any = None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request, and who sent it; `valid` is false for a token that is none."""
+
+    request: Request
+    resource: Resource
+    account: Account | None
+    valid: bool
+
+    @property
+    def login(self) -> str | None:
+        """Whose budgets it uses."""
+        return self.account.login if self.account else None
+
+    @property
+    def user(self) -> str:
+        """The caller in GitHub's words."""
+        return f"user ID {self.account.id}" if self.account else "127.0.0.1"
+
+    @property
+    def graphql(self) -> bool:
+        """Whether it is GraphQL, which fails in another form."""
+        return self.resource is Resource.GRAPHQL
 
 
 class Gateway:
@@ -69,48 +94,40 @@ class Gateway:
     ) -> Response:
         """Let *call* answer, if nothing stands against it. *names* are those of the accounting."""
         counts = self.accounting.begin(names)
+        account, valid = self._account(request)
+        visit = Visit(request, resource, account, valid)
+        self.budgets.enter(visit.login)
         status = size = 0
         try:
-            response = await self._answer(request, counts, resource, incoming, call)
+            response = await self._answer(visit, counts, incoming, call)
             status, size = response.status_code, len(bytes(response.body))
             return response
         finally:
+            self.budgets.leave(visit.login)
             self.accounting.end(status, size)
 
-    async def _answer(
-        self, request: Request, counts: Mapping[str, int], resource: Resource, incoming: Incoming, call: Call
-    ) -> Response:
-        account, valid = self._account(request)
-        login = account.login if account else None
-        user = f"user ID {account.id}" if account else "127.0.0.1"
-        graphql = resource is Resource.GRAPHQL
+    async def _answer(self, visit: Visit, counts: Mapping[str, int], incoming: Incoming, call: Call) -> Response:
+        # Limits are met on arrival: a slow answer must not let a burst pass, or be refused, late.
+        refused = self._refused(visit, free=call.free)
         fault = self.faults.next(counts)
+        if refused is not None:
+            return self._finish(visit, refused)
         if fault is not None:
             self.accounting.faults[fault.fault or str(fault.answer_status)] += 1
             answer = await instead(
                 fault,
                 self.faults.faults,
-                request,
-                graphql=graphql,
-                retry_after=self.budgets.retry_after(login),
-                user=user,
+                visit.request,
+                graphql=visit.graphql,
+                retry_after=self.budgets.retry_after(visit.login),
+                user=visit.user,
             )
             if answer is not None:
-                used_up = fault.fault is Fault.PRIMARY_LIMIT
-                return self._finish(
-                    request, answer, self.budgets.rate(login, resource), account, resource, used_up=used_up
-                )
-        refused = self._refused(account, valid, resource, user, free=call.free)
-        if refused is not None:
-            return self._finish(request, refused, self.budgets.rate(login, resource), account, resource)
-        url = str(request.base_url).rstrip("/")
-        asked = Asked(self.library, self.limits, account, url, lambda: self.budgets.rates(login))
-        answer = await call(asked, incoming, self)
-        answer = spoil(answer, fault.fault if fault else None, graphql=graphql)
-        response = self._finish(
-            request, answer, self.budgets.rate(login, resource), account, resource, charge=not graphql
-        )
-        return self._broken(response, answer, fault)
+                return self._finish(visit, answer, used_up=fault.fault is Fault.PRIMARY_LIMIT)
+        url = str(visit.request.base_url).rstrip("/")
+        asked = Asked(self.library, self.limits, visit.account, url, lambda: self.budgets.rates(visit.login))
+        answer = spoil(await call(asked, incoming, self), fault.fault if fault else None, graphql=visit.graphql)
+        return self._broken(self._finish(visit, answer, charge=not visit.graphql), answer, fault)
 
     def _account(self, request: Request) -> tuple[Account | None, bool]:
         """Who asks, and whether the token is a known one."""
@@ -125,62 +142,50 @@ class Gateway:
         account = self._tokens.get(token)
         return account, account is not None
 
-    def _refused(
-        self, account: Account | None, valid: bool, resource: Resource, user: str, *, free: bool
-    ) -> Answer | None:
-        if not valid:
+    def _refused(self, visit: Visit, *, free: bool) -> Answer | None:
+        if not visit.valid:
             return answers.bad_credentials()
-        if account is None and resource in (Resource.GRAPHQL, Resource.CODE_SEARCH):
+        if visit.account is None and visit.resource in (Resource.GRAPHQL, Resource.CODE_SEARCH):
             return answers.authentication_required()
         if free:
             return None
-        login = account.login if account else None
-        reason = self.budgets.refused(login, resource, self.accounting.under_way)
+        reason = self.budgets.refused(visit.login, visit.resource)
         if reason is not None:
             self.accounting.limit_hits[reason] += 1
-            return answers.secondary_limit(self.budgets.retry_after(login))
-        if self.budgets.exhausted(login, resource):
-            self.accounting.limit_hits[f"primary {resource}"] += 1
-            graphql = resource is Resource.GRAPHQL
-            return answers.primary_limit_graphql(user) if graphql else answers.primary_limit(user)
+            return answers.secondary_limit(self.budgets.retry_after(visit.login))
+        if self.budgets.exhausted(visit.login, visit.resource):
+            self.accounting.limit_hits[f"primary {visit.resource}"] += 1
+            return answers.primary_limit_graphql(visit.user) if visit.graphql else answers.primary_limit(visit.user)
         return None
 
-    def _finish(
-        self,
-        request: Request,
-        answer: Answer,
-        rate: Rate,
-        account: Account | None,
-        resource: Resource,
-        *,
-        charge: bool = False,
-        used_up: bool = False,
-    ) -> Response:
+    def _finish(self, visit: Visit, answer: Answer, *, charge: bool = False, used_up: bool = False) -> Response:
+        """The response: ETag, limits and identity in its headers, and the point it costs paid."""
         headers = dict(answer.headers)
         body, status = answer.body, answer.status
-        if status == 200 and resource is not Resource.GRAPHQL:
+        if status == 200 and not visit.graphql:
             headers["etag"] = f'W/"{hashlib.sha256(body).hexdigest()}"'
-            if headers["etag"] in [tag.strip() for tag in request.headers.get("if-none-match", "").split(", ")]:
+            if headers["etag"] in [tag.strip() for tag in visit.request.headers.get("if-none-match", "").split(",")]:
                 status, body = 304, b""
                 self.accounting.not_modified += 1
         if charge and status != 304 and not answer.free:
-            rate = self.budgets.charge(account.login if account else None, resource)
-            self.accounting.points[resource] += 1
+            self.budgets.charge(visit.login, visit.resource)
+            self.accounting.points[visit.resource] += 1
         headers |= {
             "date": formatdate(time.time(), usegmt=True),
             "x-github-request-id": f"SAND:{next(self._serial):06X}",
             "x-github-media-type": f"{MEDIA_TYPE}; format=json",
         }
-        if status != 502 and status != 401:
+        if status not in (401, 502):
+            rate = self.budgets.rate(visit.login, visit.resource)
             headers |= {
                 "x-ratelimit-limit": str(rate.limit),
                 "x-ratelimit-remaining": "0" if used_up else str(rate.remaining),
                 "x-ratelimit-used": str(rate.used),
                 "x-ratelimit-reset": str(rate.reset),
-                "x-ratelimit-resource": str(resource),
+                "x-ratelimit-resource": str(visit.resource),
             }
-        if account is not None:
-            headers |= {"x-oauth-scopes": ", ".join(account.scopes), "x-accepted-oauth-scopes": ""}
+        if visit.account is not None:
+            headers |= {"x-oauth-scopes": ", ".join(visit.account.scopes), "x-accepted-oauth-scopes": ""}
         return Response(body, status, headers, answer.media_type)
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -196,7 +196,8 @@ class PullRequestNode(ThreadNode):
         if page.get("first") is None and page.get("last") is None:
             return connect(range(self.thread.commit_count), page)
         known = commits_of(self.shelf.path, self.thread)
-        return connect(known, page, lambda one: PullRequestCommitNode(self, one))
+        shown = connect(known, page, lambda one: PullRequestCommitNode(self, one))
+        return replace(shown, total_count=self.thread.commit_count)
 
     def closing_issues_references(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Issues that its merge closes."""
