@@ -39,6 +39,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         anchor_sha=anchor_sha,
         python=environment.python,
         os_image=os_image,
+        apt_packages=environment.system_packages,
         instrument=instrument_for(environment.python),
         lock=environment.lock,
         lock_sha256=environment.lock_sha256,
