@@ -6,6 +6,7 @@ blocking check stops only its own run.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -151,6 +152,12 @@ def asset_checks(gates: Sequence[Gate] = GATES) -> list[dg.AssetChecksDefinition
     return [_asset_check(gate) for gate in gates]
 
 
+def _offenders(verdict: GateVerdict) -> dict[str, dg.MetadataValue[Any]]:
+    if not verdict.offenders:
+        return {}
+    return {"offending": dg.MetadataValue.table([dg.TableRecord({"offender": one}) for one in verdict.offenders])}
+
+
 def _asset_check(gate: Gate) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=gate.stage.value,
@@ -177,7 +184,7 @@ def _asset_check(gate: Gate) -> dg.AssetChecksDefinition:
             passed=verdict.passed,
             severity=dg.AssetCheckSeverity.ERROR if gate.blocking else dg.AssetCheckSeverity.WARN,
             description=verdict.summary,
-            metadata={"offenders": dg.MetadataValue.json(list(verdict.offenders)), **verdict.figures},
+            metadata={**_offenders(verdict), **verdict.figures},
         )
 
     return check

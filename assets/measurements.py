@@ -78,7 +78,7 @@ def measurements(
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)
     faster = [row.speedup for row in rows if row.is_faster]
-    return report(context, summary, rows=len(rows), engine=why, largest_speedup=max(faster, default=1.0))
+    return report(context, summary, rows=len(rows), engine=why, largest_speedup=round(max(faster, default=1.0), 2))
 
 
 def _inputs(image: BuiltImage) -> str:

@@ -39,11 +39,10 @@ def monthly_report(
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(str(path)),
-            "report": dg.MetadataValue.url(path.as_uri()),
             "funnel": _picture("funnel", funnel),
             "speedups": _picture("speed-ups", speedups),
             **{f"funnel_{step.name}": step.count for step in facts.funnel.steps},
-            **{f"cost_{name}": value for name, value in facts.cost.model_dump().items()},
+            **{f"cost_{name}": round(value, 2) for name, value in facts.cost.model_dump().items()},
         }
     )
 
