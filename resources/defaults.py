@@ -29,6 +29,7 @@ def default_resources() -> dict[str, Any]:
             base_url=setting("LLM_BASE_URL"),
             api_key=setting("LLM_API_KEY"),
             max_tokens=setting("LLM_MAX_TOKENS"),
+            seconds=setting("LLM_SECONDS"),
             tokens_per_month=setting("LLM_TOKENS_PER_MONTH"),
             dollars_per_month=setting("LLM_DOLLARS_PER_MONTH"),
             dollars_per_million_in=setting("LLM_DOLLARS_PER_MILLION_IN"),

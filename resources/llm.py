@@ -23,6 +23,7 @@ class LLMResource(dg.ConfigurableResource[Any]):
     base_url: str
     api_key: str
     max_tokens: str
+    seconds: str
     tokens_per_month: str
     dollars_per_month: str
     dollars_per_million_in: str
@@ -53,6 +54,7 @@ class LLMResource(dg.ConfigurableResource[Any]):
             api_key=self.api_key,
             model=self.model,
             max_tokens=whole_number("LLM_MAX_TOKENS", self.max_tokens, minimum=1),
+            timeout_seconds=whole_number("LLM_SECONDS", self.seconds, minimum=1),
             cache=cache,
             budget=Budget(
                 month,

@@ -36,6 +36,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LLM_BASE_URL", "https://api.openai.com/v1", "any OpenAI-compatible endpoint"),
     Setting("LLM_API_KEY", "", "key of that endpoint", secret=True),
     Setting("LLM_MAX_TOKENS", "2048", "most tokens of one answer"),
+    Setting("LLM_SECONDS", "120", "time limit of one answer"),
     Setting("LLM_TOKENS_PER_MONTH", "20000000", "token budget of one month of the dataset; empty: none"),
     Setting("LLM_DOLLARS_PER_MONTH", "", "dollar budget of one month; needs the prices below; empty: none"),
     Setting("LLM_DOLLARS_PER_MILLION_IN", "0", "price of a million prompt tokens"),

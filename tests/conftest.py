@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# read when the assets are imported: a test of what fails for good need not wait for the second try
+os.environ["FC_RETRY_SECONDS"] = "0"
+
 with warnings.catch_warnings():
     # platformdirs warns on import where XDG_RUNTIME_DIR is unset
     warnings.simplefilter("ignore")
