@@ -16,7 +16,7 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
+from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.pull_requests import done_in
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
@@ -57,7 +57,10 @@ def images(
         cache = mirrors.cache()
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.ENVIRONMENTS)
-            planned = ENVIRONMENTS.read_keys(connection, run.month, [pr.key for pr in found])
+            keys = [pr.key for pr in found]
+            planned = ENVIRONMENTS.read_keys(connection, run.month, keys)
+            built = IMAGES.read_keys(connection, run.month, keys)
+            measured = MEASUREMENTS.read_keys(connection, run.month, keys)
         if not config.dry_run:
             engine.clean()
 
@@ -84,7 +87,11 @@ def images(
             for pr in found
         ]
         threads = min(config.max_concurrency, BUILDS_AT_ONCE)
-        summary = asyncio.run(run_items(run, items, in_thread(build), IMAGES.save, concurrency=threads))
+        # an image that was pruned before it was measured is built again
+        gone = [
+            pr.item for pr in found if pr.key in built.keys() - measured.keys() and not engine.exists(built[pr.key])
+        ]
+        summary = asyncio.run(run_items(run, items, in_thread(build), IMAGES.save, concurrency=threads, redo=gone))
     return report(context, summary, engine=why)
 
 

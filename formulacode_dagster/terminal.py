@@ -51,9 +51,8 @@ class Bars:
 
     def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
         """Open the stage's bar, or lengthen it: a stage may have more than one leg."""
-        counts = self._done.setdefault(stage, {})
-        counts.setdefault(ItemState.DONE, 0)
-        self._unchanged[stage] = self._unchanged.get(stage, 0) + already_done
+        self._done[stage] = {}
+        self._unchanged[stage] = already_done
         if stage in self._tasks:
             task = self._tasks[stage]
             total = (self._progress.tasks[task].total or 0) + pending
@@ -97,7 +96,11 @@ def show_funnel(console: Console, funnel: Funnel) -> None:
         for loss in funnel.losses:
             colour = _COLOURS[loss.state]
             losses.add_row(
-                loss.stage.value, f"[{colour}]{loss.state.value}[/]", loss.reason, str(loss.count), loss.examples[0]
+                loss.stage.value,
+                f"[{colour}]{loss.state.value}[/]",
+                escape(loss.reason),
+                str(loss.count),
+                escape(loss.examples[0]),
             )
         console.print(losses)
     console.print(f"Cost of {funnel.month}: {describe_cost(funnel.cost)}")
@@ -117,7 +120,7 @@ def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> Non
     console.print(f"[bold]{item}[/]")
     for entry in story:
         colour = _COLOURS[entry.state]
-        reason = f" ({entry.reason})" if entry.reason else ""
+        reason = escape(f" ({entry.reason})") if entry.reason else ""
         finished = f"{entry.finished_at:%Y-%m-%d %H:%M:%S}" if entry.finished_at else ""
         console.print(f"{entry.month}  {entry.stage.value:<19} [{colour}]{entry.state.value}{reason}[/]  {finished}")
         if entry.detail:

@@ -69,18 +69,21 @@ async def run_items(
     concurrency: int | None = None,
     prune: bool = True,
     besides: Collection[str] = (),
+    redo: Collection[str] = (),
 ) -> StageSummary:
     """Do what is pending of *items*, all those the stage has this month; the summary speaks of them alone.
 
     *work* returns an Outcome, or raises Rejection, ItemFailure or NotAsked for its own item and OutsideSystemError to
     stop the stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries
-    of items that are no longer part of the month go, those named in *besides* excepted. Raises the OutsideSystemError
+    of items that are no longer part of the month go, those named in *besides* excepted. Items in *redo* are pending
+    whatever the ledger says. Raises the OutsideSystemError
     after keeping all that was finished.
     """
     with run.database.transaction() as connection:
         before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}
     asked, excluded = _select(items, run.options)
-    pending = [item for item in asked if run.options.force or _is_pending(item, before.get(item.name))]
+    forced = {item.name for item in asked} if run.options.force else set(redo)
+    pending = [item for item in asked if item.name in forced or _is_pending(item, before.get(item.name))]
     unchanged = len(asked) - len(pending)
     if run.options.dry_run:
         return StageSummary(

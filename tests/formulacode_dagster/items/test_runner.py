@@ -129,6 +129,19 @@ def test_only_and_limit_leave_the_rest_skipped_without_undoing_it(database: Data
     assert set(states(database).values()) == {ItemState.DONE}
 
 
+def test_what_is_to_be_redone_is_pending_whatever_the_ledger_says(database: Database) -> None:
+    kept = Kept()
+    run(database, ["a/b#1", "a/b#2"], kept)
+
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        return Outcome(item.value)
+
+    items = [WorkItem(name, "v1", name) for name in ("a/b#1", "a/b#2")]
+    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run")
+    again = asyncio.run(run_items(stage_run, items, work, kept, redo=["a/b#2"]))
+    assert [entry.item for entry in again.worked] == ["a/b#2"]
+
+
 def test_a_dry_run_names_what_it_would_do_and_writes_nothing(database: Database) -> None:
     kept = Kept()
     summary = run(database, ["a/b#1"], kept, options=RunOptions(dry_run=True))
