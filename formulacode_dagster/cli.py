@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 from formulacode_dagster.models.identity import ItemName
@@ -18,29 +19,44 @@ from formulacode_dagster.models.month import Month
 
 app = typer.Typer(
     help="Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-console = Console(soft_wrap=True)
+WIDTH_IN_LOGS = 140
+console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_IN_LOGS)
 complaints = Console(stderr=True, soft_wrap=True)
+INTERRUPTED = 130
+"""Exit status after Ctrl-C or a polite kill, as shells have it."""
 
 
 def main() -> None:
     """Run `fc-data`; a known error is one message and status 1, never a traceback."""
+    from typer.exceptions import TyperException
+
     from resources.settings import load_env_file
 
     # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    status: int | None = 1
     try:
         load_env_file()
-        app()
-    except KeyboardInterrupt:
-        complaints.print("interrupted; run the same command again, it goes on where this one stopped")
-        sys.exit(130)
+        status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except FormulaCodeError as error:
-        complaints.print(f"[bold red]error:[/] {error}", highlight=False)
-        sys.exit(1)
+        _complain(str(error))
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        what = error.format_message().replace("Value error, ", "").rstrip(".")
+        _complain(f"{what}. See `{context.command_path if context else 'fc-data'} --help`")
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        complaints.print("interrupted; run the same command again, it goes on where this one stopped")
+    sys.exit(status or 0)
+
+
+def _complain(text: str) -> None:
+    # a message may quote what the user typed, square brackets included: it is no markup
+    complaints.print(f"[bold red]error:[/] {escape(text)}", highlight=False)
 
 
 MonthOption = Annotated[str | None, typer.Option("--month", help="Month to work on, YYYY-MM.")]
@@ -51,14 +67,21 @@ def run(
     month: MonthOption = None,
     start_date: Annotated[str | None, typer.Option(help="First day, YYYY-MM-DD; the first of a month.")] = None,
     end_date: Annotated[str | None, typer.Option(help="Day after the last, YYYY-MM-DD; the first of a month.")] = None,
-    stage: Annotated[Stage | None, typer.Option(help="Only this asset, with its checks.")] = None,
+    stage: Annotated[
+        Stage | None, typer.Option(help="Only this asset, with its checks.", show_default="all of them")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume/--force", help="Do what is not done yet, or everything again.")
     ] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="owner/repo or owner/repo#123; may be repeated.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, do nothing.", show_default="no")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="owner/repo or owner/repo#123; may be repeated.", show_default="everything"),
+    ] = None,
     limit_per_repository: Annotated[
-        int | None, typer.Option(min=1, help="At most so many pull requests of a repository.")
+        int | None, typer.Option(min=1, help="At most so many pull requests of a repository.", show_default="no limit")
     ] = None,
     max_concurrency: Annotated[int, typer.Option(min=1, help="Items worked on at the same time.")] = 8,
 ) -> None:
@@ -86,13 +109,18 @@ def funnel(month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")
     from formulacode_dagster.terminal import show_funnel
 
     with database() as store:
-        show_funnel(console, read_funnel(store, Month.parse(month)))
+        found = read_funnel(store, Month.parse(month))
+    if found.is_empty:
+        raise ConfigurationError(f"nothing is known of {month}", remedy=f"Run it first: fc-data run --month {month}")
+    show_funnel(console, found)
 
 
 @app.command()
 def why(
     item: Annotated[str, typer.Argument(help="owner/repo#123, or owner/repo.")],
-    log: Annotated[Stage | None, typer.Option(help="Print the whole newest log of this stage too.")] = None,
+    log: Annotated[
+        Stage | None, typer.Option(help="Print the whole newest log of this stage too.", show_default="no log")
+    ] = None,
 ) -> None:
     """Tell an item's whole story: every stage, state, reason, error, cost."""
     from formulacode_dagster.operate import database
@@ -109,14 +137,13 @@ def why(
             )
         show_story(console, name, story)
         if log is not None:
-            console.print(
-                get_log(connection, stage=log, month=story[-1].month, item=name), markup=False, highlight=False
-            )
+            text = get_log(connection, stage=log, month=story[-1].month, item=name)
+            console.print(text or f"no log of {log} was kept", markup=False, highlight=False)
 
 
 @app.command()
 def preflight() -> None:
-    """Check that every outside system answers, and with which rights."""
+    """Check that every outside system answers, and with which rights; status 1 when one is broken."""
     from formulacode_dagster.operate import check_systems
     from formulacode_dagster.preflight import Health
     from formulacode_dagster.terminal import show_findings
@@ -151,9 +178,11 @@ def pools() -> None:
 @app.command()
 def sandbox(
     repositories: Annotated[
-        Path | None, typer.Option(help="Folder of bare repositories owner/name.git; the samples when not given.")
+        Path | None, typer.Option(help="Folder of bare repositories owner/name.git.", show_default="the samples")
     ] = None,
-    port: Annotated[int, typer.Option(help="First of four ports; 0 takes free ones.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65532, help="First of four ports; 0: those of the last time, or free ones.")
+    ] = 0,
 ) -> None:
     """Serve a GitHub, a model, a Hub and a registry on localhost until interrupted."""
     from formulacode_dagster.sandbox.session import serve_until_interrupted
@@ -172,7 +201,7 @@ def demo() -> None:
 @app.command()
 def dev(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port of the UI.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the UI.")] = 3000,
 ) -> None:
     """Serve the Dagster UI and its daemon over the same instance; with the sandbox where the demo was run."""
     from formulacode_dagster.serve import serve_ui
