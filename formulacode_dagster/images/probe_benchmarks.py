@@ -15,6 +15,20 @@ import traceback
 from types import ModuleType
 
 
+class _Once:
+    """A class that is instantiated at most once: asv_runner does it for every method, which can take minutes."""
+
+    def __init__(self, wrapped: type) -> None:
+        self._wrapped = wrapped
+        self._instance: object = None
+        self.__name__ = wrapped.__name__
+
+    def __call__(self) -> object:
+        if self._instance is None:
+            self._instance = self._wrapped()
+        return self._instance
+
+
 def modules_below(name: str, lost: dict[str, str]) -> list[ModuleType]:
     """Import module *name* and all below it, and return them; what cannot be imported goes to *lost*."""
     try:
@@ -36,9 +50,10 @@ def benchmarks_of(module: ModuleType) -> list[str]:
         if attribute.startswith("_"):
             continue
         if inspect.isclass(value) and not inspect.isabstract(value):
+            once = _Once(value)
             for name, member in inspect.getmembers(value):
                 if inspect.isfunction(member) or inspect.ismethod(member):
-                    names.append(get_benchmark(name, module, value, member))
+                    names.append(get_benchmark(name, module, once, member))
         elif inspect.isfunction(value):
             names.append(get_benchmark(attribute, module, None, value))
     return [benchmark.name for benchmark in names if benchmark is not None]

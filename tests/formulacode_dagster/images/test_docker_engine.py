@@ -33,18 +33,22 @@ def make_engine(**limits: int) -> DockerEngine:
 
 
 @pytest.fixture(scope="module")
-def docker() -> DockerEngine:
-    return make_engine()
+def docker() -> Iterator[DockerEngine]:
+    engine = make_engine()
+    yield engine
+    for name in ("tinyc", "tinypure", "hanging", "broken", "nosy"):
+        filters = {"label": f"formulacode.repository=Acme/{name}"}
+        for image in engine.daemon.client.images.list(filters=filters):
+            engine.daemon.client.images.remove(str(image.id), force=True)
 
 
 @pytest.fixture(scope="module")
-def built(docker: DockerEngine, compiled: Sample, lock: str) -> Iterator[tuple[BuiltImage, str]]:
+def built(docker: DockerEngine, compiled: Sample, lock: str) -> tuple[BuiltImage, str]:
     spec = make_spec(compiled, lock, os_image=OS_IMAGE)
     image, log = build_task_image(
         docker, spec, mirror=compiled.mirror, pr=compiled.pull_request(), run_id="test-docker", force=True
     )
-    yield image, log
-    docker.daemon.client.images.remove(image.tag, force=True)
+    return image, log
 
 
 @pytest.fixture
