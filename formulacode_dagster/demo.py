@@ -20,10 +20,11 @@ def run_demo(console: Console) -> bool:
     from formulacode_dagster.month_run import dagster_instance
     from formulacode_dagster.operate import resolved, run_months
     from formulacode_dagster.sandbox.samples import generate
-    from resources.settings import home
+    from resources.settings import make_home
 
     started = time.monotonic()
-    state = home() / "sandbox"
+    home = make_home()
+    state = home / "sandbox"
     repositories = state / "repositories"
     with console.status("generating the sample repositories"):
         samples = generate(repositories)
@@ -36,7 +37,7 @@ def run_demo(console: Console) -> bool:
         console.print(f"engine: {why}", highlight=False)
         with dagster_instance() as instance:
             succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
-        _close(console, sandbox, home(), time.monotonic() - started)
+        _close(console, sandbox, home, time.monotonic() - started)
     return succeeded
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 from rich.console import Console
+from rich.markup import escape
 
 from formulacode_dagster.items.progress import listening
 from formulacode_dagster.models.items import RunOptions, Stage
@@ -26,7 +27,11 @@ from resources.settings import home, value_of
 def resolved(name: str) -> Any:
     """One of the default resources, its settings read from the environment."""
     resource = default_resources()[name]
-    return resource.process_config_and_initialize()
+    # Dagster's own way opens a storage for it, and closes it noisily
+    fields = {field: getattr(resource, field) for field in type(resource).model_fields}
+    return type(resource)(
+        **{field: value.get_value() if isinstance(value, dg.EnvVar) else value for field, value in fields.items()}
+    )
 
 
 @contextmanager
@@ -77,9 +82,9 @@ def run_months(
 def show_result(console: Console, result: MonthResult, seconds: float) -> None:
     """One line when all went well; what failed, and every failed check, when not."""
     for check in result.failed_checks:
-        console.print(f"[yellow]check failed:[/] {check}", highlight=False)
+        console.print(f"[yellow]check failed:[/] {escape(check)}", highlight=False)
     for error in result.errors:
-        console.print(f"[bold red]failed:[/] {error}", highlight=False)
+        console.print(f"[bold red]failed:[/] {escape(error)}", highlight=False)
     word = "[green]succeeded[/]" if result.success else "[bold red]failed[/]"
     console.print(f"{result.month} {word} in {seconds:.1f} s (run {result.run_id})", highlight=False)
 

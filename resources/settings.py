@@ -109,6 +109,18 @@ def home() -> Path:
     return Path(value_of("FC_HOME")).expanduser().absolute()
 
 
+def make_home() -> Path:
+    """`FC_HOME`, made where it is missing; raises ConfigurationError when it cannot be."""
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write {folder}", why=str(error), remedy="Free disk space, fix its permissions, or set FC_HOME"
+        ) from error
+    return folder
+
+
 def whole_number(name: str, text: str, *, minimum: int = 0) -> int:
     """Read *text*, the value of setting *name*; raises ConfigurationError when it is no whole number ≥ *minimum*."""
     try:

@@ -76,9 +76,9 @@ def running_sandbox(repositories: Path, state: Path, *, first_port: int = 0) -> 
 
 def serve_until_interrupted(console: Console, repositories: Path | None, port: int) -> None:
     """Serve, print the environment to use, and wait for Ctrl-C."""
-    from resources.settings import home
+    from resources.settings import make_home
 
-    state = home() / "sandbox"
+    state = make_home() / "sandbox"
     if repositories is None:
         from .samples import generate
 
@@ -113,9 +113,10 @@ def _ports(state: Path, first_port: int) -> dict[str, int]:
         return {}
     try:
         known = json.loads(remembered.read_text(encoding="utf-8"))
-    except ValueError:
+        return {service: int(known[service]) % 65536 for service in SERVICES if service in known}
+    except (ValueError, TypeError):
+        # only a convenience: what cannot be read is forgotten
         return {}
-    return {service: int(known[service]) for service in SERVICES if service in known}
 
 
 def _remember(state: Path, urls: Mapping[str, str]) -> None:

