@@ -19,8 +19,8 @@ class BuildFailure(ItemFailure):
     """A build that failed, with its whole log."""
 
     def __init__(self, kind: str, what: str, *, log: str, why: str = "", remedy: str = "") -> None:
-        self.log = log
         super().__init__(kind, what, why=why, remedy=remedy, log_tail=tail(log))
+        self.log = log
 
 
 def tail(log: str) -> str:

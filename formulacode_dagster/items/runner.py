@@ -7,6 +7,7 @@ in flight. A dead outside system stops the stage; what is finished by then is ke
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 import traceback
 from collections import Counter
@@ -17,7 +18,14 @@ from typing import Generic
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure, NotAsked, OutsideSystemError, Rejection
+from formulacode_dagster.models.errors import (
+    TRANSIENT_KINDS,
+    ConfigurationError,
+    ItemFailure,
+    NotAsked,
+    OutsideSystemError,
+    Rejection,
+)
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.store import blobs, ledger
@@ -28,6 +36,7 @@ from .work import Outcome, R, StageSummary, T, WorkItem
 
 MAX_ATTEMPTS = 3
 TAIL = 4000
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True)
@@ -73,11 +82,11 @@ async def run_items(
 ) -> StageSummary:
     """Do what is pending of *items*, all those the stage has this month; the summary speaks of them alone.
 
-    *work* returns an Outcome, or raises Rejection, ItemFailure or NotAsked for its own item and OutsideSystemError to
-    stop the stage. *save* writes values inside the transaction that also records them. With *prune*, ledger entries
-    of items that are no longer part of the month go, those named in *besides* excepted. Items in *redo* are pending
-    whatever the ledger says. Raises the OutsideSystemError
-    after keeping all that was finished.
+    *work* returns an Outcome, or raises Rejection, ItemFailure or NotAsked for its own item, and OutsideSystemError or
+    ConfigurationError, with which no other item would fare better, to stop the stage. *save* writes values inside the
+    transaction that also records them. With *prune*, ledger entries of items that are no longer part of the month go,
+    those named in *besides* excepted. Items in *redo* are pending whatever the ledger says. Raises what stopped the
+    stage after keeping all that was finished.
     """
     with run.database.transaction() as connection:
         before = {entry.item: entry for entry in ledger.entries_of(connection, run.month, run.stage)}
@@ -123,7 +132,7 @@ async def _work_off(
     waiting = list(reversed(pending))
     running: set[asyncio.Task[_Finished[R]]] = set()
     worked: list[LedgerEntry] = []
-    dead: OutsideSystemError | None = None
+    dead: OutsideSystemError | ConfigurationError | None = None
     try:
         while running or (waiting and dead is None):
             while waiting and dead is None and len(running) < concurrency:
@@ -134,7 +143,7 @@ async def _work_off(
             for task in ended:
                 try:
                     finished.append(task.result())
-                except OutsideSystemError as error:
+                except (OutsideSystemError, ConfigurationError) as error:
                     dead = dead or error
             await asyncio.to_thread(_keep, run, finished, save)
             worked.extend(one.entry for one in finished)
@@ -159,14 +168,19 @@ async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, wo
             detail = detail or outcome.rejection.detail
     except Rejection as rejection:
         state, reason, detail = ItemState.REJECTED, rejection.reason.value, rejection.detail
+        outcome = Outcome(log=rejection.log)
     except ItemFailure as failure:
         state, reason, detail, log_tail = ItemState.FAILED, failure.kind, str(failure), failure.log_tail
-        outcome = Outcome(cost=failure.cost, log=getattr(failure, "log", ""))
+        outcome = Outcome(cost=failure.cost, log=failure.log)
     except NotAsked as skip:
         state, reason, detail = ItemState.SKIPPED, skip.reason, skip.what
-    except OutsideSystemError:
+    except (OutsideSystemError, ConfigurationError):
         raise
-    except Exception as error:  # noqa: BLE001 - a bug met by one item is that item's failure, with its traceback
+    except Exception as error:  # a bug met by one item is that item's failure, with its traceback
+        if isinstance(error, OSError) and error.errno in _DISK_FULL:
+            raise OutsideSystemError(
+                "disk", f"no space left for {item.name}", why=str(error), remedy="Free some space, then run again"
+            ) from error
         state, reason = ItemState.FAILED, "unexpected"
         detail, log_tail = f"{type(error).__name__}: {error}", traceback.format_exc()
     seconds = time.monotonic() - started

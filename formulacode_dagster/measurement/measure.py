@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import PurePosixPath
 
 from formulacode_dagster.images.engine import Engine, Session
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import BenchmarkFailure, Measurement, Side
 from formulacode_dagster.models.pull_request import PullRequest
@@ -66,6 +66,24 @@ def measure_task(
     (`no_relevant_benchmark`) when no benchmark executes the change.
     """
     log = _Log(progress)
+    try:
+        return _measure(engine, image, pr, patch, suite_files, plan, limits, run_id, log)
+    except (ItemFailure, Rejection) as end:
+        end.log = end.log or "\n".join(log.lines)
+        raise
+
+
+def _measure(
+    engine: Engine,
+    image: BuiltImage,
+    pr: PullRequest,
+    patch: bytes,
+    suite_files: Mapping[str, bytes],
+    plan: SamplingPlan,
+    limits: ResourceLimits,
+    run_id: str,
+    log: _Log,
+) -> tuple[Measurement, str]:
     files = changed_files(patch)
     log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
     with ExitStack() as stack:

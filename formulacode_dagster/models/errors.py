@@ -51,7 +51,7 @@ class GateClosedError(FormulaCodeError):
 
 class ItemFailure(FormulaCodeError):
     """One item failed. `kind` is a short stable code (``timeout``, ``build``, ``patch_mismatch`` …), `cost` what it
-    consumed all the same.
+    consumed all the same, `log` the whole log where there is one.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class ItemFailure(FormulaCodeError):
         self.kind = kind
         self.log_tail = log_tail
         self.cost = cost
+        self.log = ""
         super().__init__(what, why=why, remedy=remedy)
 
 
@@ -72,9 +73,10 @@ class NotAsked(FormulaCodeError):
 
 
 class Rejection(FormulaCodeError):
-    """One item was decided against."""
+    """One item was decided against; `log` tells how it came to that, where there is one."""
 
     def __init__(self, reason: RejectionReason, detail: str = "") -> None:
         self.reason = reason
         self.detail = detail
+        self.log = ""
         super().__init__(f"rejected as {reason}", why=detail)
