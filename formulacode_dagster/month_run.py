@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,9 @@ from formulacode_dagster.dagster_home import POOLS, prepare_dagster_home
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.month import Month
 
+OFFENDING = "offending"
+"""Under which a check's metadata names its offenders."""
+SHOWN_OFFENDERS = 5
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -90,6 +93,9 @@ def _errors(result: Any) -> tuple[str, ...]:
     for event in result.all_events:
         if event.is_step_failure:
             data = event.step_failure_data
+            # what a check found is told among the failed checks
+            if data.error is not None and data.error.cls_name == "DagsterAssetCheckFailedError":
+                continue
             description = data.user_failure_data.description if data.user_failure_data else None
             error = data.error.cause if data.error and data.error.cause else data.error
             found.append(f"{event.step_key}: {description or (error.message.strip() if error else 'failed')}")
@@ -100,7 +106,16 @@ def _errors(result: Any) -> tuple[str, ...]:
 
 def _failed_checks(result: Any) -> tuple[str, ...]:
     return tuple(
-        f"{one.asset_key.to_user_string()}/{one.check_name}: {one.description}"
+        f"{one.asset_key.to_user_string()}/{one.check_name}: {one.description}{_offenders(one.metadata)}"
         for one in result.get_asset_check_evaluations()
         if not one.passed
     )
+
+
+def _offenders(metadata: Mapping[str, Any]) -> str:
+    if OFFENDING not in metadata:
+        return ""
+    records = metadata[OFFENDING].records
+    named = [str(record.data["offender"]) for record in records[:SHOWN_OFFENDERS]]
+    more = f" and {len(records) - len(named)} more" if len(records) > len(named) else ""
+    return f" ({'; '.join(named)}{more})"

@@ -1,4 +1,4 @@
-"""A platform of a test's own over the sample repositories: served on localhost, told what goes wrong, seeded cheaply."""
+"""A platform of a test's own over the sample repositories: served on localhost, told what goes wrong, seeded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Sequence
 
 import pytest
@@ -8,7 +9,7 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.items.runner import MAX_ATTEMPTS, StageRun, in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
-from formulacode_dagster.models.errors import ItemFailure, NotAsked, OutsideSystemError, Rejection
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, RejectionReason, RunOptions, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_log
@@ -104,6 +105,18 @@ def test_a_dead_system_stops_the_stage_keeps_what_is_done_and_the_next_run_finis
     run(database, names, kept)
     assert set(states(database).values()) == {ItemState.DONE}
     assert kept.seen.count("a/b#1") == 1
+
+
+@pytest.mark.parametrize(
+    "trouble", [ConfigurationError("no token is accepted"), OSError(errno.ENOSPC, "No space left on device")]
+)
+def test_what_no_item_would_fare_better_with_stops_the_stage_and_is_no_items_failure(
+    database: Database, trouble: Exception
+) -> None:
+    kept = Kept()
+    with pytest.raises((ConfigurationError, OutsideSystemError), match="no token|disk: no space left for a/b#2"):
+        run(database, ["a/b#1", "a/b#2"], kept, options=RunOptions(max_concurrency=1), trouble={"a/b#2": trouble})
+    assert states(database) == {"a/b#1": ItemState.DONE}
 
 
 def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_are_not(database: Database) -> None:

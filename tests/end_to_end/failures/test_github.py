@@ -1,0 +1,152 @@
+"""GitHub answers 403, 502 or half a page, or lacks a repository: complete, or a named failure; then the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.sandbox.github.faults import Fault, Faults, ScriptedFault
+from formulacode_dagster.sandbox.github.limits import Limits
+
+MERGED = 21
+WINDOWS = "graphql MergedPullRequests"
+REPOSITORIES = 4
+CALLS = 5
+COMPLETE = {ItemState.DONE: MERGED}
+WORDLOOM = "loomworks/wordloom"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault.BAD_GATEWAY, Fault.SECONDARY_LIMIT, Fault.HALF_PAGE, Fault.DROPPED],
+)
+def test_a_passing_fault_costs_a_call_and_loses_nothing(seeded, fault) -> None:
+    platform = seeded(Stage.REPOSITORIES)
+    with platform.serve(faults=Faults.at(WINDOWS, 2, fault), limits=Limits(retry_after_seconds=1)) as served:
+        said = platform.run(Stage.PULL_REQUESTS)
+        assert served.calls("github") == CALLS + 1
+    assert said.succeeded, said.text
+    assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
+    assert platform.count("merged_pull_requests") == platform.count("changes") == MERGED
+
+
+def test_a_fault_in_discovery_hides_no_repository(seeded) -> None:
+    platform = seeded()
+    faults = Faults(
+        scripted=(
+            ScriptedFault(endpoint="GET /search/code", call=1, fault=Fault.SECONDARY_LIMIT),
+            ScriptedFault(endpoint="GET /search/code", call=2, fault=Fault.HALF_PAGE),
+            ScriptedFault(endpoint="graphql RepositoriesById", call=1, fault=Fault.BAD_GATEWAY),
+        )
+    )
+    with platform.serve(faults=faults, limits=Limits(retry_after_seconds=1)):
+        said = platform.run(Stage.REPOSITORIES)
+    assert said.succeeded, said.text
+    assert platform.count("repositories") == REPOSITORIES + 1, "with the archived one"
+
+
+def test_a_window_that_stays_short_is_named_shuts_the_gate_and_the_next_run_completes_it(seeded) -> None:
+    platform = seeded(Stage.REPOSITORIES)
+    short = ScriptedFault(endpoint=WINDOWS, call=1, times=3, fault=Fault.HALF_PAGE)
+    with platform.serve(faults=Faults(scripted=(short,))):
+        said = platform.run(Stage.PULL_REQUESTS, max_concurrency=1)
+        assert not said.succeeded
+        said.tells("pull_requests/counts_match", "1 repositories could not be taken in", "sample-org/gridpath: ")
+        (failed,) = [one for one in platform.entries(Stage.PULL_REQUESTS).values() if one.state is ItemState.FAILED]
+        assert failed.reason == "incomplete"
+        assert "is not complete" in failed.detail
+        taken = platform.states(Stage.PULL_REQUESTS)[ItemState.DONE]
+        assert 0 < taken < MERGED
+        refused = platform.run(Stage.CLASSIFICATIONS)
+        assert not refused.succeeded
+        refused.tells("the gate pull_requests/counts_match is shut for 2026-02", failed.item, "Mend the cause")
+    with platform.serve() as served:
+        assert platform.run(Stage.PULL_REQUESTS).succeeded
+        assert served.calls("github") == 1
+    assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
+
+
+def test_a_dead_github_stops_the_stage_with_one_message_and_the_next_run_finishes(seeded) -> None:
+    platform = seeded(Stage.REPOSITORIES)
+    dead = ScriptedFault(endpoint="graphql", call=4, times=10_000, fault=Fault.BAD_GATEWAY)
+    with platform.serve(faults=Faults(scripted=(dead,))):
+        said = platform.run(Stage.PULL_REQUESTS, max_concurrency=1)
+        assert not said.succeeded
+        said.tells("failed: pull_requests: github: ", "does not answer", "502", "the next run goes on from here")
+        assert len(said.complaints) == 1
+        kept = platform.count("intake_counts")
+    assert kept == 2
+    with platform.serve() as served:
+        assert platform.run(Stage.PULL_REQUESTS).succeeded
+        assert served.calls("github") == REPOSITORIES - kept, "the windows that are in are not asked for again"
+    assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
+
+
+def test_a_token_that_is_refused_is_named_by_position_and_never_shown(seeded) -> None:
+    platform = seeded(Stage.REPOSITORIES)
+    refused = ScriptedFault(call=1, times=10_000, fault=Fault.UNAUTHORIZED)
+    with platform.serve(faults=Faults(scripted=(refused,))):
+        platform.settings["GH_TOKENS"] = "ghp_aVerySecretToken"
+        said = platform.run(Stage.PULL_REQUESTS)
+    assert not said.succeeded
+    said.tells("GitHub accepts none of the tokens in GH_TOKENS", "token 1 of 1", "Replace them by valid ones")
+    assert "aVerySecret" not in said.text
+    assert len(said.complaints) == 1
+
+
+def test_without_a_token_the_message_says_which_setting_is_missing(seeded) -> None:
+    platform = seeded()
+    with platform.serve():
+        platform.settings["GH_TOKENS"] = ""
+        said = platform.run(Stage.REPOSITORIES)
+    assert not said.succeeded
+    said.tells("GitHub demands a token", "Set GH_TOKENS")
+
+
+def test_a_repository_that_vanished_after_discovery_fails_alone_and_the_month_goes_on(seeded) -> None:
+    platform = seeded(Stage.REPOSITORIES)
+    with platform.serve(folder=platform.shelf(gone=(WORDLOOM,))):
+        said = platform.run(Stage.PULL_REQUESTS)
+        assert said.succeeded, said.text
+        entry = platform.entries(Stage.PULL_REQUESTS)[WORDLOOM]
+        assert (entry.state, entry.reason) == (ItemState.FAILED, "vanished")
+        assert f"{WORDLOOM} is gone from GitHub" in entry.detail
+        others = platform.states(Stage.PULL_REQUESTS)[ItemState.DONE]
+        assert others == MERGED - 6
+        assert platform.run(Stage.CLASSIFICATIONS).succeeded
+    with platform.serve() as served:
+        assert platform.run(Stage.PULL_REQUESTS, only=(WORDLOOM,), force=True).succeeded
+        assert served.calls("github") == CALLS - REPOSITORIES + 1
+    assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
+
+
+def test_a_repository_that_cannot_be_cloned_any_more_fails_its_pull_requests_alone(seeded) -> None:
+    platform = seeded(Stage.REPOSITORIES)
+    platform.settings["FC_MIRRORS_DIR"] = str(platform.home / "mirrors")
+    without = platform.shelf("sample-org/gridpath", "numeric-samples/tilemath", "signal-kit/rollwin")
+    with platform.serve():
+        platform.settings["GITHUB_CLONE_URL"] = without.as_uri()
+        said = platform.run(Stage.PULL_REQUESTS)
+        assert said.succeeded, said.text
+        failed = [one for one in platform.entries(Stage.PULL_REQUESTS).values() if one.state is ItemState.FAILED]
+        assert {one.reason for one in failed} == {"vanished"}
+        assert {one.item.partition("#")[0] for one in failed} == {WORDLOOM}
+        assert all("cannot be cloned" in one.detail for one in failed)
+    with platform.serve():
+        assert platform.run(Stage.PULL_REQUESTS, only=(WORDLOOM,), force=True).succeeded
+    assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
+
+
+def test_a_repository_that_vanished_before_discovery_is_recorded_and_not_taken_in(seeded) -> None:
+    platform = seeded()
+    with platform.serve(folder=platform.shelf(gone=(WORDLOOM,))):
+        said = platform.run(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
+        assert said.succeeded, said.text
+    assert WORDLOOM not in platform.entries(Stage.PULL_REQUESTS)
+    assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: MERGED - 6}
+    with platform.serve():
+        assert platform.run(Stage.REPOSITORIES, force=True).succeeded
+        assert platform.run(Stage.PULL_REQUESTS).succeeded
+    assert platform.states(Stage.PULL_REQUESTS) == COMPLETE
