@@ -131,7 +131,7 @@ def report(
         metadata["dry_run_would_do"] = dg.MetadataValue.json(list(last.would_do))
     if failed:
         records = [
-            dg.TableRecord({"item": one.item, "kind": one.reason, "detail": one.detail[:300], "attempt": one.attempt})
+            dg.TableRecord({"item": one.item, "kind": one.reason, "detail": one.detail[:300]})
             for one in failed[:SHOWN_ITEMS]
         ]
         metadata["failures"] = dg.MetadataValue.table(records)
