@@ -59,7 +59,7 @@ def _complain(text: str) -> None:
     complaints.print(f"[bold red]error:[/] {escape(text)}", highlight=False)
 
 
-MonthOption = Annotated[str | None, typer.Option("--month", help="Month to work on, YYYY-MM.")]
+MonthOption = Annotated[str | None, typer.Option("--month", help="Month to work on, YYYY-MM; or give both dates.")]
 
 
 @app.command()
@@ -126,7 +126,7 @@ def why(
     from formulacode_dagster.operate import database
     from formulacode_dagster.store import ledger
     from formulacode_dagster.store.blobs import get_log
-    from formulacode_dagster.terminal import show_story
+    from formulacode_dagster.terminal import plain, show_story
 
     name = str(ItemName.parse(item))
     with database() as store, store.transaction() as connection:
@@ -138,7 +138,7 @@ def why(
         show_story(console, name, story)
         if log is not None:
             text = get_log(connection, stage=log, month=story[-1].month, item=name)
-            console.print(text or f"no log of {log} was kept", markup=False, highlight=False)
+            console.print(plain(text) or f"no log of {log} was kept", markup=False, highlight=False)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -21,13 +22,15 @@ _COLOURS = {
 }
 _HEALTH = {Health.OK: "green", Health.WARNING: "yellow", Health.BROKEN: "red"}
 NOTE_WIDTH = 60
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Bars:
-    """A progress listener that draws one bar a stage; on a dumb terminal or in a log, a line at its end."""
+    """A progress listener that draws one bar a stage; on a dumb terminal or in a log, a line as it starts and ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._draws = console.is_terminal and not console.is_dumb_terminal
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓[/]"),
             TextColumn("{task.description:<20}"),
@@ -36,7 +39,7 @@ class Bars:
             TimeElapsedColumn(),
             TextColumn("[dim]{task.fields[note]}[/]"),
             console=console,
-            disable=not console.is_terminal,
+            disable=not self._draws,
         )
         self._tasks: dict[Stage, TaskID] = {}
         self._done: dict[Stage, dict[ItemState, int]] = {}
@@ -59,6 +62,8 @@ class Bars:
             self._progress.update(task, total=total)
         else:
             self._tasks[stage] = self._progress.add_task(stage.value, total=pending, note=month)
+        if pending and not self._draws:
+            self._console.print(f"  {stage.value}: {pending} to do", highlight=False)
 
     def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str) -> None:
         """Advance the bar."""
@@ -78,8 +83,8 @@ class Bars:
         counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)
         text = "; ".join(part for part in (counts, f"{self._unchanged[stage]} unchanged") if part)
         self._progress.update(self._tasks[stage], note=text)
-        if not self._console.is_terminal:
-            self._console.print(f"  {stage.value}: {text}")
+        if not self._draws:
+            self._console.print(f"  {stage.value}: {text}", highlight=False)
 
 
 def show_funnel(console: Console, funnel: Funnel) -> None:
@@ -124,12 +129,17 @@ def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> Non
         finished = f"{entry.finished_at:%Y-%m-%d %H:%M:%S}" if entry.finished_at else ""
         console.print(f"{entry.month}  {entry.stage.value:<19} [{colour}]{entry.state.value}{reason}[/]  {finished}")
         if entry.detail:
-            console.print(f"    {entry.detail}", markup=False, highlight=False)
+            console.print(f"    {plain(entry.detail)}", markup=False, highlight=False)
         spent = {name: value for name, value in entry.cost.model_dump().items() if value}
         if spent:
             console.print(f"    attempt {entry.attempt}, cost {spent}, run {entry.run_id}", style="dim", markup=False)
         if entry.log_tail:
-            console.print(entry.log_tail, style="dim", markup=False, highlight=False)
+            console.print(plain(entry.log_tail), style="dim", markup=False, highlight=False)
+
+
+def plain(text: str) -> str:
+    """*text* of a build or a model without the control sequences that would act on the terminal."""
+    return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def show_findings(console: Console, findings: Sequence[Finding]) -> None:
