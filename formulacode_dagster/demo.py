@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.console import Console
 from formulacode_dagster.models.items import RunOptions
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.sandbox.session import Sandbox, running_sandbox
+from formulacode_dagster.store.ledger import finished_since
 
 DEMO_MONTHS = ("2026-01", "2026-02")
 
@@ -18,11 +20,11 @@ DEMO_MONTHS = ("2026-01", "2026-02")
 def run_demo(console: Console) -> bool:
     """Run the demo; true when every asset and every blocking check passed."""
     from formulacode_dagster.month_run import dagster_instance
-    from formulacode_dagster.operate import resolved, run_months
+    from formulacode_dagster.operate import database, resolved, run_months
     from formulacode_dagster.sandbox.samples import generate
     from resources.settings import make_home
 
-    started = time.monotonic()
+    started, began_at = time.monotonic(), datetime.now(tz=UTC)
     home = make_home()
     state = home / "sandbox"
     repositories = state / "repositories"
@@ -35,16 +37,18 @@ def run_demo(console: Console) -> bool:
             console.print(f"sandbox {service}: {url}", highlight=False)
         _, why = resolved("containers").chosen()
         console.print(f"engine: {why}", highlight=False)
-        with dagster_instance() as instance:
+        with database() as store, dagster_instance() as instance:
             succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
-        _close(console, sandbox, home, time.monotonic() - started)
+            with store.transaction() as connection:
+                worked = finished_since(connection, began_at)
+        _close(console, sandbox, home, worked, time.monotonic() - started)
     return succeeded
 
 
-def _close(console: Console, sandbox: Sandbox, home: Path, seconds: float) -> None:
+def _close(console: Console, sandbox: Sandbox, home: Path, worked: int, seconds: float) -> None:
     calls = sandbox.calls()
     console.rule("[bold]done")
-    if calls["github"] == 0 and calls["model"] == 0:
+    if worked == 0 and calls["github"] == 0 and calls["model"] == 0:
         console.print("Everything was done already: no GitHub call, no model call, nothing built.")
     else:
         console.print(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, any_, cast, delete, select
+from sqlalchemy import Connection, Text, any_, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -37,6 +37,12 @@ def items_in_state(connection: Connection, month: str, stage: Stage, state: Item
         .order_by(LEDGER.c.item)
     )
     return list(connection.execute(statement).scalars())
+
+
+def finished_since(connection: Connection, moment: datetime) -> int:
+    """How many items, of whatever stage and month, were worked on since *moment*; skips are no work."""
+    statement = select(func.count()).where(LEDGER.c.finished_at >= moment, LEDGER.c.state != ItemState.SKIPPED.value)
+    return int(connection.execute(statement).scalar_one())
 
 
 def story(connection: Connection, item: str) -> list[LedgerEntry]:
