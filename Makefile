@@ -5,10 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench clean
+.PHONY: help setup demo test dev check format bench bench-measure clean
 
 help: ## show this
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/.complete: uv.lock pyproject.toml
 	@command -v uv >/dev/null || test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/pip install --quiet uv; }
@@ -38,6 +38,12 @@ check: setup ## lint, types, floors
 format: setup ## write the code the way `check` wants it
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+bench: setup ## what the platform itself costs: loading, passing items, finding nothing to do
+	@$(BIN)/python bench/definitions.py
+
+bench-measure: setup ## what a measurement costs, and how often it is wrong
+	@$(BIN)/python bench/measure.py
 
 clean: ## remove the virtual environment and all local state
 	rm -rf $(VENV) .uv .formulacode

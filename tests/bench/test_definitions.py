@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_figures_of_the_platform_come_in_one_line_of_json() -> None:
+    command = [sys.executable, "bench/definitions.py", "--items", "30", "--repeat", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    *shown, last = done.stdout.splitlines()
+    figures = json.loads(last)
+    assert [line.split()[0] for line in shown] == list(figures)
+    assert figures["items"] == 30
+    assert all(value > 0 for value in figures.values())
