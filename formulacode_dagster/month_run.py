@@ -14,10 +14,14 @@ from formulacode_dagster.build import build_definitions
 from formulacode_dagster.dagster_home import POOLS, prepare_dagster_home
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.orphans import end_orphans, process_tag
 
 OFFENDING = "offending"
 """Under which a check's metadata names its offenders."""
 SHOWN_OFFENDERS = 5
+LAUNCHED_BY = "formulacode/launched_by"
+"""Tag of runs that live in a process of the command line, not below the UI."""
+
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -34,9 +38,10 @@ class MonthResult:
 
 @contextmanager
 def dagster_instance() -> Iterator[dg.DagsterInstance]:
-    """The instance the UI serves too."""
+    """The instance the UI serves too; runs whose process was killed are ended first."""
     prepare_dagster_home()
     with dg.DagsterInstance.get() as instance:
+        end_orphans(instance)
         yield instance
 
 
@@ -77,7 +82,7 @@ def run_month(
             run_config={"ops": config, **_QUIET},
             instance=instance,
             raise_on_error=False,
-            tags={"formulacode/launched_by": "fc-data"},
+            tags={LAUNCHED_BY: "fc-data", **process_tag()},
         )
     return MonthResult(
         month=month.key,

@@ -8,20 +8,23 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import dagster as dg
 from rich.console import Console
 
 from formulacode_dagster.dagster_home import ROOT
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.month_run import dagster_instance, set_pools
+from formulacode_dagster.month_run import LAUNCHED_BY, dagster_instance, set_pools
 from formulacode_dagster.operate import database
 from formulacode_dagster.sandbox.session import running_sandbox
 from resources.settings import home
 
 STOP_SECONDS = 30
 """Time Dagster is given to end its services before they are killed."""
+
+_RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
 class _StopRequested(BaseException):
@@ -100,12 +103,14 @@ def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
             child.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
-        _end_group(child.pid)
+        _end_runs(child.pid)
 
 
-def _end_group(group: int) -> None:
-    """Kill what outlives `dagster dev`: runs in progress; run monitoring marks them failed, and items are resumed."""
-    try:
+def _end_runs(group: int) -> None:
+    """Kill the runs that outlive `dagster dev`, and tell Dagster, which would show them as running for ever."""
+    with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+    with dagster_instance() as instance:
+        for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
+            if LAUNCHED_BY not in run.tags:
+                instance.report_run_canceled(run, "The UI was stopped; launch it again, it goes on where it was")

