@@ -62,6 +62,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(home, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", first.stdout + first.stderr), first.returncode)
 
 
+_STATUS = "query Status($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+_LAUNCH = """
+mutation Launch($parameters: ExecutionParams!) {
+  launchPipelineExecution(executionParams: $parameters) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+    ... on RunConfigValidationInvalid { errors { message } }
+  }
+}
+"""
+
+
 @dataclass(frozen=True)
 class Served:
     """A running `fc-data dev`."""
@@ -73,9 +86,24 @@ class Served:
     def graphql(self, query: str, **variables: Any) -> Any:
         """Ask the web server as the UI does; returns `data`."""
         answer = httpx.post(f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=60)
-        body = answer.raise_for_status().json()
+        body = answer.json()
         assert "errors" not in body, body["errors"]
         return body["data"]
+
+    def launch(self, parameters: dict[str, Any]) -> str:
+        """Launch a run as the UI's launch dialog does; returns the run's id."""
+        answer = self.graphql(_LAUNCH, parameters=parameters)["launchPipelineExecution"]
+        assert answer["__typename"] == "LaunchRunSuccess", answer
+        return str(answer["run"]["runId"])
+
+    def wait_for_run(self, run_id: str, seconds: float = 300) -> str:
+        """The status of a run: its final one, or the one it has after *seconds*."""
+        deadline = time.monotonic() + seconds
+        while True:
+            status = self.graphql(_STATUS, id=run_id)["runOrError"]["status"]
+            if status in ("SUCCESS", "FAILURE", "CANCELED") or time.monotonic() > deadline:
+                return str(status)
+            time.sleep(1)
 
 
 ServeUi = Callable[..., AbstractContextManager[Served]]
