@@ -1,0 +1,55 @@
+"""The `run` commands of the README, word by word, in the home that the demo left."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.sandbox.session import running_sandbox
+from formulacode_dagster.store import ledger
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+RUNS = re.findall(r"^\.venv/bin/fc-data (run .*?)(?:\s+#.*)?$", README, flags=re.MULTILINE)
+ITEM = "sample-org/gridpath#12"
+
+
+@pytest.fixture(scope="module")
+def settings(demo) -> Iterator[dict[str, str]]:
+    """The sandbox of the demo, running again."""
+    state = demo.home / "sandbox"
+    with running_sandbox(state / "repositories", state) as sandbox:
+        yield dict(sandbox.environment)
+
+
+def entries(database, month: str) -> dict[tuple[Stage, str], tuple[ItemState, object]]:
+    with database.transaction() as connection:
+        found = ledger.entries_of(connection, month)
+    return {(entry.stage, entry.item): (entry.state, entry.finished_at) for entry in found}
+
+
+def test_the_month_is_run_again(demo, demo_database, settings) -> None:
+    (command,) = [one for one in RUNS if "--only" not in one]
+    before = entries(demo_database, "2026-02")
+    ran = demo.fc_data(*shlex.split(command), **settings)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "2026-02 succeeded in" in ran.stdout
+    assert entries(demo_database, "2026-02") == before
+
+
+def test_one_pull_request_is_built_again(demo, demo_database, settings) -> None:
+    (command,) = [one for one in RUNS if "--only" in one]
+    assert ITEM in command
+    before = entries(demo_database, "2026-02")
+    ran = demo.fc_data(*shlex.split(command), **settings)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    after = entries(demo_database, "2026-02")
+    changed = {key for key in after if after[key] != before.get(key)}
+    assert changed == {(Stage.IMAGES, ITEM)}
+    assert after[Stage.IMAGES, ITEM][0] is ItemState.DONE

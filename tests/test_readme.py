@@ -1,0 +1,179 @@
+"""The README is true: its commands exist and are run by a test, its files, settings and samples are there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from formulacode_dagster.cli import app
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.sandbox.samples import expected_outcomes
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.blobs import put_log
+from formulacode_dagster.store.database import Database
+from resources.settings import SETTINGS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
+
+HERE = "tests/test_readme.py::test_a_cheap_command_does_what_it_says"
+RUN_BY = {
+    "make demo": "tests/end_to_end/test_demo.py::test_the_demo_succeeds_and_says_what_it_did",
+    "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",
+    "make test": ".ci/run",
+    "make check": ".ci/run",
+    "fc-data preflight": HERE,
+    "fc-data run --month 2026-02": "tests/end_to_end/test_readme_runs.py::test_the_month_is_run_again",
+    "fc-data funnel --month 2026-02": HERE,
+    "fc-data sandbox --repositories /path/to/mirrors": "tests/formulacode_dagster/sandbox/test_session.py::"
+    "test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted",
+    "fc-data migrate": HERE,
+    "fc-data pools": HERE,
+    f"fc-data why {ITEM}": HERE,
+    f"fc-data why {ITEM} --log images": HERE,
+    f"fc-data run --month 2026-02 --stage images --only {ITEM} --force": "tests/end_to_end/test_readme_runs.py::"
+    "test_one_pull_request_is_built_again",
+}
+"""Where each command of the README is run. `make X` is what runs `fc-data X`, which a test below holds."""
+
+SAID = {
+    "fc-data preflight": "postgres",
+    "fc-data funnel --month 2026-02": "Funnel of 2026-02",
+    "fc-data migrate": "is up to date",
+    "fc-data pools": "measure: 1",
+    f"fc-data why {ITEM}": "failed (build)",
+    f"fc-data why {ITEM} --log images": "the whole log",
+}
+"""What a cheap command prints, over a database with one pull request's story."""
+
+
+def _lines() -> list[str]:
+    blocks = re.findall(r"^```bash\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    # a comment starts behind a blank; the `#` of an item does not
+    lines = [re.sub(r"\s+#.*", "", line).strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+ASSIGNMENTS = [line for line in _lines() if re.match(r"[A-Z_]+=", line)]
+COMMANDS = [line.removeprefix(".venv/bin/") for line in _lines() if line not in ASSIGNMENTS]
+
+
+def test_every_command_is_run_by_a_test_that_is_there() -> None:
+    assert sorted(COMMANDS) == sorted(RUN_BY)
+    for command, where in RUN_BY.items():
+        path, _, name = where.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert f"def {name}(" in text if name else f"\n{command}\n" in text, where
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("fc-data ")])
+def test_every_fc_data_command_can_be_parsed(command: str) -> None:
+    _, name, *arguments = shlex.split(command)
+    known = get_command(app).commands
+    assert name in known
+    known[name].make_context(name, arguments)
+
+
+def test_the_options_the_text_names_exist() -> None:
+    named = set(re.findall(r"`(--[a-z-]+)", README))
+    known = {
+        option
+        for one in get_command(app).commands.values()
+        for p in one.params
+        for option in (*p.opts, *p.secondary_opts)
+    }
+    assert {"--start-date", "--force", "--dry-run", "--log"} <= named <= known
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("make ")])
+def test_every_target_of_make_exists_and_has_help(command: str) -> None:
+    target = command.removeprefix("make ")
+    shown = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    if target in ("demo", "dev"):
+        assert f".venv/bin/fc-data {target}\n" in shown
+    helped = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.search(rf"^{target} +\S", helped, flags=re.MULTILINE)
+
+
+@pytest.fixture
+def told(database: Database, database_url: str) -> str:
+    """A database that knows the item of the README; its URL."""
+    failed = LedgerEntry(stage=Stage.IMAGES, month=MONTH, item=ITEM, state=ItemState.FAILED, reason="build")
+    with database.transaction() as connection:
+        ledger.record(connection, [failed])
+        put_log(
+            connection,
+            stage=failed.stage,
+            month=MONTH,
+            item=ITEM,
+            attempt=1,
+            state=failed.state,
+            run_id="",
+            text="the whole log",
+        )
+    return database_url
+
+
+@pytest.mark.parametrize("command", SAID)
+def test_a_cheap_command_does_what_it_says(command: str, told: str, tmp_path: Path) -> None:
+    assert RUN_BY[command] == HERE
+    binaries = Path(sys.executable).parent
+    settings = {"FC_HOME": str(tmp_path), "FC_DATABASE_URL": told, "FC_ENGINE": "process", "COLUMNS": "160"}
+    ran = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env={"PATH": f"{binaries}:{os.environ['PATH']}", **settings},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert SAID[command] in ran.stdout
+
+
+def test_every_setting_it_names_is_one() -> None:
+    known = {setting.name for setting in SETTINGS}
+    assert {line.partition("=")[0] for line in ASSIGNMENTS} <= known
+    assert set(re.findall(r"\b(?:FC|LLM|HF|GH|DOCKERHUB|GITHUB)_[A-Z_]+\b", README)) <= known
+
+
+def test_every_sample_it_names_is_generated_and_ends_as_a_task() -> None:
+    named = set(re.findall(r"\b[a-z-]+/[a-z]+#\d+\b", README)) - {"owner/repo#123"}
+    assert named == {ITEM}
+    (outcome,) = [one for one in expected_outcomes(MONTH) if one.item == ITEM]
+    assert (outcome.last_stage, outcome.state) == (Stage.PUBLISHED_DATASET, ItemState.DONE)
+
+
+def test_the_folders_of_the_layout_are_those_of_the_repository() -> None:
+    listed = re.findall(r"^\| `([^`]+)` \|", README.partition("## Layout")[2], flags=re.MULTILINE)
+    assert all((ROOT / folder).is_dir() for folder in listed)
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    python = {path.partition("/")[0] for path in tracked if path.endswith(".py") and "/" in path}
+    assert python - {"bench"} <= {folder.partition("/")[0] for folder in listed}
+
+
+def test_every_file_it_names_is_there() -> None:
+    quoted = re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:py|toml|md|yaml))`", README)
+    made_at_run_time = {".formulacode/"}
+    bases = (ROOT, ROOT / "formulacode_dagster", ROOT / "assets", ROOT / "resources")
+    examples = {"owner/name.git"}
+    missing = [
+        name for name in {*quoted} - made_at_run_time - examples if not any((base / name).exists() for base in bases)
+    ]
+    assert missing == []
+
+
+def test_every_link_leads_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    local = [target for target in targets if not target.startswith("http")]
+    assert {"LICENSE", ".env.example", "docs/asset-graph.png"} <= set(local)
+    assert [target for target in local if not (ROOT / target).exists()] == []
