@@ -120,7 +120,7 @@ def _draw_tasks(axes: Axes, tasks: Sequence[MeasuredTask]) -> None:
 def _ticks(low: float, high: float) -> list[float]:
     """Round ratios from *low* to *high*, few enough not to touch each other."""
     if high / low < 5:
-        candidates: Sequence[float] = (0.1, 0.2, 0.5, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5)
+        candidates: Sequence[float] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4)
     elif high / low < 1000:
         candidates = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
     else:
