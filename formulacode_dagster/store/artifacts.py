@@ -57,7 +57,7 @@ class Artifact(Generic[M]):
     def read_keys(
         self, connection: Connection, month: str, keys: Collection[PullRequestKey]
     ) -> dict[PullRequestKey, M]:
-        """The rows of *month* with these (repository id, number), by key."""
+        """The rows of *month* with these (repository id, number), by key and in its order."""
         if not keys:
             return {}
         columns = self.table.c
@@ -69,6 +69,7 @@ class Artifact(Generic[M]):
             select(self.table)
             .join(pairs, and_(pairs.c.repository_id == columns.repository_id, pairs.c.number == columns.number))
             .where(columns.month == month)
+            .order_by(*self.table.primary_key)
         )
         rows = [dict(row) for row in connection.execute(statement).mappings()]
         return {(row["repository_id"], row["number"]): self._from_row(row) for row in rows}

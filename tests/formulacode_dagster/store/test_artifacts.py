@@ -168,6 +168,7 @@ def test_twenty_thousand_rows_are_one_batch_and_can_be_read_by_key_in_one_statem
         found = MERGED_PULL_REQUESTS.read_keys(connection, MONTH, keys)
     assert len(sent) == 1
     assert len(found) == 20_000
+    assert list(found) == keys[:20_000]
     assert found[7, 20_000] == rows[-1]
 
 

@@ -28,9 +28,7 @@ def test_a_lock_dies_with_its_connection(database: Database) -> None:
     with database.month_lock(Stage.IMAGES, "2026-02", "killed"):
         with database.transaction() as connection:
             connection.execute(
-                text(
-                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE '%killed'"
-                )
+                text("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name ~ 'killed$'")
             )
         with database.month_lock(Stage.IMAGES, "2026-02", "next"):
             pass

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -98,6 +98,20 @@ def test_a_story_is_told_in_the_order_of_the_stages_month_after_month(database: 
     with database.transaction() as connection:
         story = ledger.story(connection, "a/b#1")
     assert [(one.month, one.stage) for one in story] == [(one.month, one.stage) for one in told]
+
+
+def test_work_is_counted_from_a_moment_on_and_skips_are_none(database: Database) -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    record(
+        database,
+        entry("a/b#1", finished_at=moment - timedelta(microseconds=1)),
+        entry("a/b#2", finished_at=moment),
+        entry("a/b#3", state=ItemState.REJECTED, month="2026-01", finished_at=moment),
+        entry("a/b#4", state=ItemState.SKIPPED, finished_at=moment),
+    )
+    with database.transaction() as connection:
+        assert ledger.finished_since(connection, moment) == 2
+        assert ledger.finished_since(connection, moment + timedelta(seconds=1)) == 0
 
 
 def test_forgetting_drops_only_what_is_named(database: Database) -> None:
