@@ -55,7 +55,7 @@ async def find_files(client: GitHubClient, name: str) -> tuple[CodeHit, ...]:
 
 async def _slice(client: GitHubClient, name: str, low: int, high: int, *, whole: bool = False) -> set[CodeHit]:
     # The unsliced question comes first: most often it is the only one.
-    query = f"filename:{name}" + ("" if whole else f" size:{low}..{high}")
+    query = f"filename:{name} fork:true" + ("" if whole else f" size:{low}..{high}")
     hits: set[CodeHit] = set()
     shortage = ""
     for _ in range(ATTEMPTS):

@@ -116,9 +116,9 @@ def test_faults_now_and_then_change_nothing(samples, calm, clock, seed):
 
 
 def test_more_results_than_search_shows_are_all_found(samples, calm, clock, monkeypatch):
-    monkeypatch.setattr(merged, "SEARCH_CAP", 5)
-    monkeypatch.setattr(merged, "FULL_LEAF", 4)
-    with serving(app(samples.folder, limits=Limits(search_cap=5))) as url:
+    monkeypatch.setattr(merged, "SEARCH_CAP", 6)
+    monkeypatch.setattr(merged, "FULL_LEAF", 5)
+    with serving(app(samples.folder, limits=Limits(search_cap=6))) as url:
         assert asked(url, clock, intake) == calm
 
 
