@@ -93,7 +93,9 @@ def _stop_on_signals() -> Iterator[None]:
 def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     program = Path(sys.executable).with_name("dagster")
     command = [str(program), "dev", "-w", str(ROOT / "workspace.yaml"), "-h", host, "-p", str(port)]
-    child = subprocess.Popen(command, start_new_session=True)
+    # its advice is for those who type the command
+    quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
+    child = subprocess.Popen(command, env={**quiet, **os.environ}, start_new_session=True)
     try:
         yield child
     finally:
@@ -107,10 +109,11 @@ def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _end_runs(group: int) -> None:
-    """Kill the runs that outlive `dagster dev`, and tell Dagster, which would show them as running for ever."""
+    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would."""
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
     with dagster_instance() as instance:
         for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
             if LAUNCHED_BY not in run.tags:
                 instance.report_run_canceled(run, "The UI was stopped; launch it again, it goes on where it was")
+                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)

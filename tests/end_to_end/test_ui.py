@@ -131,6 +131,9 @@ def test_a_run_in_progress_ends_with_the_ui_and_is_not_shown_as_running_for_ever
     assert processes_of(new_home.home) == []
     with sqlite3.connect(new_home.home / "dagster" / "history" / "runs.db") as connection:
         assert connection.execute("SELECT run_id, status FROM runs").fetchall() == [(run, "CANCELED")]
+    with sqlite3.connect(new_home.home / "dagster" / "history" / "runs" / "index.db") as connection:
+        slots = connection.execute("SELECT run_id FROM concurrency_slots WHERE run_id IS NOT NULL").fetchall()
+        assert slots + connection.execute("SELECT run_id FROM pending_steps").fetchall() == []
 
 
 def test_a_port_that_is_taken_is_one_clear_message(new_home) -> None:
