@@ -80,8 +80,11 @@ def load_env_file(path: Path | None = None) -> None:
     with path.open(encoding="utf-8", errors="replace") as stream:
         for binding in parse_stream(stream):
             if binding.error:
+                # what cannot be read begins with the empty lines before it
+                text = binding.original.string
+                empty = text[: len(text) - len(text.lstrip())].count("\n")
                 raise ConfigurationError(
-                    f"{path}, line {binding.original.line} cannot be read",
+                    f"{path}, line {binding.original.line + empty} cannot be read",
                     remedy="Write NAME=value on each line, quotes closed; see .env.example",
                 )
             if binding.key and binding.value is not None:

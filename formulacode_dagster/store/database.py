@@ -80,7 +80,8 @@ class Database:
         The server lets go of the lock when the process dies, `kill -9` included.
         """
         key = zlib.crc32(f"{stage}/{month}".encode())
-        label = f"formulacode {stage}/{month} {run_id}"[:63]
+        # 63 bytes is all that Postgres keeps: just enough for the longest stage and a whole run id
+        label = f"{stage}/{month} {run_id}"[:63]
         try:
             with self.engine.connect() as connection:
                 connection.execute(text("SELECT set_config('application_name', :label, false)"), {"label": label})

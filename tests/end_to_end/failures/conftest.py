@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import pytest
 from rich.console import Console
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
@@ -69,8 +69,7 @@ class Turnstile:
             self._left -= 1
             if self._left < 0:
                 self.reached.set()
-                while not self._opened.is_set():
-                    await asyncio.sleep(POLL)
+                await asyncio.to_thread(self._opened.wait)
         await self._app(scope, receive, send)
 
 
@@ -207,7 +206,7 @@ class Platform:
     def fc_data(self, *arguments: str, cwd: Path = ROOT, **more: str) -> Said:
         """Run `fc-data` in a process of its own to its end."""
         with self.started(*arguments, cwd=cwd, **more) as process:
-            return ended(process)
+            return self.ended(process)
 
     @contextmanager
     def started(self, *arguments: str, cwd: Path = ROOT, **more: str) -> Iterator[subprocess.Popen[str]]:
@@ -225,6 +224,11 @@ class Platform:
                 yield process
             finally:
                 process.kill()
+
+    def ended(self, process: subprocess.Popen[str]) -> Said:
+        """How *process* ended and what it said."""
+        output, _ = process.communicate(timeout=2 * DEADLINE)
+        return Said(process.returncode == 0, plain(output))
 
     def run(self, *stages: Stage, **options: Any) -> Said:
         """What `fc-data run` does, in this process: each of *stages* with its checks, or the whole month."""
@@ -274,6 +278,13 @@ class Platform:
         with self.database.transaction() as connection:
             return int(connection.execute(statement, {"month": MONTH}).scalar_one())
 
+    def administer(self, statement: str, **parameters: str | None) -> None:
+        """Run *statement* as the server's owner, outside this platform's database."""
+        server = Database(make_url(self.settings["FC_DATABASE_URL"]).set(database="postgres").render_as_string(False))
+        with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text(statement), parameters)
+        server.close()
+
     def wait_for(self, condition: Callable[[], Any], what: str) -> Any:
         """The first true value of *condition*."""
         ends = time.monotonic() + DEADLINE
@@ -282,12 +293,6 @@ class Platform:
                 return found
             time.sleep(POLL)
         raise AssertionError(f"waited {DEADLINE:.0f} s in vain for {what}")
-
-
-def ended(process: subprocess.Popen[str]) -> Said:
-    """How *process* ended and what it said."""
-    output, _ = process.communicate(timeout=2 * DEADLINE)
-    return Said(process.returncode == 0, plain(output))
 
 
 @pytest.fixture(scope="session")

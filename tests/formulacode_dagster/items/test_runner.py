@@ -114,7 +114,7 @@ def test_what_no_item_would_fare_better_with_stops_the_stage_and_is_no_items_fai
     database: Database, trouble: Exception
 ) -> None:
     kept = Kept()
-    with pytest.raises((ConfigurationError, OutsideSystemError), match="no token|disk: no space left for a/b#2"):
+    with pytest.raises((ConfigurationError, OutsideSystemError), match=r"no token|disk: no space left for a/b#2"):
         run(database, ["a/b#1", "a/b#2"], kept, options=RunOptions(max_concurrency=1), trouble={"a/b#2": trouble})
     assert states(database) == {"a/b#1": ItemState.DONE}
 

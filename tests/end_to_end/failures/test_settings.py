@@ -1,0 +1,42 @@
+"""Settings that cannot be: one line that says which, before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.models.items import Stage
+
+
+def test_a_malformed_env_file_names_its_line(own_platform, tmp_path) -> None:
+    (tmp_path / ".env").write_text("LLM_MODEL=rules\n\nGH_TOKENS='ghp_secret\nHF_DATASET=a/b\n")
+    said = own_platform.fc_data("run", "--month", "2026-02", cwd=tmp_path)
+    assert not said.succeeded
+    said.tells(".env, line 3 cannot be read", "Write NAME=value on each line, quotes closed")
+    assert "ghp_secret" not in said.text
+    assert not own_platform.home.exists(), "nothing was started"
+
+
+@pytest.mark.parametrize(
+    ("month", "complaint"),
+    [("2031-01", "not over yet"), ("2014-12", "before 2015-01"), ("2026-13", "is not a month")],
+)
+def test_a_month_outside_the_range_is_refused_before_anything_is_started(own_platform, month, complaint) -> None:
+    said = own_platform.fc_data("run", "--month", month)
+    assert not said.succeeded
+    said.tells("error: ", complaint)
+    assert not own_platform.home.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value"), [("FC_ENGINE", "podman"), ("FC_BUILD_SECONDS", "soon"), ("LLM_SECONDS", "0")]
+)
+def test_a_setting_that_is_no_value_is_named_and_costs_nothing(seeded, name, value) -> None:
+    platform = seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS)
+    platform.settings[name] = value
+    stage = Stage.CLASSIFICATIONS if name.startswith("LLM") else Stage.ENVIRONMENTS
+    with platform.serve():
+        said = platform.run(stage, only=("sample-org/gridpath#12",))
+    assert not said.succeeded
+    said.tells(name)
+    assert len(said.complaints) == 1

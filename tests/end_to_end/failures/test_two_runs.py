@@ -1,0 +1,32 @@
+"""Two runs of the same month at once: the second is refused and names the first, the first goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.models.items import ItemState, Stage
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_second_run_of_a_month_is_refused_and_names_the_first_which_goes_on(seeded) -> None:
+    platform = seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
+    with (
+        platform.serve(hold=("model", 3)) as served,
+        platform.started("run", "--month", "2026-02", "--stage", "classifications") as first,
+    ):
+        served.wait_until_held()
+        second = platform.run(Stage.CLASSIFICATIONS)
+        assert not second.succeeded
+        second.tells(
+            "failed: classifications: classifications of 2026-02 is being materialized by another run",
+            "Wait for it or terminate it",
+        )
+        assert len(second.complaints) == 1
+        served.release()
+        said = platform.ended(first)
+        assert said.succeeded, said.text
+    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 13, ItemState.REJECTED: 8}
+    runs = {one.run_id for one in platform.entries(Stage.CLASSIFICATIONS).values()}
+    assert len(runs) == 1
+    assert runs.pop() in second.text
