@@ -44,7 +44,7 @@ def test_a_fault_in_discovery_hides_no_repository(seeded) -> None:
     with platform.serve(faults=faults, limits=Limits(retry_after_seconds=1)):
         said = platform.run(Stage.REPOSITORIES)
     assert said.succeeded, said.text
-    assert platform.count("repositories") == REPOSITORIES + 1, "with the archived one"
+    assert platform.count("repositories") == REPOSITORIES + 2, "with the archived one and the fork"
 
 
 def test_a_window_that_stays_short_is_named_shuts_the_gate_and_the_next_run_completes_it(seeded) -> None:
