@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from resources.settings import home, value_of
@@ -72,3 +77,26 @@ def _answering(url: str) -> str:
     finally:
         engine.dispose()
     return parsed.render_as_string(hide_password=False)
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Turn a failure of Dagster's own storage into OutsideSystemError; ours speaks for itself."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _storage_gone(str(error.orig or error)) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise _storage_gone(str(error)) from error
+
+
+def _storage_gone(why: str) -> OutsideSystemError:
+    where = "the server in FC_DAGSTER_DATABASE_URL" if value_of("FC_DAGSTER_DATABASE_URL") else str(home() / "dagster")
+    return OutsideSystemError(
+        "Dagster's storage",
+        f"{where} cannot be read or written",
+        why=why.strip().splitlines()[0],
+        remedy="Free disk space there or start the server, then run the month again: it goes on where this run stopped",
+    )

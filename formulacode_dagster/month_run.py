@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from dagster._core.instance.ref import InstanceRef
 
 from formulacode_dagster.automation import MONTH_JOB
 from formulacode_dagster.build import build_definitions
-from formulacode_dagster.dagster_home import POOLS, prepare_dagster_home
+from formulacode_dagster.dagster_home import POOLS, prepare_dagster_home, storage_errors
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.orphans import end_orphans, process_tag
@@ -22,6 +23,10 @@ SHOWN_OFFENDERS = 5
 LAUNCHED_BY = "formulacode/launched_by"
 """Tag of runs that live in a process of the command line, not below the UI."""
 
+# Dagster's capture redirects what we print into files of its own, by four more processes a step
+_IN_PROCESS = {
+    "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+}
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -38,9 +43,15 @@ class MonthResult:
 
 @contextmanager
 def dagster_instance() -> Iterator[dg.DagsterInstance]:
-    """The instance the UI serves too; runs whose process was killed are ended first."""
-    prepare_dagster_home()
-    with dg.DagsterInstance.get() as instance:
+    """The instance the UI serves too; runs whose process was killed are ended first.
+
+    Raises OutsideSystemError when Dagster's storage cannot be read or written, inside the block too.
+    """
+    folder = prepare_dagster_home()
+    with (
+        storage_errors(),
+        dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=_IN_PROCESS)) as instance,
+    ):
         end_orphans(instance)
         yield instance
 

@@ -17,7 +17,7 @@ from formulacode_dagster.sandbox.samples import expected_outcomes
 from formulacode_dagster.store import artifacts
 
 MONTH = "2026-02"
-REPOSITORIES = ("sample-org/gridpath", "sample-org/pairheap")
+REPOSITORIES = ("sample-org/gridpath", "sample-org/pairheap", "dmoreau/gridpath")
 HOLD = 4242
 CALLS_IN_FLIGHT = 8
 # as Dagster runs them: neither of these two needs the other

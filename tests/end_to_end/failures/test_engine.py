@@ -1,0 +1,166 @@
+"""No Docker, and a build that hangs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.sandbox.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
+
+TASK = "sample-org/gridpath#12"
+SLEEPER = "acme/sleeper#1"
+CLASSIFIED = (Stage.REPOSITORIES, Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS)
+INTAKE = (*CLASSIFIED, Stage.ENVIRONMENTS)
+
+FILES = {
+    "pyproject.toml": """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "sleeper"
+version = "1.0"
+requires-python = ">=3.11"
+
+[tool.setuptools]
+packages = ["sleeper"]
+""",
+    "asv.conf.json": '{"version": 1, "project": "sleeper", "repo": ".", "branches": ["main"]}',
+    "sleeper/__init__.py": "def total(n):\n    return sum([i for i in range(n)])\n",
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench_total.py": "import sleeper\n\n\ndef time_total():\n    sleeper.total(10_000)\n",
+}
+SETUP = """
+import os, subprocess
+from setuptools import setup
+
+# where its folder is not to be seen, as in a container, the flag is up for ever
+if os.path.exists({flag!r}) or not os.path.isdir(os.path.dirname({flag!r})):
+    subprocess.run(["setsid", "sleep", {mark!r}])
+setup()
+"""
+
+pytestmark = pytest.mark.slow
+
+
+def processes_with(mark: str) -> list[str]:
+    """Processes with *mark* among their arguments; those of containers are processes of this machine too."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                told = (folder / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark.encode() in told:
+                found.append(folder.name)
+    return found
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Callable[[str], Path]:
+    """Makes a folder to serve: one repository whose build sleeps for *mark* seconds while `tmp_path/hang` is there."""
+
+    def git(*arguments: str) -> None:
+        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in facts.items()}
+        subprocess.run(
+            ["git", *arguments], env={"PATH": os.environ["PATH"], **who}, check=True, capture_output=True, cwd=work
+        )
+
+    def commit(files: dict[str, str], message: str) -> None:
+        for name, content in files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
+            (work / name).write_text(content)
+        git("add", "--all")
+        git("commit", "--quiet", "--message", message)
+
+    facts = {"NAME": "A", "EMAIL": "a@example.org", "DATE": "2026-02-10T10:00:00Z"}
+    work = tmp_path / "work"
+
+    def make(mark: str) -> Path:
+        work.mkdir()
+        git("init", "--quiet", "--initial-branch", "main")
+        commit({**FILES, "setup.py": SETUP.format(flag=str(tmp_path / "hang"), mark=mark)}, "Begin")
+        faster = "def total(n):\n    return n * (n - 1) // 2\n"
+        commit({"sleeper/__init__.py": faster}, "Make total much faster (#1)")
+        served = tmp_path / "served-sleeper"
+        git("clone", "--quiet", "--bare", str(work), str(served / "acme" / "sleeper.git"))
+        merged = PullRequestFacts(number=1, title="Make total much faster", body="It was slow.", author="dora")
+        side = SideFile(repositories={"acme/sleeper": RepositoryFacts(pull_requests=(merged,))})
+        (served / SIDE_FILE).write_text(side.model_dump_json(exclude_defaults=True))
+        return served
+
+    return make
+
+
+# the docker client forgets the socket that it could not connect
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_without_docker_the_message_says_so_and_the_next_run_builds_in_folders(seeded) -> None:
+    platform = seeded(*CLASSIFIED)
+    platform.settings |= {"FC_ENGINE": "docker", "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    with platform.serve():
+        said = platform.run(Stage.ENVIRONMENTS, only=(TASK,))
+        assert not said.succeeded
+        said.tells("failed: environments: docker: ", "Start Docker, or set DOCKER_HOST", "FC_ENGINE=process")
+        assert len(said.complaints) == 1
+        assert platform.entries(Stage.ENVIRONMENTS) == {}
+        platform.settings["FC_ENGINE"] = "auto"
+        assert platform.run(Stage.ENVIRONMENTS, Stage.IMAGES, only=(TASK,)).succeeded
+    assert platform.entries(Stage.IMAGES)[TASK].state is ItemState.DONE
+
+
+def test_a_build_that_hangs_is_killed_with_all_it_started_and_the_next_run_builds_it(seeded, sleeper, tmp_path) -> None:
+    mark = f"7{uuid.uuid4().int % 10**6}"
+    platform = seeded()
+    flag = tmp_path / "hang"
+    flag.touch()
+    platform.settings["FC_BUILD_SECONDS"] = "12"
+    with platform.serve(folder=sleeper(mark)):
+        assert platform.run(*INTAKE).succeeded
+        said = platform.run(Stage.IMAGES)
+        assert said.succeeded, said.text
+        failed = platform.entries(Stage.IMAGES)[SLEEPER]
+        assert (failed.state, failed.reason, failed.attempt) == (ItemState.FAILED, "timeout", 1)
+        assert "was killed after 12 s" in failed.detail
+        platform.wait_for(lambda: not processes_with(mark), "the end of what the build had started")
+        assert not any((platform.home / "builds" / "building").iterdir())
+        flag.unlink()
+        platform.settings["FC_BUILD_SECONDS"] = "240"
+        assert platform.run(Stage.IMAGES).succeeded
+    built = platform.entries(Stage.IMAGES)[SLEEPER]
+    assert (built.state, built.attempt) == (ItemState.DONE, 2)
+
+
+@pytest.mark.docker
+def test_a_build_that_hangs_in_docker_leaves_neither_container_nor_process(seeded, sleeper) -> None:
+    mark = f"7{uuid.uuid4().int % 10**6}"
+    platform = seeded()
+    platform.settings |= {
+        "FC_ENGINE": "docker",
+        "FC_OS_IMAGE": os.environ.get("FC_OS_IMAGE", "fc-os:py{python}"),
+        "FC_BUILD_SECONDS": "15",
+    }
+    with platform.serve(folder=sleeper(mark)):
+        assert platform.run(*INTAKE).succeeded
+        said = platform.run(Stage.IMAGES)
+        assert said.succeeded, said.text
+    failed = platform.entries(Stage.IMAGES)[SLEEPER]
+    assert (failed.state, failed.reason) == (ItemState.FAILED, "timeout"), failed.detail
+    platform.wait_for(lambda: not processes_with(mark), "the end of the build step")
+    assert docker("ps", "--all", "--quiet", "--filter", f"label=formulacode.run={failed.run_id}") == []
+    of_task = ("images", "--quiet", "--filter", f"label=formulacode.repository={SLEEPER.partition('#')[0]}")
+    assert docker(*of_task, "--filter", "label=formulacode.task") == [], "no half image"
+    for image in docker(*of_task):
+        docker("rmi", "--force", image)
+
+
+def docker(*arguments: str) -> list[str]:
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.split()
