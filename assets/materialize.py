@@ -65,7 +65,7 @@ def stage_asset(
         description=description,
         code_version=CODE_VERSIONS[stage],
         metadata={"dagster/column_schema": schema},
-        retry_policy=dg.RetryPolicy(max_retries=1, delay=delay),
+        retry_policy=dg.RetryPolicy(max_retries=1, delay=delay) if delay else None,
         pool=pool,
     )
 

@@ -49,6 +49,8 @@ def measurements(
     with stage_run(context, postgres, Stage.MEASUREMENTS, config) as run:
         engine, why = containers.chosen()
         plan, limits, cache = containers.plan, containers.limits, mirrors.cache()
+        if not config.dry_run:
+            engine.clean()
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.IMAGES)
             built = IMAGES.read_keys(connection, run.month, [pr.key for pr in found])

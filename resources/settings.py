@@ -61,7 +61,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("HF_ENDPOINT", "https://huggingface.co", "the Hub"),
     Setting("HF_TOKEN", "", "token of the Hub", secret=True),
     Setting("HF_TOKEN_PATH", "", "file that holds that token"),
-    Setting("FC_RETRY_SECONDS", "30", "wait before an asset is tried once more after an outside system failed"),
+    Setting(
+        "FC_RETRY_SECONDS", "30", "wait before an asset is tried once more after an outside system failed; 0: it is not"
+    ),
 )
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

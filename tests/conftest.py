@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-# read when the assets are imported: a test of what fails for good need not wait for the second try
+# read when the assets are imported: a test of what fails need not wait for a second try
 os.environ["FC_RETRY_SECONDS"] = "0"
 
 with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
@@ -152,8 +153,16 @@ async def _work_off(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
     if dead is not None:
+        await asyncio.to_thread(_forgive, run, worked)
         raise dead
     return worked
+
+
+def _forgive(run: StageRun, worked: Sequence[LedgerEntry]) -> None:
+    """Take back the attempts of failures that led to finding a system dead, lest its down time use them up."""
+    tried_before = [one for one in worked if one.reason in TRANSIENT_KINDS and one.attempt > 1]
+    with suppress(OutsideSystemError), run.database.transaction() as connection:
+        ledger.record(connection, [one.model_copy(update={"attempt": one.attempt - 1}) for one in tried_before])
 
 
 async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, work: Work[T, R]) -> _Finished[R]:

@@ -128,6 +128,19 @@ def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_
     assert kept.seen.count("a/b#2") == 1
 
 
+def test_what_a_dead_system_let_fail_may_be_tried_again_however_often_it_was_dead(database: Database) -> None:
+    trouble: dict[str, Exception] = {
+        "a/b#1": ItemFailure("timeout", "no answer"),
+        "a/b#2": OutsideSystemError("llm", "has answered none of the last questions"),
+    }
+    for _ in range(MAX_ATTEMPTS + 2):
+        with pytest.raises(OutsideSystemError):
+            run(database, list(trouble), Kept(), options=RunOptions(max_concurrency=1), trouble=trouble)
+    assert states(database) == {"a/b#1": ItemState.FAILED}
+    run(database, list(trouble), Kept())
+    assert set(states(database).values()) == {ItemState.DONE}
+
+
 def test_only_and_limit_leave_the_rest_skipped_without_undoing_it(database: Database) -> None:
     kept = Kept()
     names = ["a/b#1", "a/b#2", "c/d#1"]
