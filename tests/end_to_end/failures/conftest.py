@@ -285,14 +285,14 @@ class Platform:
             connection.execute(text(statement), parameters)
         server.close()
 
-    def wait_for(self, condition: Callable[[], Any], what: str) -> Any:
+    def wait_for(self, condition: Callable[[], Any], what: str, *, seconds: float = DEADLINE) -> Any:
         """The first true value of *condition*."""
-        ends = time.monotonic() + DEADLINE
+        ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             if found := condition():
                 return found
             time.sleep(POLL)
-        raise AssertionError(f"waited {DEADLINE:.0f} s in vain for {what}")
+        raise AssertionError(f"waited {seconds:.0f} s in vain for {what}")
 
 
 @pytest.fixture(scope="session")

@@ -141,7 +141,8 @@ def kill_in(platform, stage: Stage) -> None:
             assert process.poll() is None, process.communicate()[0]
             return (begun or somebody_is_held)(platform)
 
-        platform.wait_for(begun_or_over, f"{stage} to begin")
+        # a busy machine may take minutes to measure what comes before
+        platform.wait_for(begun_or_over, f"{stage} to begin", seconds=600)
         process.kill()
         process.wait()
 
