@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -119,19 +120,20 @@ def test_a_run_killed_after_its_release_is_finished_by_the_next_one(folder: Path
     assert (folder / "data/2026-02.parquet").exists()
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may grow beyond two kilobytes."""
+    """No file may grow beyond two kilobytes; not around a whole test, since pytest's own log may be a file too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_says_so_and_keeps_nothing_half_written(folder: Path, record: MakeRecord) -> None:
     frame = month_frame([record(1, patch=os.urandom(50_000).hex())])
-    with pytest.raises(OutsideSystemError, match="Free some space") as caught:
+    with pytest.raises(OutsideSystemError, match="Free some space") as caught, full_disk():
         FolderDestination(folder).release(FEBRUARY, frame)
     assert caught.value.system == "disk"
     assert _files(folder) == {}
