@@ -92,8 +92,8 @@ def stage_run(
 
 
 def require_done(summary: StageSummary) -> None:
-    """Raise the failure of a stage's only item, where the stage cannot do without it."""
-    for entry in summary.standing:
+    """Raise the failure of a stage's only item, where the stage cannot do without it; a dry run tried nothing."""
+    for entry in () if summary.dry_run else summary.standing:
         if entry.state is ItemState.FAILED:
             raise ItemFailure(entry.reason, entry.detail, log_tail=entry.log_tail)
 
