@@ -116,3 +116,7 @@ class IntakeCount(Frozen):
     repository: str
     reported: int
     stored: int
+    checksum: str = Field(default="", description="of the rows: equal for two intakes of the same closed month")
+    added: int = Field(default=0, description="rows of this intake that the one before had not")
+    changed: int = Field(default=0, description="rows whose merge, base or text differ from the intake before")
+    removed: int = Field(default=0, description="rows of the intake before that are not merged in the month any more")

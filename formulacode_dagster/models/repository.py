@@ -33,4 +33,5 @@ class Repository(Frozen):
     stars: int = 0
     language: str = ""
     description: str = ""
+    size_kb: int = Field(default=0, description="of the git repository, as GitHub tells it")
     config_path: str = Field(description="path of the asv configuration that made us track it")

@@ -91,7 +91,36 @@ REPOSITORIES = Table(
     *_json("aliases"),
     *_text("state", "default_branch"),
     Column("stars", Integer, nullable=False),
-    *_text("language", "description", "config_path"),
+    *_text("language", "description"),
+    Column("size_kb", Integer, nullable=False),
+    *_text("config_path"),
+)
+
+LISTED_REPOSITORIES = Table(
+    "listed_repositories",
+    METADATA,
+    *_text("full_name", key=True),
+    *_text("verdict", "reason"),
+    *_time("listed_at"),
+)
+
+API_USAGE = Table(
+    "api_usage",
+    METADATA,
+    *_text("run_id", "stage", "month", "resource", key=True),
+    Column("started_at", UtcTime, primary_key=True),
+    *(Column(name, Integer, nullable=False) for name in ("requests", "points", "unchanged", "retries", "limit_hits")),
+    Column("seconds", Double, nullable=False),
+    Column("waited_seconds", Double, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+
+HOOK_RESULTS = Table(
+    "hook_results",
+    METADATA,
+    *_text("entity", "hook", "arguments", key=True),
+    *_json("result"),
+    *_time("created_at"),
 )
 
 INTAKE_COUNTS = Table(
@@ -102,6 +131,8 @@ INTAKE_COUNTS = Table(
     *_text("repository"),
     Column("reported", Integer, nullable=False),
     Column("stored", Integer, nullable=False),
+    *_text("checksum"),
+    *(Column(name, Integer, nullable=False) for name in ("added", "changed", "removed")),
 )
 
 MERGED_PULL_REQUESTS = Table(

@@ -1,0 +1,93 @@
+"""What intake hands on, wherever it came from: repositories, windows of merged pull requests, and their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from types import TracebackType
+from typing import Protocol, Self
+
+from pydantic import Field
+
+from .base import Frozen
+from .items import Stage
+from .month import Month
+from .pull_request import IntakeCount, MergedPullRequest
+from .repository import Repository
+
+
+class ListVerdict(StrEnum):
+    """What people decided about a repository."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+class ListedRepository(Frozen):
+    """One line of the maintained allow and deny list."""
+
+    full_name: str
+    verdict: ListVerdict
+    reason: str
+    listed_at: datetime
+
+
+class ApiUsage(Frozen):
+    """What one run asked of one of GitHub's resources in one stage of one month."""
+
+    run_id: str
+    stage: Stage
+    month: str
+    resource: str = Field(description="core, search, code_search or graphql, as in `x-ratelimit-resource`")
+    started_at: datetime
+    requests: int = 0
+    points: int = Field(default=0, description="of the primary limit, as GitHub counts them")
+    unchanged: int = Field(default=0, description="requests answered 304, which cost nothing")
+    retries: int = Field(default=0, description="requests sent again after a passing fault")
+    limit_hits: int = Field(default=0, description="refusals for a primary or secondary limit")
+    seconds: float = Field(default=0.0, description="spent on the wire")
+    waited_seconds: float = Field(default=0.0, description="waited for limits, pacing and before retries")
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class MergedWindow:
+    """The merged pull requests of one repository's month, by number, and how they compare with the source's count."""
+
+    pull_requests: tuple[MergedPullRequest, ...]
+    count: IntakeCount
+
+
+class IntakeSource(Protocol):
+    """Where repositories and pull requests come from: GitHub, files, or a folder of mirrors.
+
+    Used as an async context manager; safe for many concurrent calls. Methods raise ItemFailure for the repository they
+    were asked about, OutsideSystemError and ConfigurationError for the whole source.
+    """
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
+        """Every repository known to keep an asv suite, and those of *wanted* (by name) whatever they hold.
+
+        Unfiltered: stars, language, forks and lists are judged by the rules of tracking, each with its reason.
+        """
+        ...
+
+    async def window(self, repository: Repository, month: Month) -> MergedWindow:
+        """Every pull request of *repository* merged in *month*, or ItemFailure; never fewer."""
+        ...
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """What was asked of the outside so far, a line per resource; empty for a source that asks nobody."""
+        ...
+
+
+SourceFactory = Callable[[Stage, str, str], IntakeSource]
+"""Makes a source for (stage, month key, run id), by which its usage is booked."""

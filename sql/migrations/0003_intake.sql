@@ -1,0 +1,48 @@
+-- What was asked of GitHub, added to and never changed: a forced run, or one that died, adds its own lines.
+CREATE TABLE api_usage (
+    run_id         text             NOT NULL,
+    stage          text             NOT NULL,
+    month          text             NOT NULL CHECK (month ~ '^\d{4}-\d{2}$'),
+    resource       text             NOT NULL,
+    started_at     timestamptz      NOT NULL,
+    requests       integer          NOT NULL,
+    points         integer          NOT NULL,
+    unchanged      integer          NOT NULL,
+    retries        integer          NOT NULL,
+    limit_hits     integer          NOT NULL,
+    seconds        double precision NOT NULL,
+    waited_seconds double precision NOT NULL,
+    bytes          bigint           NOT NULL,
+    PRIMARY KEY (run_id, stage, month, resource, started_at)
+);
+CREATE INDEX api_usage_by_month ON api_usage (month, stage);
+
+-- Repositories that people decided about: an allowed one is tracked whatever the rules say, a denied one never.
+CREATE TABLE listed_repositories (
+    full_name text        PRIMARY KEY,
+    verdict   text        NOT NULL CHECK (verdict IN ('allow', 'deny')),
+    reason    text        NOT NULL,
+    listed_at timestamptz NOT NULL
+);
+
+-- Answers of people's own functions about an entity, by name of the function and its arguments.
+CREATE TABLE hook_results (
+    entity     text        NOT NULL,
+    hook       text        NOT NULL,
+    arguments  text        NOT NULL,
+    result     jsonb       NOT NULL,
+    created_at timestamptz NOT NULL,
+    PRIMARY KEY (entity, hook, arguments)
+);
+
+ALTER TABLE intake_counts
+    ADD COLUMN checksum text    NOT NULL DEFAULT '',
+    ADD COLUMN added    integer NOT NULL DEFAULT 0,
+    ADD COLUMN changed  integer NOT NULL DEFAULT 0,
+    ADD COLUMN removed  integer NOT NULL DEFAULT 0;
+
+ALTER TABLE repositories
+    ADD COLUMN size_kb integer NOT NULL DEFAULT 0;
+
+-- A pull request is stored once, whichever month or name it was found under.
+CREATE INDEX merged_pull_requests_by_identity ON merged_pull_requests (repository_id, number);
