@@ -5,14 +5,14 @@ CREATE TABLE api_usage (
     month          text             NOT NULL CHECK (month ~ '^\d{4}-\d{2}$'),
     resource       text             NOT NULL,
     started_at     timestamptz      NOT NULL,
-    requests       integer          NOT NULL,
-    points         integer          NOT NULL,
-    unchanged      integer          NOT NULL,
-    retries        integer          NOT NULL,
-    limit_hits     integer          NOT NULL,
-    seconds        double precision NOT NULL,
-    waited_seconds double precision NOT NULL,
-    bytes          bigint           NOT NULL,
+    requests       integer          NOT NULL CHECK (requests >= 0),
+    points         integer          NOT NULL CHECK (points >= 0),
+    unchanged      integer          NOT NULL CHECK (unchanged >= 0),
+    retries        integer          NOT NULL CHECK (retries >= 0),
+    limit_hits     integer          NOT NULL CHECK (limit_hits >= 0),
+    seconds        double precision NOT NULL CHECK (seconds >= 0),
+    waited_seconds double precision NOT NULL CHECK (waited_seconds >= 0),
+    bytes          bigint           NOT NULL CHECK (bytes >= 0),
     PRIMARY KEY (run_id, stage, month, resource, started_at)
 );
 CREATE INDEX api_usage_by_month ON api_usage (month, stage);
@@ -24,6 +24,8 @@ CREATE TABLE listed_repositories (
     reason    text        NOT NULL,
     listed_at timestamptz NOT NULL
 );
+-- GitHub does not tell names apart by case: a repository is listed once.
+CREATE UNIQUE INDEX listed_repositories_by_name ON listed_repositories (lower(full_name));
 
 -- Answers of people's own functions about an entity, by name of the function and its arguments.
 CREATE TABLE hook_results (
