@@ -59,6 +59,11 @@ def map_prose(text: str, change: Callable[[str], str]) -> str:
     return "".join((*parts, change(text[end:])))
 
 
+def prose(text: str) -> str:
+    """What is left of *text* without code, fenced or inline, and without HTML comments: a blank stands for each."""
+    return _CODE_OR_COMMENT.sub(" ", text.replace("\r\n", "\n"))
+
+
 def without_boilerplate(text: str) -> str:
     """*text* without HTML comments, checklists, commit trailers, layout tags, and headings that then head nothing."""
     text = text.replace("\r\n", "\n")
