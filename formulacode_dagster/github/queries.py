@@ -135,6 +135,122 @@ query IssueEdits($id: ID!, $after: String) {{
 """
 """The history of an issue's body, asked only where it was edited after the merge."""
 
+BODY_VERSIONS = f"""
+query BodyVersions($ids: [ID!]!, $after: String) {{
+  nodes(ids: $ids) {{
+    ... on Node {{ id }}
+    ... on Issue {{ userContentEdits(first: 100, after: $after) {{ ...versions }} }}
+    ... on PullRequest {{ userContentEdits(first: 100, after: $after) {{ ...versions }} }}
+    ... on IssueComment {{ userContentEdits(first: 100, after: $after) {{ ...versions }} }}
+  }}
+  {_RATE_LIMIT}
+}}
+fragment versions on UserContentEditConnection {{
+  totalCount
+  pageInfo {{ hasNextPage endCursor }}
+  nodes {{ editedAt diff }}
+}}
+"""
+"""The histories of up to 100 bodies, 1 point; asked only of those that were edited after the merge."""
+
+_NAMED_THREAD = """
+fragment namedThread on ReferencedSubject {
+  ... on Issue { number createdAt repository { nameWithOwner } }
+  ... on PullRequest { number createdAt repository { nameWithOwner } }
+}
+"""
+
+_COMMENTS = """
+fragment comments on IssueCommentConnection {
+  totalCount
+  pageInfo { hasNextPage endCursor }
+  nodes { id body createdAt lastEditedAt author { login } }
+}
+"""
+
+_EVENTS = """
+  totalCount: filteredCount
+  pageInfo { hasNextPage endCursor }
+  nodes {
+    __typename
+    ... on CrossReferencedEvent { createdAt source { ...namedThread } }
+    ... on ConnectedEvent { createdAt source { ...namedThread } subject { ...namedThread } }
+    ... on RenamedTitleEvent { createdAt previousTitle }
+  }
+"""
+
+_EVENT_TYPES = "itemTypes: [CROSS_REFERENCED_EVENT, CONNECTED_EVENT, RENAMED_TITLE_EVENT]"
+
+_THREAD = f"""
+  id
+  number
+  title
+  body
+  createdAt
+  lastEditedAt
+  author {{ login }}
+  repository {{ nameWithOwner isPrivate }}
+  comments(first: 100) {{ ...comments }}
+  timelineItems(first: 100, {_EVENT_TYPES}) {{ {_EVENTS} }}
+"""
+
+
+def threads_query(count: int) -> str:
+    """The query for *count* issues or pull requests by name, as variables `owner0`, `name0`, `number0`, `owner1`, ….
+
+    Each has two connections of 100, a pull request three: 50 of them cost 2 points. What is not there is null, with a
+    NOT_FOUND error at its path.
+    """
+    places = range(count)
+    variables = ", ".join(f"$owner{n}: String!, $name{n}: String!, $number{n}: Int!" for n in places)
+    asked = "\n".join(
+        f"  t{n}: repository(owner: $owner{n}, name: $name{n}, followRenames: true) "
+        f"{{ thread: issueOrPullRequest(number: $number{n}) {{ ...thread }} }}"
+        for n in places
+    )
+    return f"""
+query Threads({variables}) {{
+{asked}
+  {_RATE_LIMIT}
+}}
+fragment thread on IssueOrPullRequest {{
+  __typename
+  ... on Issue {{ {_THREAD} }}
+  ... on PullRequest {{
+    {_THREAD}
+    mergedAt
+    closingIssuesReferences(first: 100) {{
+      totalCount
+      pageInfo {{ hasNextPage endCursor }}
+      nodes {{ number createdAt repository {{ nameWithOwner }} }}
+    }}
+  }}
+}}
+{_COMMENTS}{_NAMED_THREAD}"""
+
+
+THREAD_COMMENTS = f"""
+query ThreadComments($id: ID!, $after: String) {{
+  node(id: $id) {{
+    ... on Issue {{ comments(first: 100, after: $after) {{ ...comments }} }}
+    ... on PullRequest {{ comments(first: 100, after: $after) {{ ...comments }} }}
+  }}
+  {_RATE_LIMIT}
+}}
+{_COMMENTS}"""
+"""The comments that did not fit beside their thread, 1 point a page."""
+
+THREAD_EVENTS = f"""
+query ThreadEvents($id: ID!, $after: String) {{
+  node(id: $id) {{
+    ... on Issue {{ timelineItems(first: 100, after: $after, {_EVENT_TYPES}) {{ {_EVENTS} }} }}
+    ... on PullRequest {{ timelineItems(first: 100, after: $after, {_EVENT_TYPES}) {{ {_EVENTS} }} }}
+  }}
+  {_RATE_LIMIT}
+}}
+{_NAMED_THREAD}"""
+"""The events that did not fit beside their thread, 1 point a page."""
+
 PROBE = "query Probe { rateLimit { remaining } }"
 """Whether GitHub lives; free."""
 
@@ -146,5 +262,9 @@ ALL_QUERIES = {
     "PullRequestLabels": PULL_REQUEST_LABELS,
     "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
     "IssueEdits": ISSUE_EDITS,
+    "BodyVersions": BODY_VERSIONS,
+    "Threads": threads_query(2),
+    "ThreadComments": THREAD_COMMENTS,
+    "ThreadEvents": THREAD_EVENTS,
 }
 """By operation name, for the contract test."""
