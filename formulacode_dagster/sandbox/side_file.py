@@ -18,25 +18,41 @@ from formulacode_dagster.models.pull_request import MergeKind
 SIDE_FILE = "sandbox.json"
 
 
-class Comment(Frozen):
-    """A comment on an issue or pull request."""
-
-    author: str
-    body: str
-    created_at: datetime
-    edited_at: datetime | None = None
-
-
 class Edit(Frozen):
-    """A later version of an issue's body."""
+    """A later version of a body. A deleted one keeps its place in the history without its text."""
 
     edited_at: datetime
     body: str
     author: str | None = None
+    deleted_at: datetime | None = None
+
+
+class Comment(Frozen):
+    """A comment on an issue or pull request. `body` is as it was first written; `edits` follow."""
+
+    author: str
+    body: str
+    created_at: datetime
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def versions(self) -> tuple[Edit, ...]:
+        """Every version, oldest first; none when it was never edited."""
+        return versions_of(self.author, self.created_at, self.body, self.edits)
+
+    @property
+    def text(self) -> str:
+        """The newest version."""
+        return self.versions[-1].body if self.edits else self.body
+
+    @property
+    def edited_at(self) -> datetime | None:
+        """When it was last edited."""
+        return self.versions[-1].edited_at if self.edits else None
 
 
 class IssueFacts(Frozen):
-    """An issue of the tracker. `body` is as it was opened; `edits` follow, oldest first."""
+    """An issue of the tracker. `body` is as it was opened; `edits` follow."""
 
     number: int
     title: str
@@ -67,7 +83,10 @@ class PullRequestFacts(Frozen):
     head_sha: str | None = None
     commit_count: int | None = None
     base_ref: str | None = Field(default=None, description="branch it was merged into; the default branch when unset")
-    closes: tuple[int, ...] = Field(default=(), description="issue numbers in the same repository")
+    closes: tuple[int | str, ...] = Field(
+        default=(), description="issue numbers, or `owner/repo#N`; those that the body does not name are linked by hand"
+    )
+    edits: tuple[Edit, ...] = Field(default=(), description="later versions of the body")
     comments: tuple[Comment, ...] = ()
 
 
@@ -82,9 +101,17 @@ class RepositoryFacts(Frozen):
     is_archived: bool = False
     is_private: bool = Field(default=False, description="seen only with a token of scope `repo`")
     is_gone: bool = Field(default=False, description="still in the search index, answered with NOT_FOUND elsewhere")
+    size_kb: int | None = Field(default=None, description="measured when unset")
     former_names: tuple[str, ...] = Field(default=(), description="`owner/name`s that redirect here (301)")
     pull_requests: tuple[PullRequestFacts, ...] = ()
     issues: tuple[IssueFacts, ...] = ()
+
+
+def versions_of(author: str | None, created_at: datetime, body: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """All versions of a text that was first *body*, oldest first; none when there are no *edits*."""
+    if not edits:
+        return ()
+    return tuple(sorted((Edit(edited_at=created_at, body=body, author=author), *edits), key=lambda one: one.edited_at))
 
 
 class SideFile(Frozen):

@@ -63,6 +63,13 @@ class Shelf:
                 self._looked = time.monotonic()
             return self._tracker
 
+    def size_kb(self) -> int:
+        """Kilobytes of its git objects."""
+        if self.facts.size_kb is not None:
+            return self.facts.size_kb
+        files = (Path(folder, name) for folder, _, names in os.walk(self.path / "objects") for name in names)
+        return sum(file.stat().st_size for file in files if file.exists()) // 1024
+
     def size(self, pull_request: PullRequest, peers: Sequence[PullRequest] = ()) -> Size:
         """How large *pull_request* is; those of *peers* that are not known yet are measured with it."""
         with self._lock:

@@ -35,6 +35,8 @@ class Kind(StrEnum):
     PULL_REQUEST_COMMIT = "PURC"
     CROSS_REFERENCED = "CRE"
     CLOSED = "CE"
+    CONNECTED = "CONE"
+    REFERENCED = "REFE"
     MERGED = "ME"
 
 

@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.sandbox.side_file import Comment, Edit, IssueFacts
+from formulacode_dagster.sandbox.side_file import Comment, Edit, IssueFacts, versions_of
 
 GHOST = "ghost"
 _NOREPLY = re.compile(r"(?:\d+\+)?([A-Za-z0-9\[\]-]+)@users\.noreply\.github\.com", re.IGNORECASE)
-_CLOSING = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+#(\d+)\b", re.IGNORECASE)
-_MENTION = re.compile(r"(?<![\w/&])#(\d+)\b")
+_NAMED = (
+    r"(?:https?://github\.com/(?P<page>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<there>\d+)"
+    r"|(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
+)
+_CLOSING = re.compile(rf"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+{_NAMED}", re.IGNORECASE)
+_MENTION = re.compile(_NAMED, re.IGNORECASE)
 
 
 class State(StrEnum):
@@ -25,9 +29,20 @@ class State(StrEnum):
     MERGED = "MERGED"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """What a text points to: `repository` is `owner/name` in lower case, empty for the text's own."""
+
+    repository: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """A pull request. `base_sha` is what it was put on, `fork_sha` where its branch forks."""
+    """A pull request. `base_sha` is what it was put on, `fork_sha` where its branch forks.
+
+    `closes` are issues of its own repository and of others, `linked` those of them that nobody wrote a keyword for.
+    """
 
     repository_id: int
     number: int
@@ -49,18 +64,15 @@ class PullRequest:
     merge_kind: MergeKind | None
     merged_by: str | None
     commit_count: int
-    closes: tuple[int, ...]
+    closes: tuple[Reference, ...]
+    linked: tuple[Reference, ...]
+    versions: tuple[Edit, ...]
     comments: tuple[Comment, ...]
 
     @property
     def updated_at(self) -> datetime:
         """The last thing that happened to it."""
-        return max([self.closed_at or self.created_at, *(comment.created_at for comment in self.comments)])
-
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """The sandbox knows of no edited pull request."""
-        return ()
+        return _last_change(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,7 @@ class Issue:
     @property
     def updated_at(self) -> datetime:
         """The last thing that happened to it."""
-        moments = [self.closed_at or self.created_at, *(comment.created_at for comment in self.comments)]
-        return max([*moments, *(version.edited_at for version in self.versions)])
+        return _last_change(self)
 
 
 Thread = Issue | PullRequest
@@ -92,45 +103,61 @@ Thread = Issue | PullRequest
 
 def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) -> Issue:
     """The issue that *facts* tell of; *closer* is the merged pull request that closes it."""
-    first = Edit(edited_at=facts.created_at, body=facts.body, author=facts.author)
-    versions = tuple(sorted((first, *facts.edits), key=lambda edit: edit.edited_at))
+    versions = versions_of(facts.author, facts.created_at, facts.body, facts.edits)
     closed_at = facts.closed_at or (closer.merged_at if closer else None)
     return Issue(
         repository_id=repository_id,
         number=facts.number,
         title=facts.title,
-        body=versions[-1].body,
+        body=versions[-1].body if versions else facts.body,
         author=login(facts.author),
         labels=facts.labels,
         state=State.CLOSED if closed_at else State.OPEN,
         created_at=utc(facts.created_at),
         closed_at=utc(closed_at) if closed_at else None,
         closed_by=closer.number if closer else None,
-        versions=versions if len(versions) > 1 else (),
+        versions=versions,
         comments=facts.comments,
     )
 
 
-def closing_numbers(text: str) -> tuple[int, ...]:
-    """Issues of the same repository that *text* closes with a keyword."""
-    return tuple(dict.fromkeys(int(number) for number in _CLOSING.findall(text)))
+def _last_change(thread: Thread) -> datetime:
+    moments = [thread.closed_at or thread.created_at, *(utc(comment.created_at) for comment in thread.comments)]
+    moments += [utc(version.edited_at) for version in thread.versions]
+    moments += [utc(comment.edited_at) for comment in thread.comments if comment.edited_at]
+    return max(moments)
 
 
-def mentioned_numbers(text: str) -> tuple[int, ...]:
-    """Issues and pull requests of the same repository that *text* mentions as `#N`."""
-    return tuple(dict.fromkeys(int(number) for number in _MENTION.findall(text)))
+def closing_references(text: str) -> tuple[Reference, ...]:
+    """Issues that *text* closes with a keyword."""
+    return tuple(dict.fromkeys(map(_reference, _CLOSING.finditer(text))))
 
 
-def mentions_of(thread: Thread) -> dict[int, datetime]:
-    """The numbers that *thread* mentions or closes, each with the time of the first mention."""
-    closes = thread.closes if isinstance(thread, PullRequest) else ()
-    found = {
-        number: utc(comment.created_at)
-        for comment in sorted(thread.comments, key=lambda comment: comment.created_at, reverse=True)
-        for number in mentioned_numbers(comment.body)
-    }
-    found |= dict.fromkeys((*mentioned_numbers(thread.body), *closes), thread.created_at)
-    found.pop(thread.number, None)
+def references_in(text: str) -> tuple[Reference, ...]:
+    """Issues and pull requests that *text* mentions as `#N`, `owner/repo#N`, or by their pages' addresses."""
+    return tuple(dict.fromkeys(map(_reference, _MENTION.finditer(text))))
+
+
+def _reference(match: re.Match[str]) -> Reference:
+    repository = (match["page"] or match["name"] or "").lower()
+    return Reference(repository, int(match["there"] or match["named"] or match["here"]))
+
+
+def mentions_of(thread: Thread) -> dict[Reference, datetime]:
+    """What *thread* mentions or closes in any version of its texts, each with the time of the first mention."""
+    said = [(thread.created_at, thread.body)] if not thread.versions else []
+    said += [(utc(version.edited_at), version.body) for version in thread.versions]
+    for comment in thread.comments:
+        if not comment.edits:
+            said.append((utc(comment.created_at), comment.body))
+        said += [(utc(version.edited_at), version.body) for version in comment.versions]
+    found: dict[Reference, datetime] = {}
+    if isinstance(thread, PullRequest):
+        found |= dict.fromkeys((one for one in thread.closes if one not in thread.linked), thread.created_at)
+    for moment, text in sorted(said, key=lambda one: one[0]):
+        for reference in references_in(text):
+            found.setdefault(reference, moment)
+    found.pop(Reference("", thread.number), None)
     return found
 
 

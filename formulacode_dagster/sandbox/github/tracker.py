@@ -10,36 +10,39 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.sandbox.side_file import PullRequestFacts, RepositoryFacts
+from formulacode_dagster.sandbox.side_file import PullRequestFacts, RepositoryFacts, versions_of
 
 from .history import Commit, Heads, Mark, Own, Topology, find_commit, marks, read_commits, read_heads
 from .threads import (
     Issue,
     PullRequest,
+    Reference,
     State,
     Thread,
     absent_sha,
-    closing_numbers,
+    closing_references,
     from_epoch,
     issue_of,
     login,
     login_of,
     mentions_of,
+    references_in,
     utc,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A mention of a thread by another one, *source*."""
+    """A mention of a thread: by another one, *source*, or in the message of a commit."""
 
-    source: Thread
     moment: datetime
+    source: Thread | None = None
+    commit: Commit | None = None
 
 
 @dataclass(frozen=True)
 class Tracker:
-    """Everything that was ever opened in a repository, by number."""
+    """Everything that was ever opened in a repository, by number. `commits` are those that mention something."""
 
     pull_requests: Mapping[int, PullRequest]
     issues: Mapping[int, Issue]
@@ -47,15 +50,32 @@ class Tracker:
     tip: str
     first_commit: datetime | None
     last_commit: datetime | None
+    commits: Sequence[Commit] = ()
 
     @cached_property
-    def mentions(self) -> Mapping[int, Sequence[Mention]]:
-        """Who mentions whom: by number of the mentioned one."""
-        found: dict[int, list[Mention]] = {}
+    def mentions(self) -> Mapping[Reference, Sequence[Mention]]:
+        """Who mentions whom: by what is mentioned."""
+        found: dict[Reference, list[Mention]] = {}
         for thread in self.threads():
-            for number, moment in mentions_of(thread).items():
-                found.setdefault(number, []).append(Mention(thread, moment))
+            for reference, moment in mentions_of(thread).items():
+                found.setdefault(reference, []).append(Mention(moment, thread))
+        for commit in self.commits:
+            for reference in references_in(commit.message):
+                merged = self.pull_requests.get(reference.number) if not reference.repository else None
+                if merged is None or merged.merge_sha != commit.sha:
+                    found.setdefault(reference, []).append(Mention(from_epoch(commit.committed), commit=commit))
         return found
+
+    @cached_property
+    def closing(self) -> Sequence[PullRequest]:
+        """Those that close an issue."""
+        return [one for one in self.pull_requests.values() if one.closes]
+
+    @cached_property
+    def by_merge(self) -> Sequence[PullRequest]:
+        """The merged pull requests, by time of merge."""
+        merged = [one for one in self.pull_requests.values() if one.merged_at is not None]
+        return sorted(merged, key=lambda one: one.merged_at or one.created_at)
 
     def threads(self) -> list[Thread]:
         """Pull requests, then issues."""
@@ -78,7 +98,7 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
         number: pull_request
         for pull_request in sorted(pull_requests.values(), key=lambda pr: pr.merged_at or pr.created_at, reverse=True)
         if pull_request.state is State.MERGED
-        for number in pull_request.closes
+        for number in (reference.number for reference in pull_request.closes if not reference.repository)
     }
     issues = {one.number: issue_of(repository_id, one, closers.get(one.number)) for one in facts.issues}
     return Tracker(
@@ -88,6 +108,7 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
         tip=heads.tip,
         first_commit=from_epoch(line[-1].committed) if line else None,
         last_commit=from_epoch(line[0].committed) if line else None,
+        commits=[commit for commit in line if "#" in commit.message or "://" in commit.message],
     )
 
 
@@ -163,7 +184,10 @@ class _Reader:
         )
         owner, _, branch = mark.branch.partition("/")
         author = login(facts.author) if facts.author else self._author(owner, mark)
-        body = mark.body if facts.body is None else facts.body
+        text = mark.body if facts.body is None else facts.body
+        versions = versions_of(author, created_at, text, facts.edits)
+        body = versions[-1].body if versions else text
+        closes = self._closes(facts, body)
         return PullRequest(
             repository_id=self._id,
             number=mark.number,
@@ -185,7 +209,9 @@ class _Reader:
             merge_kind=kind,
             merged_by=login_of(commit.committer, commit.committer_email) if commit.committer != "GitHub" else author,
             commit_count=facts.commit_count or max(1, own.count),
-            closes=facts.closes or self._closes(body),
+            closes=closes,
+            linked=tuple(one for one in closes if one not in closing_references(body)),
+            versions=versions,
             comments=facts.comments,
         )
 
@@ -208,13 +234,17 @@ class _Reader:
         facts = self._facts.get(number, PullRequestFacts(number=number))
         created_at = utc(facts.created_at) if facts.created_at else from_epoch(head.committed)
         is_open = number in self._heads.mergeable or number not in self._heads.pulls
-        body = head.body if facts.body is None else facts.body
+        text = head.body if facts.body is None else facts.body
+        author = login(facts.author) if facts.author else login_of(head.author, head.author_email)
+        versions = versions_of(author, created_at, text, facts.edits)
+        body = versions[-1].body if versions else text
+        closes = self._closes(facts, body)
         return PullRequest(
             repository_id=self._id,
             number=number,
             title=facts.title or head.subject or f"Pull request {number}",
             body=body,
-            author=login(facts.author) if facts.author else login_of(head.author, head.author_email),
+            author=author,
             labels=facts.labels,
             state=State.OPEN if is_open else State.CLOSED,
             created_at=created_at,
@@ -230,7 +260,9 @@ class _Reader:
             merge_kind=None,
             merged_by=None,
             commit_count=facts.commit_count or 1,
-            closes=facts.closes or self._closes(body),
+            closes=closes,
+            linked=tuple(one for one in closes if one not in closing_references(body)),
+            versions=versions,
             comments=facts.comments,
         )
 
@@ -248,8 +280,16 @@ class _Reader:
             return owner
         return login_of(mark.commit.author, mark.commit.author_email)
 
-    def _closes(self, body: str) -> tuple[int, ...]:
-        return tuple(number for number in closing_numbers(body) if number in self._issues)
+    def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
+        """What the side file says, else what the body's keywords say, as far as this repository has such issues."""
+        told = (
+            Reference("", one) if isinstance(one, int) else references_in(one)[0]
+            for one in facts.closes
+            if isinstance(one, int) or references_in(one)
+        )
+        return tuple(told) or tuple(
+            one for one in closing_references(body) if one.repository or one.number in self._issues
+        )
 
     def _missing(self, number: int, what: str) -> ConfigurationError:
         return ConfigurationError(

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from formulacode_dagster.sandbox.github.context import Asked
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, stable_id
-from formulacode_dagster.sandbox.github.threads import Issue, login, utc
-from formulacode_dagster.sandbox.github.timeline import Event, Happening, events_of
+from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, login, utc
+from formulacode_dagster.sandbox.github.timeline import Event, Happening, closed_issues, events_of
 from formulacode_dagster.sandbox.side_file import Comment
 
+from .connections import Connection
 from .git_nodes import CommitNode
 from .nodes import RepositoryNode, UserNode, actor
-from .thread_base import ThreadNode
+from .thread_base import ThreadNode, edits_page
 from .thread_nodes import IssueNode, PullRequestNode, thread_node
+
+if TYPE_CHECKING:
+    from graphql import GraphQLResolveInfo
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,8 @@ class CommentNode:
 
     @property
     def body(self) -> str:
-        """Markdown."""
-        return self.comment.body
+        """Markdown, in its newest version."""
+        return self.comment.text
 
     @property
     def created_at(self) -> datetime:
@@ -71,6 +76,11 @@ class CommentNode:
     def repository(self) -> RepositoryNode:
         """Where it was written."""
         return self.owner.repository
+
+    def user_content_edits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Versions of its body, newest first; none when it was never edited."""
+        within = (self.owner.shelf.id, self.owner.database_id, self.position)
+        return edits_page(within, self.comment.author, self.comment.versions, page)
 
     @property
     def issue(self) -> ThreadNode:
@@ -111,12 +121,21 @@ class EventNode:
         """Its place on the page."""
         return f"{self.owner.url}#event-{stable_id(self.id)}"
 
+    @property
+    def is_cross_repository(self) -> bool:
+        """Whether the other side is in another repository."""
+        return self.event.shelf is not self.owner.shelf
+
+    @property
+    def other(self) -> IssueNode | PullRequestNode | None:
+        """The other side."""
+        return thread_node(self.event.shelf, self.event.other) if self.event.other else None
+
 
 @dataclass(frozen=True)
 class CrossReferencedNode(EventNode):
     """Another thread mentions this one."""
 
-    is_cross_repository: bool = False
     kind: ClassVar[Kind] = Kind.CROSS_REFERENCED
     typename: ClassVar[str] = "CrossReferencedEvent"
 
@@ -128,18 +147,62 @@ class CrossReferencedNode(EventNode):
     @property
     def source(self) -> IssueNode | PullRequestNode | None:
         """What mentions."""
-        return thread_node(self.owner.shelf, self.event.source) if self.event.source else None
+        return self.other
 
     @property
     def target(self) -> ThreadNode:
         """What is mentioned."""
         return self.owner
 
-    @property
-    def will_close_target(self) -> bool:
+    def will_close_target(self, info: GraphQLResolveInfo) -> bool:
         """Whether the merge of the source closes the target."""
-        source = self.source
-        return isinstance(source, PullRequestNode) and self.owner.number in source.thread.closes
+        source = self.event.other
+        if not isinstance(source, PullRequest):
+            return False
+        return (self.owner.shelf, self.owner.thread) in closed_issues(info.context.asked, self.event.shelf, source)
+
+
+@dataclass(frozen=True)
+class ConnectedNode(EventNode):
+    """Somebody linked an issue with the pull request that closes it."""
+
+    kind: ClassVar[Kind] = Kind.CONNECTED
+    typename: ClassVar[str] = "ConnectedEvent"
+
+    @property
+    def source(self) -> ThreadNode:
+        """The side whose timeline this is."""
+        return self.owner
+
+    @property
+    def subject(self) -> IssueNode | PullRequestNode | None:
+        """The side that was linked with it."""
+        return self.other
+
+
+@dataclass(frozen=True)
+class ReferencedNode(EventNode):
+    """A commit mentions this one."""
+
+    is_direct_reference: bool = False
+    kind: ClassVar[Kind] = Kind.REFERENCED
+    typename: ClassVar[str] = "ReferencedEvent"
+
+    @property
+    def commit(self) -> CommitNode | None:
+        """The commit."""
+        known = self.event.commit
+        return CommitNode(self.event.shelf, known.sha, known) if known else None
+
+    @property
+    def commit_repository(self) -> RepositoryNode:
+        """Where the commit is."""
+        return RepositoryNode(self.event.shelf)
+
+    @property
+    def subject(self) -> ThreadNode:
+        """What is mentioned."""
+        return self.owner
 
 
 @dataclass(frozen=True)
@@ -150,9 +213,9 @@ class ClosedNode(EventNode):
     typename: ClassVar[str] = "ClosedEvent"
 
     @property
-    def closer(self) -> PullRequestNode | None:
+    def closer(self) -> IssueNode | PullRequestNode | None:
         """The pull request that closed it."""
-        return PullRequestNode(self.owner.shelf, self.event.closer) if self.event.closer else None
+        return self.other
 
     @property
     def state_reason(self) -> str | None:
@@ -184,12 +247,12 @@ class MergedNode(EventNode):
         return self.owner
 
 
-def timeline(owner: ThreadNode, kinds: Sequence[str] | None, since: str | None) -> list[Any]:
+def timeline(asked: Asked, owner: ThreadNode, kinds: Sequence[str] | None, since: str | None) -> list[Any]:
     """The entries of *owner*'s timeline, of *kinds* only, from *since* on."""
     after = utc(datetime.fromisoformat(since)) if since else None
     return [
         _node(owner, event)
-        for event in events_of(owner.shelf, owner.thread)
+        for event in events_of(asked, owner.shelf, owner.thread)
         if (not kinds or event.kind in kinds) and (after is None or event.created_at >= after)
     ]
 
@@ -202,5 +265,9 @@ def _node(owner: ThreadNode, event: Event) -> CommentNode | EventNode:
             return MergedNode(owner, event)
         case Happening.CROSS_REFERENCED:
             return CrossReferencedNode(owner, event)
+        case Happening.CONNECTED:
+            return ConnectedNode(owner, event)
+        case Happening.REFERENCED:
+            return ReferencedNode(owner, event)
         case _:
             return ClosedNode(owner, event)

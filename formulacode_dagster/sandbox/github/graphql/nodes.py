@@ -168,6 +168,11 @@ class RepositoryNode:
         return "PRIVATE" if self.shelf.facts.is_private else "PUBLIC"
 
     @property
+    def disk_usage(self) -> int:
+        """Kilobytes of the git repository."""
+        return self.shelf.size_kb()
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing was pushed yet."""
         return not self.shelf.tracker().tip

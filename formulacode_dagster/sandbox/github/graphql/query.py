@@ -16,10 +16,11 @@ from formulacode_dagster.sandbox.github.searching import (
     search_repositories,
     search_threads,
 )
-from formulacode_dagster.sandbox.github.threads import PullRequest
+from formulacode_dagster.sandbox.github.threads import PullRequest, Thread
 
 from .connections import Connection, Edge, PageInfo, connect
 from .errors import NotFoundError
+from .events import CommentNode
 from .git_nodes import BlobNode, CommitNode, TreeNode
 from .nodes import RepositoryNode, Scope, UserNode
 from .thread_nodes import IssueNode, PullRequestNode, thread_node
@@ -175,12 +176,20 @@ def _node(scope: Scope, text: str) -> Any:
     if named.kind in (Kind.COMMIT, Kind.TREE, Kind.BLOB) and len(named.numbers) == 6:
         oid = "".join(f"{number:08x}" for number in named.numbers[1:])
         return {Kind.COMMIT: CommitNode, Kind.TREE: TreeNode, Kind.BLOB: BlobNode}[named.kind](shelf, oid)
-    if named.kind not in (Kind.PULL_REQUEST, Kind.ISSUE) or len(named.numbers) != 2:
+    if named.kind not in (Kind.PULL_REQUEST, Kind.ISSUE, Kind.COMMENT) or len(named.numbers) < 2:
         return None
     number = thread_number(shelf.id, named.numbers[1])
     tracker = shelf.tracker()
+    if named.kind is Kind.COMMENT:
+        return _comment(shelf, tracker.thread(number), *named.numbers[2:])
     if named.kind is Kind.PULL_REQUEST:
         pull_request = tracker.pull_requests.get(number)
         return PullRequestNode(shelf, pull_request) if pull_request else None
     issue = tracker.issues.get(number)
     return IssueNode(shelf, issue) if issue else None
+
+
+def _comment(shelf: Shelf, owner: Thread | None, position: int = -1) -> CommentNode | None:
+    if owner is None or not 0 <= position < len(owner.comments):
+        return None
+    return CommentNode(thread_node(shelf, owner), position, owner.comments[position])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from formulacode_dagster.sandbox.github.context import WEB
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, thread_id
-from formulacode_dagster.sandbox.github.threads import Issue, State, Thread, login, utc
+from formulacode_dagster.sandbox.github.threads import State, Thread, login, utc
 from formulacode_dagster.sandbox.side_file import Edit
 
 from .connections import Connection, connect
@@ -22,18 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EditNode:
-    """A version of a body; `diff` is its whole text."""
+    """A version of a body; `diff` is its whole text, null when it was deleted. `within` are the owner's numbers."""
 
-    owner: ThreadNode
+    within: tuple[int, ...]
+    author: str | None
     position: int
     edit: Edit
-    deleted_at: None = None
     typename: ClassVar[str] = "UserContentEdit"
 
     @property
     def id(self) -> str:
         """Node id."""
-        return node_id(Kind.EDIT, self.owner.shelf.id, self.owner.database_id, self.position)
+        return node_id(Kind.EDIT, *self.within, self.position)
+
+    @property
+    def deleted_at(self) -> datetime | None:
+        """When its text was deleted."""
+        return utc(self.edit.deleted_at) if self.edit.deleted_at else None
 
     @property
     def edited_at(self) -> datetime:
@@ -45,12 +50,20 @@ class EditNode:
     @property
     def editor(self) -> UserNode | None:
         """Who wrote it."""
-        return actor(login(self.edit.author or self.owner.thread.author))
+        return actor(login(self.edit.author or self.author))
 
     @property
-    def diff(self) -> str:
+    def diff(self) -> str | None:
         """The text."""
-        return self.edit.body
+        return None if self.edit.deleted_at else self.edit.body
+
+
+def edits_page(
+    within: tuple[int, ...], author: str | None, versions: Sequence[Edit], page: dict[str, Any]
+) -> Connection:
+    """A page of *versions*, newest first."""
+    numbered = list(enumerate(versions))[::-1]
+    return connect(numbered, page, lambda one: EditNode(within, author, *one))
 
 
 @dataclass(frozen=True)
@@ -116,8 +129,7 @@ class ThreadNode:
     @property
     def last_edited_at(self) -> datetime | None:
         """When its body was last edited."""
-        versions = self._versions()
-        return utc(versions[-1].edited_at) if versions else None
+        return utc(self.thread.versions[-1].edited_at) if self.thread.versions else None
 
     @property
     def url(self) -> str:
@@ -147,7 +159,7 @@ class ThreadNode:
 
     def timeline_items(
         self,
-        _info: GraphQLResolveInfo,
+        info: GraphQLResolveInfo,
         itemTypes: Sequence[str] | None = None,
         since: str | None = None,
         skip: int = 0,
@@ -156,12 +168,8 @@ class ThreadNode:
         """What happened to it."""
         from .events import timeline
 
-        return connect(timeline(self, itemTypes, since)[skip:], page)
+        return connect(timeline(info.context.asked, self, itemTypes, since)[skip:], page)
 
     def user_content_edits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Versions of its body, newest first; none when it was never edited."""
-        numbered = list(enumerate(self._versions()))[::-1]
-        return connect(numbered, page, lambda one: EditNode(self, *one))
-
-    def _versions(self) -> tuple[Edit, ...]:
-        return self.thread.versions if isinstance(self.thread, Issue) else ()
+        return edits_page((self.shelf.id, self.database_id), self.thread.author, self.thread.versions, page)

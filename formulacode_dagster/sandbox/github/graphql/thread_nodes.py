@@ -13,7 +13,7 @@ from formulacode_dagster.sandbox.github.history import Commit
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id
 from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, Thread
-from formulacode_dagster.sandbox.github.timeline import closers_of
+from formulacode_dagster.sandbox.github.timeline import closed_by, closed_issues
 
 from .connections import Connection, connect
 from .git_nodes import CommitNode
@@ -46,9 +46,10 @@ class IssueNode(ThreadNode):
         """Why it was closed."""
         return "COMPLETED" if self.closed else None
 
-    def closed_by_pull_requests_references(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+    def closed_by_pull_requests_references(self, info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Pull requests that close it."""
-        return connect(closers_of(self.shelf, self.thread), page, lambda one: PullRequestNode(self.shelf, one))
+        found = closed_by(info.context.asked, self.shelf, self.thread)
+        return connect(found, page, lambda one: PullRequestNode(*one))
 
 
 @dataclass(frozen=True)
@@ -199,11 +200,10 @@ class PullRequestNode(ThreadNode):
         shown = connect(known, page, lambda one: PullRequestCommitNode(self, one))
         return replace(shown, total_count=self.thread.commit_count)
 
-    def closing_issues_references(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+    def closing_issues_references(self, info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Issues that its merge closes."""
-        issues = self.shelf.tracker().issues
-        found = [issues[number] for number in self.thread.closes if number in issues]
-        return connect(found, page, lambda one: IssueNode(self.shelf, one))
+        found = closed_issues(info.context.asked, self.shelf, self.thread)
+        return connect(found, page, lambda one: IssueNode(*one))
 
 
 def thread_node(shelf: Shelf, thread: Thread, peers: Sequence[PullRequest] = ()) -> IssueNode | PullRequestNode:

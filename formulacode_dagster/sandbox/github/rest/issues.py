@@ -23,6 +23,8 @@ _EVENTS = {
     Happening.COMMENT: "commented",
     Happening.CLOSED: "closed",
     Happening.MERGED: "merged",
+    Happening.CONNECTED: "connected",
+    Happening.REFERENCED: "referenced",
     Happening.CROSS_REFERENCED: "cross-referenced",
 }
 
@@ -58,9 +60,9 @@ def comments(asked: Asked, incoming: Incoming) -> Answer:
 
 
 def timeline(asked: Asked, incoming: Incoming) -> Answer:
-    """`GET …/issues/{number}/timeline`: comments, cross-references, merge, closing."""
+    """`GET …/issues/{number}/timeline`: comments, references, links, merge, closing."""
     shelf, found = find_thread(asked, incoming)
-    events = events_of(shelf, found)
+    events = events_of(asked, shelf, found)
     page = page_of(asked, incoming)
     shown = [_event_json(asked, shelf, found, event) for event in page.of(events)]
     return answers.ok(shown, page.links(incoming, len(events)))
@@ -115,7 +117,7 @@ def _comment_json(asked: Asked, shelf: Shelf, owner: Thread, position: int, comm
         "url": f"{url}/comments/{number}",
         "issue_url": f"{url}/{owner.number}",
         "html_url": f"{WEB}/{shelf.name}/issues/{owner.number}#issuecomment-{number}",
-        "body": comment.body,
+        "body": comment.text,
         "user": user_json(asked, login(comment.author)),
         "created_at": stamp(created_at),
         "updated_at": stamp(utc(comment.edited_at) if comment.edited_at else created_at),
@@ -124,17 +126,19 @@ def _comment_json(asked: Asked, shelf: Shelf, owner: Thread, position: int, comm
 
 def _event_json(asked: Asked, shelf: Shelf, owner: Thread, event: Event) -> dict[str, Any]:
     if event.comment is not None:
-        shown = _comment_json(asked, shelf, owner, event.position, event.comment)
-        return shown | {"event": _EVENTS[event.kind], "actor": user_json(asked, event.actor)}
-    shown = {
+        comment = _comment_json(asked, shelf, owner, event.position, event.comment)
+        return comment | {"event": _EVENTS[event.kind], "actor": user_json(asked, event.actor)}
+    number = stable_id("event", shelf.id, owner.number, event.kind, event.position)
+    shown: dict[str, Any] = {
         "event": _EVENTS[event.kind],
         "actor": user_json(asked, event.actor) if event.actor else None,
         "created_at": stamp(event.created_at),
     }
-    if event.source is not None:
-        source = issue_json(asked, shelf, event.source) | {"repository": repository_json(asked, shelf)}
+    if event.kind is Happening.CROSS_REFERENCED and event.other is not None:
+        source = issue_json(asked, event.shelf, event.other) | {"repository": repository_json(asked, event.shelf)}
         return shown | {"updated_at": stamp(event.created_at), "source": {"type": "issue", "issue": source}}
-    merge = owner.merge_sha if isinstance(owner, PullRequest) else None
-    closer = event.closer.merge_sha if event.closer else None
-    number = stable_id("event", shelf.id, owner.number, event.kind)
-    return shown | {"id": number, "commit_id": merge or closer, "commit_url": None}
+    # What was linked is not told by REST, only that something was.
+    merged = owner if event.kind is Happening.MERGED else event.other if event.kind is Happening.CLOSED else None
+    sha = merged.merge_sha if isinstance(merged, PullRequest) else event.commit.sha if event.commit else None
+    where = f"{asked.url}/repos/{event.shelf.name}/commits/{sha}" if sha else None
+    return shown | {"id": number, "commit_id": sha, "commit_url": where}

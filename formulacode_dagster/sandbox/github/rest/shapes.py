@@ -57,6 +57,7 @@ def full_repository_json(asked: Asked, shelf: Shelf) -> dict[str, Any]:
         "updated_at": stamp(tracker.last_commit) or "2008-01-01T00:00:00Z",
         "pushed_at": stamp(tracker.last_commit) or "2008-01-01T00:00:00Z",
         "clone_url": f"{WEB}/{shelf.name}.git",
+        "size": shelf.size_kb(),
         "stargazers_count": facts.stars,
         "watchers_count": facts.stars,
         "language": facts.language or None,

@@ -183,7 +183,12 @@ def test_the_timeline_of_a_pull_request(small, tell, caller):
         found = caller().data(query, number=number, types=types)["repository"]["pullRequest"]["timelineItems"]
         return found["nodes"]
 
-    assert [node["__typename"] for node in timeline(1)] == ["IssueComment", "MergedEvent", "ClosedEvent"]
+    assert [node["__typename"] for node in timeline(1)] == [
+        "IssueComment",
+        "ReferencedEvent",
+        "MergedEvent",
+        "ClosedEvent",
+    ]
     assert [node["__typename"] for node in timeline(1, ["MERGED_EVENT"])] == ["MergedEvent"]
     assert timeline(4, ["CROSS_REFERENCED_EVENT"]) == [
         {"__typename": "CrossReferencedEvent", "source": {"number": 1}, "referencedAt": "2025-12-25T00:00:00Z"}

@@ -79,6 +79,7 @@ def test_issues_come_from_the_side_file_and_are_closed_by_the_merge(small, tell,
     assert issue["closedByPullRequestsReferences"]["nodes"] == [{"number": 2}]
     assert issue["timelineItems"]["nodes"] == [
         {"__typename": "CrossReferencedEvent", "willCloseTarget": True, "source": {"number": 2}},
+        {"__typename": "ReferencedEvent"},
         {"__typename": "ClosedEvent", "closer": {"number": 2}},
     ]
 
