@@ -27,6 +27,14 @@ class Edit(Frozen):
     deleted_at: datetime | None = None
 
 
+class TitleEdit(Frozen):
+    """A later title."""
+
+    edited_at: datetime
+    title: str
+    author: str | None = None
+
+
 class Comment(Frozen):
     """A comment on an issue or pull request. `body` is as it was first written; `edits` follow."""
 
@@ -52,7 +60,7 @@ class Comment(Frozen):
 
 
 class IssueFacts(Frozen):
-    """An issue of the tracker. `body` is as it was opened; `edits` follow."""
+    """An issue of the tracker. `title` and `body` are as it was opened; `titles` and `edits` follow."""
 
     number: int
     title: str
@@ -61,6 +69,7 @@ class IssueFacts(Frozen):
     labels: tuple[str, ...] = ()
     created_at: datetime
     closed_at: datetime | None = Field(default=None, description="derived from the pull request that closes it")
+    titles: tuple[TitleEdit, ...] = ()
     edits: tuple[Edit, ...] = ()
     comments: tuple[Comment, ...] = ()
 
@@ -86,6 +95,7 @@ class PullRequestFacts(Frozen):
     closes: tuple[int | str, ...] = Field(
         default=(), description="issue numbers, or `owner/repo#N`; those that the body does not name are linked by hand"
     )
+    titles: tuple[TitleEdit, ...] = Field(default=(), description="later titles")
     edits: tuple[Edit, ...] = Field(default=(), description="later versions of the body")
     comments: tuple[Comment, ...] = ()
 
@@ -105,6 +115,9 @@ class RepositoryFacts(Frozen):
     former_names: tuple[str, ...] = Field(default=(), description="`owner/name`s that redirect here (301)")
     pull_requests: tuple[PullRequestFacts, ...] = ()
     issues: tuple[IssueFacts, ...] = ()
+    transferred: dict[int, str] = Field(
+        default_factory=dict, description="numbers of issues that now answer as `owner/name#N`"
+    )
 
 
 def versions_of(author: str | None, created_at: datetime, body: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:

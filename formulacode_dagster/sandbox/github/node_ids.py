@@ -37,6 +37,7 @@ class Kind(StrEnum):
     CLOSED = "CE"
     CONNECTED = "CONE"
     REFERENCED = "REFE"
+    RENAMED = "RTE"
     MERGED = "ME"
 
 

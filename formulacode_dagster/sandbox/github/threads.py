@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from formulacode_dagster.models.pull_request import MergeKind
-from formulacode_dagster.sandbox.side_file import Comment, Edit, IssueFacts, versions_of
+from formulacode_dagster.sandbox.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
 
 GHOST = "ghost"
 _NOREPLY = re.compile(r"(?:\d+\+)?([A-Za-z0-9\[\]-]+)@users\.noreply\.github\.com", re.IGNORECASE)
@@ -35,6 +36,16 @@ class Reference:
 
     repository: str
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A change of title."""
+
+    moment: datetime
+    previous: str
+    current: str
+    author: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,7 @@ class PullRequest:
     linked: tuple[Reference, ...]
     versions: tuple[Edit, ...]
     comments: tuple[Comment, ...]
+    titles: tuple[Title, ...] = ()
 
     @property
     def updated_at(self) -> datetime:
@@ -91,6 +103,7 @@ class Issue:
     closed_by: int | None
     versions: tuple[Edit, ...]
     comments: tuple[Comment, ...]
+    titles: tuple[Title, ...] = ()
 
     @property
     def updated_at(self) -> datetime:
@@ -104,11 +117,12 @@ Thread = Issue | PullRequest
 def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) -> Issue:
     """The issue that *facts* tell of; *closer* is the merged pull request that closes it."""
     versions = versions_of(facts.author, facts.created_at, facts.body, facts.edits)
+    titles = titles_of(facts.title, facts.author, facts.titles)
     closed_at = facts.closed_at or (closer.merged_at if closer else None)
     return Issue(
         repository_id=repository_id,
         number=facts.number,
-        title=facts.title,
+        title=titles[-1].current if titles else facts.title,
         body=versions[-1].body if versions else facts.body,
         author=login(facts.author),
         labels=facts.labels,
@@ -118,12 +132,23 @@ def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) 
         closed_by=closer.number if closer else None,
         versions=versions,
         comments=facts.comments,
+        titles=titles,
     )
+
+
+def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tuple[Title, ...]:
+    """The changes of a title that was first *title*, oldest first."""
+    changes: list[Title] = []
+    for edit in sorted(edits, key=lambda one: one.edited_at):
+        previous = changes[-1].current if changes else title
+        changes.append(Title(utc(edit.edited_at), previous, edit.title, login(edit.author or author)))
+    return tuple(changes)
 
 
 def _last_change(thread: Thread) -> datetime:
     moments = [thread.closed_at or thread.created_at, *(utc(comment.created_at) for comment in thread.comments)]
     moments += [utc(version.edited_at) for version in thread.versions]
+    moments += [title.moment for title in thread.titles]
     moments += [utc(comment.edited_at) for comment in thread.comments if comment.edited_at]
     return max(moments)
 

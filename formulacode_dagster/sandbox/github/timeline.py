@@ -12,7 +12,7 @@ from formulacode_dagster.sandbox.side_file import Comment
 from .context import Asked
 from .history import Commit
 from .library import Shelf
-from .threads import Issue, PullRequest, Reference, State, Thread, login, login_of, utc
+from .threads import Issue, PullRequest, Reference, State, Thread, Title, login, login_of, utc
 from .tracker import Mention
 
 
@@ -25,6 +25,7 @@ class Happening(StrEnum):
     CONNECTED = "CONNECTED_EVENT"
     REFERENCED = "REFERENCED_EVENT"
     CROSS_REFERENCED = "CROSS_REFERENCED_EVENT"
+    RENAMED = "RENAMED_TITLE_EVENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Event:
     comment: Comment | None = None
     other: Thread | None = None
     commit: Commit | None = None
+    title: Title | None = None
 
 
 def events_of(asked: Asked, shelf: Shelf, thread: Thread) -> list[Event]:
@@ -47,6 +49,7 @@ def events_of(asked: Asked, shelf: Shelf, thread: Thread) -> list[Event]:
         *_comments(shelf, thread),
         *_references(asked, shelf, thread),
         *_links(asked, shelf, thread),
+        *_titles(shelf, thread),
         *_ending(shelf, thread),
     ]
     return sorted(found, key=lambda event: event.created_at)
@@ -55,6 +58,11 @@ def events_of(asked: Asked, shelf: Shelf, thread: Thread) -> list[Event]:
 def _comments(shelf: Shelf, thread: Thread) -> Iterator[Event]:
     for position, comment in enumerate(thread.comments):
         yield Event(Happening.COMMENT, utc(comment.created_at), login(comment.author), shelf, position, comment)
+
+
+def _titles(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+    for position, title in enumerate(thread.titles):
+        yield Event(Happening.RENAMED, title.moment, title.author, shelf, position=position, title=title)
 
 
 def _references(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[Event]:

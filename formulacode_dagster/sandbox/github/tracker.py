@@ -27,6 +27,7 @@ from .threads import (
     login_of,
     mentions_of,
     references_in,
+    titles_of,
     utc,
 )
 
@@ -188,10 +189,12 @@ class _Reader:
         versions = versions_of(author, created_at, text, facts.edits)
         body = versions[-1].body if versions else text
         closes = self._closes(facts, body)
+        title = facts.title or mark.title
+        titles = titles_of(title, author, facts.titles)
         return PullRequest(
             repository_id=self._id,
             number=mark.number,
-            title=facts.title or mark.title,
+            title=titles[-1].current if titles else title,
             body=body,
             author=author,
             labels=facts.labels,
@@ -213,6 +216,7 @@ class _Reader:
             linked=tuple(one for one in closes if one not in closing_references(body)),
             versions=versions,
             comments=facts.comments,
+            titles=titles,
         )
 
     def _unmerged(self, merged: Mapping[int, Mark]) -> dict[int, PullRequest]:
@@ -239,10 +243,12 @@ class _Reader:
         versions = versions_of(author, created_at, text, facts.edits)
         body = versions[-1].body if versions else text
         closes = self._closes(facts, body)
+        title = facts.title or head.subject or f"Pull request {number}"
+        titles = titles_of(title, author, facts.titles)
         return PullRequest(
             repository_id=self._id,
             number=number,
-            title=facts.title or head.subject or f"Pull request {number}",
+            title=titles[-1].current if titles else title,
             body=body,
             author=author,
             labels=facts.labels,
@@ -264,6 +270,7 @@ class _Reader:
             linked=tuple(one for one in closes if one not in closing_references(body)),
             versions=versions,
             comments=facts.comments,
+            titles=titles,
         )
 
     def _ancestor(self, commit: Commit, count: int) -> str:

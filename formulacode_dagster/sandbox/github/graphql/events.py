@@ -181,6 +181,29 @@ class ConnectedNode(EventNode):
 
 
 @dataclass(frozen=True)
+class RenamedTitleNode(EventNode):
+    """It was given another title."""
+
+    kind: ClassVar[Kind] = Kind.RENAMED
+    typename: ClassVar[str] = "RenamedTitleEvent"
+
+    @property
+    def previous_title(self) -> str:
+        """The title until then."""
+        return self.event.title.previous if self.event.title else ""
+
+    @property
+    def current_title(self) -> str:
+        """The title from then on."""
+        return self.event.title.current if self.event.title else ""
+
+    @property
+    def subject(self) -> ThreadNode:
+        """What was renamed."""
+        return self.owner
+
+
+@dataclass(frozen=True)
 class ReferencedNode(EventNode):
     """A commit mentions this one."""
 
@@ -267,6 +290,8 @@ def _node(owner: ThreadNode, event: Event) -> CommentNode | EventNode:
             return CrossReferencedNode(owner, event)
         case Happening.CONNECTED:
             return ConnectedNode(owner, event)
+        case Happening.RENAMED:
+            return RenamedTitleNode(owner, event)
         case Happening.REFERENCED:
             return ReferencedNode(owner, event)
         case _:

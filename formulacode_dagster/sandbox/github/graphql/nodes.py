@@ -230,7 +230,18 @@ class RepositoryNode:
         from .thread_nodes import thread_node
 
         found = self.shelf.tracker().thread(number)
-        return thread_node(self.shelf, found) if found else _no_thread(info, "an issue or pull request", number)
+        if found:
+            return thread_node(self.shelf, found)
+        return self._transferred(info, number) or _no_thread(info, "an issue or pull request", number)
+
+    def _transferred(self, info: GraphQLResolveInfo, number: int) -> IssueNode | None:
+        """The issue that had the *number* here, where it is today."""
+        from .thread_nodes import IssueNode
+
+        name, _, there = self.shelf.facts.transferred.get(number, "").partition("#")
+        shelf = info.context.asked.visible(info.context.asked.library.current(name)) if name else None
+        issue = shelf.tracker().issues.get(int(there)) if shelf else None
+        return IssueNode(shelf, issue) if shelf and issue else None
 
     def pull_requests(
         self,

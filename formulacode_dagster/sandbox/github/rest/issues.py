@@ -26,6 +26,7 @@ _EVENTS = {
     Happening.CONNECTED: "connected",
     Happening.REFERENCED: "referenced",
     Happening.CROSS_REFERENCED: "cross-referenced",
+    Happening.RENAMED: "renamed",
 }
 
 
@@ -137,6 +138,8 @@ def _event_json(asked: Asked, shelf: Shelf, owner: Thread, event: Event) -> dict
     if event.kind is Happening.CROSS_REFERENCED and event.other is not None:
         source = issue_json(asked, event.shelf, event.other) | {"repository": repository_json(asked, event.shelf)}
         return shown | {"updated_at": stamp(event.created_at), "source": {"type": "issue", "issue": source}}
+    if event.title is not None:
+        return shown | {"id": number, "rename": {"from": event.title.previous, "to": event.title.current}}
     # What was linked is not told by REST, only that something was.
     merged = owner if event.kind is Happening.MERGED else event.other if event.kind is Happening.CLOSED else None
     sha = merged.merge_sha if isinstance(merged, PullRequest) else event.commit.sha if event.commit else None
