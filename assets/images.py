@@ -67,8 +67,9 @@ def images(
         def build(item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
             pr, environment = item.value
             mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha,))
-            mirror.complete(pr.change.base_sha)
             anchor = mirror.anchor(pr.change.base_sha, month.start)
+            for commit in (anchor, pr.change.base_sha):
+                mirror.complete(commit)
             spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=containers.os_image)
             image, log = build_task_image(
                 engine,

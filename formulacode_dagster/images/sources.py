@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
+from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.models.errors import ItemFailure
 
 COMMIT_REF = "refs/formulacode/commit"
+PARTIAL_REF = "refs/formulacode/partial"
+"""In a bundle that lacks the contents of files of earlier commits."""
 GIT_SECONDS = 600
 _VERSION = re.compile(r"\d+[._-]\d+|(^|[^0-9A-Za-z])v?\d+$")
 
@@ -35,8 +39,10 @@ def is_version_tag(tag: str) -> bool:
 def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = None) -> None:
     """Write a bundle of *commit* and the version tags it reaches to *into*, without what *since* reaches.
 
-    Nothing is written to *mirror*. When *since* is *commit* the file is empty. Raises ItemFailure (`mirror`) when the
-    mirror lacks the commit or an object of its history.
+    A mirror that was cloned without file contents gives all commits and folders, and the files of *commit* alone: its
+    history is not fetched for an image. The bundle then carries the name PARTIAL_REF. Nothing is written to *mirror*.
+    When *since* is *commit* the file is empty. Raises ItemFailure (`mirror`) when the mirror lacks the commit, or a
+    file of it.
     """
     if since == commit:
         into.write_bytes(b"")
@@ -44,29 +50,35 @@ def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = N
     tags = _reachable_tags(mirror, commit)
     if since is not None:
         tags -= _reachable_tags(mirror, since)
-    with tempfile.TemporaryDirectory(prefix="fc-bundle-") as folder:
-        # A bundle carries names, and a mirror that others read is no place to make some.
-        _git(Path(folder), "init", "--quiet", "--bare", "--template=", ".")
-        objects = (mirror / "objects").resolve()
-        (Path(folder) / "objects" / "info" / "alternates").write_text(f"{objects}\n")
-        names = {COMMIT_REF: commit}
-        for tag in tags:
-            names[tag] = _git(mirror, "rev-parse", "--verify", "--end-of-options", tag).strip()
-        updates = "".join(f"create {name} {sha}\n" for name, sha in sorted(names.items()))
-        _git(Path(folder), "update-ref", "--stdin", stdin=updates)
-        exclude = [] if since is None else [f"^{since}"]
+    names = {COMMIT_REF: commit}
+    for tag in tags:
+        names[tag] = _git(mirror, "rev-parse", "--verify", "--end-of-options", tag).strip()
+    objects, is_partial = _objects(mirror, sorted(set(names.values())), commit, since)
+    if is_partial:
+        names[PARTIAL_REF] = commit
+    with into.open("wb") as bundle:
+        # the format is that of gitformat-bundle: names, an empty line, a pack
+        bundle.write(b"# v2 git bundle\n")
+        bundle.writelines(f"{sha} {name}\n".encode() for name, sha in sorted(names.items()))
+        bundle.write(b"\n")
+        bundle.flush()
         # One thread, because the same history should give the same bytes: they are the key of a cached layer.
-        _git(
-            Path(folder),
-            "-c",
-            "pack.threads=1",
-            "bundle",
-            "create",
-            "--quiet",
-            str(into.resolve()),
-            *sorted(names),
-            *exclude,
-        )
+        _git(mirror, "-c", "pack.threads=1", "pack-objects", "--quiet", "--stdout", stdin=objects, stdout=bundle)
+
+
+def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None) -> tuple[str, bool]:
+    """What `pack-objects` reads for *wanted*, and whether contents of earlier files are missing from it."""
+    exclude = [] if since is None else [f"^{since}"]
+    if not is_filtered(mirror):
+        listed = _git(mirror, "rev-list", "--objects", "--missing=print", *wanted, *exclude).splitlines()
+        held = [line for line in listed if not line.startswith("?")]
+        if len(held) < len(listed):
+            _git(mirror, "rev-list", "--objects", "--quiet", f"{commit}^{{tree}}")
+        return "".join(f"{line}\n" for line in held), len(held) < len(listed)
+    listed = _git(mirror, "rev-list", "--objects", "--filter=blob:none", *wanted, *exclude).splitlines()
+    before = set() if since is None else {blob for _, blob in tree_of(mirror, since).values()}
+    files = [f"{blob} {path}" for path, (_, blob) in tree_of(mirror, commit).items() if blob not in before]
+    return "".join(f"{line}\n" for line in dict.fromkeys([*listed, *files]) if line), True
 
 
 def is_ancestor(mirror: Path, ancestor: str, commit: str) -> bool:
@@ -90,7 +102,7 @@ def tree_of(mirror: Path, commit: str) -> dict[str, tuple[str, str]]:
 
 def reachable_objects(mirror: Path, commit: str) -> set[str]:
     """Ids of every commit, tree and blob in the history of *commit*. Raises ItemFailure (`mirror`)."""
-    return set(_git(mirror, "rev-list", "--objects", "--no-object-names", commit).split())
+    return set(_git(mirror, "rev-list", "--objects", "--no-object-names", "--missing=allow-any", commit).split())
 
 
 def _reachable_tags(mirror: Path, commit: str) -> set[str]:
@@ -98,13 +110,14 @@ def _reachable_tags(mirror: Path, commit: str) -> set[str]:
     return {name for name in listed if is_version_tag(name.removeprefix("refs/tags/"))}
 
 
-def _git(folder: Path, *arguments: str, stdin: str | None = None) -> str:
+def _git(folder: Path, *arguments: str, stdin: str | None = None, stdout: IO[bytes] | None = None) -> str:
     command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
     done = subprocess.run(
         command,
         env=git_environment(),
-        input=None if stdin is None else stdin.encode(),
-        capture_output=True,
+        input=None if stdin is None else stdin.encode("utf-8", "surrogateescape"),
+        stdout=stdout or subprocess.PIPE,
+        stderr=subprocess.PIPE,
         timeout=GIT_SECONDS,
         check=False,
     )
@@ -115,4 +128,4 @@ def _git(folder: Path, *arguments: str, stdin: str | None = None) -> str:
             why=done.stderr.decode(errors="replace").strip()[-500:],
             remedy="Fetch the mirror again",
         )
-    return done.stdout.decode(errors="surrogateescape")
+    return "" if stdout is not None else done.stdout.decode(errors="surrogateescape")

@@ -132,14 +132,15 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, Surveyed], oracle: Survey) -> 
 
 
 def _executes_change(base: Surveyed, oracle: Surveyed, changed: ChangedCode) -> bool | None:
-    if _executes(base, changed.base) or _executes(oracle, changed.oracle):
+    if executes(base, changed.base) or executes(oracle, changed.oracle):
         return True
     if changed.untraceable or not (base.traceable and oracle.traceable):
         return None
     return False
 
 
-def _executes(benchmark: Surveyed, changed: frozenset[CodeLocation]) -> bool:
+def executes(benchmark: Surveyed, changed: frozenset[CodeLocation]) -> bool:
+    """Whether a call of *benchmark* entered one of the functions *changed*."""
     return any(
         code.line == location.line and _is_file(code.file, location.path)
         for code in benchmark.codes

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ def commits_after(bundles: list[Path], folder: Path) -> set[str]:
     folder.mkdir()
     git(folder, "init", "-q")
     for bundle in bundles:
-        git(folder, "fetch", "-q", str(bundle), "+refs/*:refs/*")
+        for line in git(folder, "bundle", "unbundle", str(bundle)).splitlines():
+            git(folder, "update-ref", *reversed(line.split()))
     return set(git(folder, "rev-list", "--all").split())
 
 
@@ -34,6 +36,52 @@ def test_the_same_history_gives_the_same_bytes(pure: Sample, tmp_path: Path) -> 
     write_bundle(pure.mirror, pure.base, tmp_path / "one")
     write_bundle(pure.mirror, pure.base, tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_of_a_filtered_mirror_only_the_files_of_the_commit_are_packed(pure: Sample, tmp_path: Path) -> None:
+    mirror = tmp_path / "filtered.git"
+    clone = ("-c", "uploadpack.allowFilter=true", "clone", "-q", "--bare", "--no-local", "--filter=blob:none")
+    git(tmp_path, *clone, f"file://{pure.mirror}", str(mirror))
+    git(mirror, "archive", "-o", str(tmp_path / "files.tar"), pure.merge)
+    write_bundle(mirror, pure.merge, tmp_path / "partial")
+    commits_after([tmp_path / "partial"], tmp_path / "a")
+    missing = git(tmp_path / "a", "rev-list", "--objects", "--missing=print", pure.merge).split()
+    assert any(one.startswith("?") for one in missing)
+    git(tmp_path / "a", "checkout", "-q", pure.merge)
+    assert "refs/formulacode/partial" in git(tmp_path / "a", "for-each-ref")
+
+
+def test_history_that_lacks_an_old_file_is_packed_without_it(pure: Sample, tmp_path: Path) -> None:
+    mirror = tmp_path / "damaged.git"
+    git(tmp_path, "clone", "-q", "--bare", "--no-local", f"file://{pure.mirror}", str(mirror))
+    drop_blob(mirror, set(git(mirror, "rev-list", "--objects", pure.base).split()), keep=pure.merge)
+    write_bundle(mirror, pure.merge, tmp_path / "partial")
+    commits_after([tmp_path / "partial"], tmp_path / "a")
+    git(tmp_path / "a", "checkout", "-q", pure.merge)
+
+
+def test_a_file_of_the_commit_that_the_mirror_lacks_is_the_items_failure(pure: Sample, tmp_path: Path) -> None:
+    mirror = tmp_path / "damaged.git"
+    git(tmp_path, "clone", "-q", "--bare", "--no-local", f"file://{pure.mirror}", str(mirror))
+    drop_blob(mirror, set(git(mirror, "rev-list", "--objects", pure.merge).split()), keep=None)
+    with pytest.raises(ItemFailure) as caught:
+        write_bundle(mirror, pure.merge, tmp_path / "partial")
+    assert caught.value.kind == "mirror"
+
+
+def drop_blob(mirror: Path, among: set[str], *, keep: str | None) -> None:
+    """Lose one file's content: of those *among*, one that the commit *keep* does not hold."""
+    kept = set(git(mirror, "ls-tree", "-r", "--object-only", keep).split()) if keep else set()
+    for pack in (mirror / "objects" / "pack").glob("*.pack"):
+        moved = mirror / pack.name
+        pack.rename(moved)
+        pack.with_suffix(".idx").unlink()
+        with moved.open("rb") as content:
+            subprocess.run(["git", "-C", str(mirror), "unpack-objects", "-q"], stdin=content, check=True)
+    blobs = [
+        sha for sha in sorted(among - kept) if len(sha) == 40 and git(mirror, "cat-file", "-t", sha).strip() == "blob"
+    ]
+    (mirror / "objects" / blobs[0][:2] / blobs[0][2:]).unlink()
 
 
 def test_a_base_that_is_its_own_anchor_needs_no_bundle(pure: Sample, tmp_path: Path) -> None:
