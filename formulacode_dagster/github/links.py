@@ -1,0 +1,147 @@
+"""The issues behind a pull request: its references, and theirs, followed breadth-first.
+
+Nothing that was written after the merge is taken: it may tell the solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.links import Link, LinkWalk, ThreadKind, UnreadableLink
+
+from .client import GitHubClient
+from .references import Reference
+from .threads import Thread, ThreadNode, as_it_stood, read_threads
+
+DEPTH = 2
+LIMIT = 6
+MOST_PER_LEVEL = 50
+
+
+async def walk_links(
+    client: GitHubClient,
+    repository: str,
+    number: int,
+    *,
+    before: datetime | None = None,
+    depth: int = DEPTH,
+    limit: int = LIMIT,
+    only_issues: bool = True,
+) -> LinkWalk:
+    """At most *limit* issues that `repository#number` leads to in *depth* steps, each as it stood at the merge.
+
+    With *only_issues*, pull requests are walked through and not returned. *before* takes the place of the merge; a
+    pull request that is not merged is read as it stands. References are those of `closingIssuesReferences`, the body,
+    the comments and the timeline, nearest first and then in that order; 50 a level are followed.
+
+    Costs 1 request and 1 or 2 points for the pull request and as much for each level that is needed to fill *limit*;
+    1 more for each 50 bodies that were edited after the merge and each page of more than 100 comments or events.
+
+    A reference that cannot be read is recorded and passed over: vanished, converted, or private (unless it is in the
+    pull request's own repository, for what is not public must not come into a statement that is). Raises ItemFailure
+    (`vanished`, `incomplete`) when that is so of the pull request itself, and OutsideSystemError when GitHub is dead.
+    """
+    name = Reference(repository, number)
+    root = (await read_threads(client, [name]))[name]
+    if isinstance(root, UnreadableLink):
+        kind = "vanished" if root.reason == "not_found" else "incomplete"
+        raise ItemFailure(kind, f"GitHub does not show {name}", why=root.reason)
+    if root.kind != "PullRequest":
+        raise ItemFailure("not_a_pull_request", f"{name} is an issue", remedy="Name a pull request")
+    return await _Walk(client, root, before or root.merged_at, limit, only_issues).walk(depth)
+
+
+@dataclass
+class _Walk:
+    client: GitHubClient
+    root: ThreadNode
+    moment: datetime | None
+    limit: int
+    only_issues: bool
+    links: list[Link] = field(default_factory=list)
+    unreadable: list[UnreadableLink] = field(default_factory=list)
+    partly_read: list[str] = field(default_factory=list)
+    left_out: int = 0
+    _names: set[tuple[str, int]] = field(default_factory=set)
+    _ids: set[str] = field(default_factory=set)
+
+    async def walk(self, depth: int) -> LinkWalk:
+        (root,) = await as_it_stood(self.client, [self.root], self.moment)
+        self._ids.add(self.root.id)
+        self._names.add(root.name.key)
+        self._note(root)
+        level: Sequence[Thread] = [root]
+        for distance in range(1, depth + 1):
+            level = await self._next(level)
+            self.links += [_link(one, distance) for one in level if self._is_wanted(one)]
+            if not level or len(self.links) >= self.limit:
+                break
+        self.left_out += max(0, len(self.links) - self.limit)
+        return LinkWalk(
+            title=root.title,
+            body=root.body,
+            links=tuple(self.links[: self.limit]),
+            unreadable=tuple(self.unreadable),
+            left_out=self.left_out,
+            partly_read=tuple(self.partly_read),
+        )
+
+    async def _next(self, level: Sequence[Thread]) -> list[Thread]:
+        """What *level* refers to and was not met yet, as far as it was there before the merge."""
+        named: dict[tuple[str, int], Reference] = {}
+        for reference in (one for thread in level for one in thread.references):
+            if reference.key not in self._names:
+                named.setdefault(reference.key, reference)
+        self._names |= named.keys()
+        asked = list(named.values())[:MOST_PER_LEVEL]
+        self.left_out += len(named) - len(asked)
+        if not asked:
+            return []
+        answers = await read_threads(self.client, asked)
+        found: list[ThreadNode] = []
+        for reference in asked:
+            node = answers[reference]
+            if isinstance(node, UnreadableLink):
+                self.unreadable.append(node)
+            elif self._is_new(node):
+                found.append(node)
+        threads = await as_it_stood(self.client, found, self.moment)
+        for thread in threads:
+            self._note(thread)
+        return list(threads)
+
+    def _is_new(self, node: ThreadNode) -> bool:
+        """Whether *node* is met for the first time, under whatever name, and may be shown."""
+        if node.id in self._ids or (self.moment is not None and node.created_at >= self.moment):
+            return False
+        self._ids.add(node.id)
+        self._names.add(node.name.key)
+        home = self.root.repository.name_with_owner
+        if node.repository.is_private and node.repository.name_with_owner != home:
+            self.unreadable.append(UnreadableLink(name=str(node.name), reason="private"))
+            return False
+        return True
+
+    def _is_wanted(self, thread: Thread) -> bool:
+        return thread.kind is ThreadKind.ISSUE or not self.only_issues
+
+    def _note(self, thread: Thread) -> None:
+        if thread.partly_read:
+            self.partly_read.append(str(thread.name))
+
+
+def _link(thread: Thread, distance: int) -> Link:
+    return Link(
+        repository=thread.name.repository,
+        number=thread.name.number,
+        title=thread.title,
+        body=thread.body,
+        author=thread.author,
+        created_at=thread.created_at,
+        kind=thread.kind,
+        distance=distance,
+        comments=thread.comments,
+    )

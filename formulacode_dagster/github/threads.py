@@ -1,0 +1,277 @@
+"""Issues and pull requests read by name, a level of a walk at a time, as they stood at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeVar
+
+from pydantic import Field
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.links import ThreadComment, ThreadKind, UnreadableLink
+
+from .answers import GraphQLAnswer
+from .client import GitHubClient
+from .nodes import Actor, Answered, Connection, RepositoryRef, read
+from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query
+from .references import Reference, references_in
+from .versions import bodies_before
+
+ATTEMPTS = 3
+MOST_PAGES = 10
+"""Pages of comments, or of events, read of one thread: 1,000 of each."""
+GHOST = "ghost"
+
+Node = TypeVar("Node", "CommentNode", "EventNode")
+
+
+class CommentNode(Answered):
+    """A comment, in its newest version."""
+
+    id: str
+    body: str
+    created_at: datetime
+    last_edited_at: datetime | None = None
+    author: Actor | None = None
+
+
+class NamedThread(Answered):
+    """The other side of an event; empty where GitHub does not show it."""
+
+    number: int | None = None
+    created_at: datetime | None = None
+    repository: RepositoryRef | None = None
+
+
+class EventNode(Answered):
+    """A cross-reference, a link set by hand, or a new title."""
+
+    created_at: datetime
+    source: NamedThread | None = None
+    subject: NamedThread | None = None
+    previous_title: str | None = None
+
+
+class _Home(Answered):
+    name_with_owner: str
+    is_private: bool
+
+
+class ThreadNode(Answered):
+    """An issue or pull request as it stands today."""
+
+    kind: Literal["Issue", "PullRequest"] = Field(alias="__typename")
+    id: str
+    number: int
+    title: str
+    body: str
+    created_at: datetime
+    last_edited_at: datetime | None = None
+    merged_at: datetime | None = None
+    author: Actor | None = None
+    repository: _Home
+    comments: Connection[CommentNode]
+    timeline_items: Connection[EventNode]
+    closing_issues_references: Connection[NamedThread] | None = None
+
+    @property
+    def name(self) -> Reference:
+        """By its present name, which need not be the one it was asked for."""
+        return Reference(self.repository.name_with_owner, self.number)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """An issue or pull request as it stood, and what its texts and its timeline referred to, in order."""
+
+    name: Reference
+    kind: ThreadKind
+    title: str
+    body: str
+    author: str
+    created_at: datetime
+    comments: tuple[ThreadComment, ...]
+    references: tuple[Reference, ...]
+    partly_read: bool
+
+
+async def read_threads(
+    client: GitHubClient, names: Sequence[Reference]
+) -> Mapping[Reference, ThreadNode | UnreadableLink]:
+    """Each of *names* (50 at most) with one request, in smaller ones only where GitHub finds that too heavy.
+
+    What GitHub does not show is an UnreadableLink; a GitHub that is dead, or refuses every request, raises as the
+    client does.
+    """
+    try:
+        return await _read_together(client, names)
+    except ItemFailure as failure:
+        if failure.kind != "overloaded":
+            raise
+    if len(names) == 1:
+        return {names[0]: UnreadableLink(name=str(names[0]), reason="overloaded")}
+    half = len(names) // 2
+    return {**await read_threads(client, names[:half]), **await read_threads(client, names[half:])}
+
+
+async def _read_together(
+    client: GitHubClient, names: Sequence[Reference]
+) -> dict[Reference, ThreadNode | UnreadableLink]:
+    found: dict[Reference, ThreadNode | UnreadableLink] = {}
+    for _ in range(ATTEMPTS):
+        waiting = [name for name in names if name not in found]
+        if not waiting:
+            break
+        variables: dict[str, str | int] = {}
+        for place, name in enumerate(waiting):
+            owner, _, short = name.repository.partition("/")
+            variables |= {f"owner{place}": owner, f"name{place}": short, f"number{place}": name.number}
+        answer = await client.graphql(threads_query(len(waiting)), variables)
+        for place, name in enumerate(waiting):
+            raw = (answer.data.get(f"t{place}") or {}).get("thread")
+            if raw is not None:
+                found[name] = read(ThreadNode, raw, str(name))
+            elif reason := _refusal(answer, f"t{place}"):
+                found[name] = UnreadableLink(name=str(name), reason=reason)
+    missing = [name for name in names if name not in found]
+    return found | {name: UnreadableLink(name=str(name), reason="unanswered") for name in missing}
+
+
+def _refusal(answer: GraphQLAnswer, alias: str) -> str:
+    """GitHub's word for why there is nothing under *alias*, empty when it gives none: then asking again may help."""
+    kinds = [error.type for error in answer.errors if error.path[:1] == (alias,) and len(error.path) <= 2]
+    return kinds[0].lower() if kinds else ""
+
+
+async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
+    """*nodes* with nothing that was written, edited, linked or renamed at *moment* or later."""
+    whole = [await _completed(client, node, moment) for node in nodes]
+    texts = [text for read_one in whole for text in (read_one.node, *read_one.comments)]
+    bodies = await bodies_before(client, texts, moment)
+    return tuple(_thread(one, bodies, moment) for one in whole)
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A thread with all pages of its connections, as far as they are before the moment."""
+
+    node: ThreadNode
+    comments: Sequence[CommentNode]
+    events: Sequence[EventNode]
+    later: Sequence[EventNode]
+    partly_read: bool
+
+
+async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | None) -> _Whole:
+    comments, all_comments = await _pages(
+        client, node.id, node.comments, Connection[CommentNode], THREAD_COMMENTS, "comments", moment
+    )
+    # titles and links of later on must be known, to be undone: events are read to the end
+    events, all_events = await _pages(
+        client, node.id, node.timeline_items, Connection[EventNode], THREAD_EVENTS, "timelineItems", None
+    )
+    return _Whole(
+        node,
+        [comment for comment in comments if _is_before(comment.created_at, moment)],
+        [event for event in events if _is_before(event.created_at, moment)],
+        [event for event in events if not _is_before(event.created_at, moment)],
+        partly_read=not (all_comments and all_events),
+    )
+
+
+async def _pages(
+    client: GitHubClient,
+    node_id: str,
+    first: Connection[Node],
+    model: type[Connection[Node]],
+    query: str,
+    field: str,
+    until: datetime | None,
+) -> tuple[list[Node], bool]:
+    """The nodes from page *first* on, oldest first, as far as *until*; and whether that is all of them.
+
+    What GitHub failed to load is asked for again. Fewer than it counts may be all that it shows: it hides some authors.
+    """
+    page: Connection[Node] | None = first
+    nodes: list[Node] = []
+    for _ in range(ATTEMPTS):
+        nodes, cursor = [], None
+        for _ in range(MOST_PAGES):
+            if page is None:
+                answer = await client.graphql(query, {"id": node_id, "after": cursor})
+                page = read(model, (answer.data.get("node") or {}).get(field), f"{field} of {node_id}")
+            nodes += [node for node in page.nodes if node is not None]
+            if until is not None and nodes and nodes[-1].created_at >= until:
+                return nodes, True
+            if None in page.nodes:
+                break
+            if not page.page_info.has_next_page:
+                return nodes, len(nodes) >= page.total_count
+            cursor, page = page.page_info.end_cursor, None
+        else:
+            return nodes, False
+        page = None
+    return nodes, False
+
+
+def _thread(whole: _Whole, bodies: Mapping[str, str], moment: datetime | None) -> Thread:
+    node = whole.node
+    comments = tuple(
+        ThreadComment(
+            author=comment.author.login if comment.author else GHOST,
+            body=bodies[comment.id],
+            created_at=comment.created_at,
+        )
+        for comment in whole.comments
+    )
+    renamed = [event.previous_title for event in whole.later if event.previous_title is not None]
+    return Thread(
+        name=node.name,
+        kind=ThreadKind.ISSUE if node.kind == "Issue" else ThreadKind.PULL_REQUEST,
+        title=renamed[0] if renamed else node.title,
+        body=bodies[node.id],
+        author=node.author.login if node.author else GHOST,
+        created_at=node.created_at,
+        comments=comments,
+        references=_references(whole, (bodies[node.id], *(comment.body for comment in comments)), moment),
+        partly_read=whole.partly_read,
+    )
+
+
+def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[Reference, ...]:
+    """Closed issues first, then what the body, the comments and the timeline refer to; itself left out."""
+    name = whole.node.name
+    written = [one for text in texts for one in references_in(text, name.repository, reached=name.number)]
+    linked = [one for event in whole.events for one in _others(event, name, moment)]
+    by_hand = [event for event in whole.later if event.subject is not None]
+    unlinked = {one.key for event in by_hand for one in _others(event, name, moment)}
+    early = {one.key for one in (*written, *linked)}
+    closing = whole.node.closing_issues_references
+    closed = sorted(
+        one
+        for node in (closing.nodes if closing else ())
+        if (one := _named(node, moment)) and (one.key in early or one.key not in unlinked)
+    )
+    found: dict[tuple[str, int], Reference] = {}
+    for one in (*closed, *written, *linked):
+        found.setdefault(one.key, one)
+    found.pop(name.key, None)
+    return tuple(found.values())
+
+
+def _others(event: EventNode, name: Reference, moment: datetime | None) -> list[Reference]:
+    sides = (_named(event.source, moment), _named(event.subject, moment))
+    return [side for side in sides if side is not None and side.key != name.key]
+
+
+def _named(node: NamedThread | None, moment: datetime | None) -> Reference | None:
+    """The name of a thread that was opened before *moment*."""
+    if node is None or node.number is None or node.repository is None or node.created_at is None:
+        return None
+    return Reference(node.repository.name_with_owner, node.number) if _is_before(node.created_at, moment) else None
+
+
+def _is_before(instant: datetime, moment: datetime | None) -> bool:
+    return moment is None or instant < moment

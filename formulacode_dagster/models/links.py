@@ -1,0 +1,54 @@
+"""Issues and pull requests that stand behind a pull request, found by following references."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from .base import Frozen
+from .pull_request import LinkedIssue
+
+
+class ThreadKind(StrEnum):
+    """What a number of a repository names."""
+
+    ISSUE = "issue"
+    PULL_REQUEST = "pull_request"
+
+
+class ThreadComment(Frozen):
+    """A comment as it stood before the merge."""
+
+    author: str
+    body: str
+    created_at: datetime
+
+
+class Link(LinkedIssue):
+    """A linked issue (or pull request) with its comments, and how far it is from the pull request."""
+
+    kind: ThreadKind = ThreadKind.ISSUE
+    distance: int = Field(default=1, description="references from the pull request to here")
+    comments: tuple[ThreadComment, ...] = ()
+
+
+class UnreadableLink(Frozen):
+    """A reference that GitHub does not show us."""
+
+    name: str = Field(description="`owner/repo#n`, as it was written")
+    reason: str = Field(description="not_found, forbidden, private, overloaded, or GitHub's own word")
+
+
+class LinkWalk(Frozen):
+    """All that following the references of one pull request brought, as it stood before the merge."""
+
+    title: str = Field(default="", description="the pull request's own, as it was then")
+    body: str = Field(default="", description="the pull request's own, as it was then")
+    links: tuple[Link, ...] = Field(
+        default=(), description="by distance, then in order of appearance, closed ones first"
+    )
+    unreadable: tuple[UnreadableLink, ...] = ()
+    left_out: int = Field(default=0, description="references and links beyond what one walk takes")
+    partly_read: tuple[str, ...] = Field(default=(), description="threads of which GitHub showed not all, or too much")
