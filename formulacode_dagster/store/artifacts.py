@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import BigInteger, Connection, Integer, Table, and_, cast, delete, func, select
+from sqlalchemy import BigInteger, Column, Connection, Integer, Select, Table, and_, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.base import Frozen
@@ -21,19 +21,27 @@ from formulacode_dagster.models.release import PublishedImage, Release
 from formulacode_dagster.models.repository import Repository
 
 from . import tables
-from .upsert import upsert
+from .bulk import upsert
+from .checksums import digest_of
 
 M = TypeVar("M", bound=Frozen)
 PullRequestKey = tuple[int, int]
 """(repository id, number)."""
+ROWS_AT_ONCE = 200
+"""Rows in memory while a month is iterated: bodies may have 65,536 characters each."""
+
+
+def _nothing(_: Frozen) -> dict[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
 class Artifact(Generic[M]):
-    """One artifact's table and the model of its rows."""
+    """One artifact's table, the model of its rows, and what columns beside the model's are made of."""
 
     table: Table
     model: type[M]
+    derived: Callable[[M], dict[str, Any]] = _nothing
 
     def save(self, connection: Connection, rows: Sequence[M]) -> None:
         """Insert or replace *rows* by primary key, all of them in one batch."""
@@ -46,13 +54,19 @@ class Artifact(Generic[M]):
 
     def read(self, connection: Connection, month: str) -> list[M]:
         """All rows of *month*, ordered by key."""
-        statement = select(self.table).where(self.table.c.month == month).order_by(*self.table.primary_key)
-        return [self._from_row(dict(row)) for row in connection.execute(statement).mappings()]
+        return list(self.iterate(connection, month))
+
+    def iterate(self, connection: Connection, month: str) -> Iterator[M]:
+        """All rows of *month*, ordered by key, few of them in memory at once; within the caller's transaction."""
+        statement = self.select().where(self.table.c.month == month).order_by(*self.table.primary_key)
+        with connection.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE}) as rows:
+            for row in rows.mappings():
+                yield self.from_row(dict(row))
 
     def read_all(self, connection: Connection) -> list[M]:
         """Rows of every month; only for artifacts that hold one small row a month."""
-        statement = select(self.table).order_by(*self.table.primary_key)
-        return [self._from_row(dict(row)) for row in connection.execute(statement).mappings()]
+        statement = self.select().order_by(*self.table.primary_key)
+        return [self.from_row(dict(row)) for row in connection.execute(statement).mappings()]
 
     def read_keys(
         self, connection: Connection, month: str, keys: Collection[PullRequestKey]
@@ -66,13 +80,26 @@ class Artifact(Generic[M]):
         wanted = func.unnest(cast(list(ids), ARRAY(BigInteger)), cast(list(numbers), ARRAY(Integer)))
         pairs = wanted.table_valued("repository_id", "number", name="wanted").render_derived()
         statement = (
-            select(self.table)
+            self.select()
             .join(pairs, and_(pairs.c.repository_id == columns.repository_id, pairs.c.number == columns.number))
             .where(columns.month == month)
             .order_by(*self.table.primary_key)
         )
         rows = [dict(row) for row in connection.execute(statement).mappings()]
-        return {(row["repository_id"], row["number"]): self._from_row(row) for row in rows}
+        return {(row["repository_id"], row["number"]): self.from_row(row) for row in rows}
+
+    @property
+    def columns(self) -> list[Column[Any]]:
+        """The columns that the model is made of."""
+        return [column for column in self.table.columns if self._is_document or column.name in self.model.model_fields]
+
+    def select(self) -> Select[Any]:
+        """A query of the columns that the model is made of."""
+        return select(*self.columns)
+
+    def from_row(self, row: dict[str, Any]) -> M:
+        """The model behind one row of `select`."""
+        return self.model.model_validate(row["document"] if self._is_document else row)
 
     @property
     def _is_document(self) -> bool:
@@ -84,17 +111,15 @@ class Artifact(Generic[M]):
             keys = {column.name: plain[column.name] for column in self.table.primary_key}
             return {**keys, "document": plain}
         typed = {name: getattr(model, name) for name in plain}
-        return {name: value if isinstance(value, datetime) else plain[name] for name, value in typed.items()}
-
-    def _from_row(self, row: dict[str, Any]) -> M:
-        if self._is_document:
-            return self.model.model_validate(row["document"])
-        return self.model.model_validate(row)
+        row = {name: value if isinstance(value, datetime) else plain[name] for name, value in typed.items()}
+        return {**row, **self.derived(model)}
 
 
 REPOSITORIES = Artifact(tables.REPOSITORIES, Repository)
 INTAKE_COUNTS = Artifact(tables.INTAKE_COUNTS, IntakeCount)
-MERGED_PULL_REQUESTS = Artifact(tables.MERGED_PULL_REQUESTS, MergedPullRequest)
+MERGED_PULL_REQUESTS = Artifact(
+    tables.MERGED_PULL_REQUESTS, MergedPullRequest, derived=lambda row: {"digest": digest_of(row)}
+)
 CHANGES = Artifact(tables.CHANGES, Change)
 CLASSIFICATIONS = Artifact(tables.CLASSIFICATIONS, Classification)
 PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)

@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import insert
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
 
+from .bulk import upsert
 from .tables import BLOBS, LOGS
-from .upsert import upsert
 
 LEVEL = 10
 

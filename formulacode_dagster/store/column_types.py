@@ -23,6 +23,19 @@ def storable(text: str) -> str:
     return _REFUSED.sub(REPLACEMENT, text) if _REFUSED.search(text) else text
 
 
+def storable_json(value: Any) -> Any:
+    """*value* with every string and number within made storable; tuples become lists."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {storable(key): storable_json(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [storable_json(one) for one in value]
+    return value
+
+
 class StorableText(TypeDecorator[str]):
     """`text` for which every Python string is a value."""
 
@@ -42,7 +55,7 @@ class StorableJson(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
         """Clean every string and number within."""
-        return _clean(value)
+        return storable_json(value)
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -54,15 +67,3 @@ class UtcTime(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - SQLAlchemy's signature
         """The same instant, in UTC."""
         return None if value is None else value.astimezone(UTC)
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {storable(key): _clean(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_clean(one) for one in value]
-    return value

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, select
 from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import Stage
 
+from .bulk import upsert
 from .tables import GATES
-from .upsert import upsert
 
 
 def record_verdict(connection: Connection, verdict: GateVerdict, run_id: str) -> None:

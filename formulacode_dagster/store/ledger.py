@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 
+from .bulk import upsert
 from .tables import LEDGER
-from .upsert import upsert
 
 
 def record(connection: Connection, entries: Sequence[LedgerEntry]) -> None:

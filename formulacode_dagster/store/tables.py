@@ -94,6 +94,7 @@ REPOSITORIES = Table(
     *_text("language", "description"),
     Column("size_kb", Integer, nullable=False),
     *_text("config_path"),
+    Column("archived_at", UtcTime),
 )
 
 LISTED_REPOSITORIES = Table(
@@ -146,6 +147,7 @@ MERGED_PULL_REQUESTS = Table(
     Column("commit_count", Integer, nullable=False),
     Column("changed_files", Integer, nullable=False),
     *_json("linked_issues"),
+    *_text("digest"),
 )
 
 CHANGES = Table(
