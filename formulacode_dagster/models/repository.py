@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import Field
@@ -24,14 +25,15 @@ class Repository(Frozen):
     """One row of `repositories`: a repository that keeps an asv suite, as of a month, by GitHub id."""
 
     month: str
-    id: int = Field(description="GitHub's database id; survives renames and transfers")
+    id: int = Field(description="GitHub's database id; survives renames and transfers; negative: nobody knows it")
     node_id: str
     full_name: str = Field(description="`owner/repo`, the current name")
     aliases: tuple[str, ...] = Field(default=(), description="names under which it was also found")
     state: RepositoryState
+    archived_at: datetime | None = Field(default=None, description="since when it is read-only; None: not told, or not")
     default_branch: str = ""
     stars: int = 0
     language: str = ""
     description: str = ""
     size_kb: int = Field(default=0, description="of the git repository, as GitHub tells it")
-    config_path: str = Field(description="path of the asv configuration that made us track it")
+    config_path: str = Field(description="path of the asv configuration by which it was found; empty: by its name")

@@ -109,6 +109,7 @@ class RepositoryFacts(Frozen):
     description: str = ""
     is_fork: bool = False
     is_archived: bool = False
+    archived_at: datetime | None = Field(default=None, description="time of the newest commit when unset")
     is_private: bool = Field(default=False, description="seen only with a token of scope `repo`")
     is_gone: bool = Field(default=False, description="still in the search index, answered with NOT_FOUND elsewhere")
     size_kb: int | None = Field(default=None, description="measured when unset")

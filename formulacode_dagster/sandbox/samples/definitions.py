@@ -132,7 +132,7 @@ class SampleRepository(Frozen):
     language: str = "Python"
     default_branch: str = "main"
     former_names: tuple[str, ...] = ()
-    is_archived: bool = False
+    archived_at: Moment | None = None
     fork_of: str | None = Field(default=None, description="`owner/name` of a sample whose history this one shares")
     fork_after: int | None = Field(default=None, description="number of the last pull request they share")
     founded: Moment

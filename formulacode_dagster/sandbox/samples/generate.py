@@ -99,7 +99,8 @@ def _facts(repository: SampleRepository, history: History, shas: dict[int, str])
         language=repository.language,
         description=repository.description,
         is_fork=repository.fork_of is not None,
-        is_archived=repository.is_archived,
+        is_archived=repository.archived_at is not None,
+        archived_at=repository.archived_at,
         former_names=repository.former_names,
         issues=repository.issues,
         pull_requests=tuple(

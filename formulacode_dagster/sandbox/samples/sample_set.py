@@ -87,4 +87,4 @@ def expected_outcomes(month: str) -> tuple[ExpectedOutcome, ...]:
 def _why_not_tracked(repository: SampleRepository) -> RejectionReason | None:
     if repository.fork_of is not None:
         return RejectionReason.FORK
-    return RejectionReason.ARCHIVED if repository.is_archived else None
+    return RejectionReason.ARCHIVED if repository.archived_at is not None else None

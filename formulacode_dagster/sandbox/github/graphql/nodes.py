@@ -158,6 +158,12 @@ class RepositoryNode:
         return self.shelf.facts.is_archived
 
     @property
+    def archived_at(self) -> datetime | None:
+        """Since when it is read-only."""
+        facts = self.shelf.facts
+        return (facts.archived_at or self.shelf.tracker().last_commit) if facts.is_archived else None
+
+    @property
     def is_private(self) -> bool:
         """Whether only some see it."""
         return self.shelf.facts.is_private

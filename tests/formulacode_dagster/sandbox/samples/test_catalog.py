@@ -107,7 +107,7 @@ def test_the_traps_are_there() -> None:
     assert {one.merge for one in JUDGED} == set(MergeKind)
     assert any(len(one.commits) == 3 and one.merge is MergeKind.REBASE for one in JUDGED)
     assert any((one.merged - one.created).days > 120 for one in JUDGED)
-    assert any(one.is_archived for one in repositories())
+    assert any(one.archived_at for one in repositories())
     assert any(one.fork_of for one in repositories())
     assert any(one.former_names for one in repositories())
 

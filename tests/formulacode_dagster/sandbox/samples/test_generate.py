@@ -22,10 +22,10 @@ HEADS = {
     "loomworks/wordloom": "4feb124661a08feb6c786c7fbd364fd1bda6f38d",
     "numeric-samples/tilemath": "c64b97201577a64fbe3f20a00b746fba73d51135",
     "sample-org/gridpath": "2163ae712f60dfdb717e92b43606c467332af8db",
-    "sample-org/pairheap": "f97f8e5c3a5428c46e7a70a4c3248de8276c40c5",
+    "sample-org/pairheap": "55a15ecfbbaab141fd82649bd9e39dd73b5f86ec",
     "signal-kit/rollwin": "66f32a9ca5cc475cf79c76845f4bfec76338184a",
 }
-MERGES_SHA256 = "09b06fe98b8f15be392b318ba94d8985a3fee14075102ab672029a935e5f4cce"
+MERGES_SHA256 = "cb3c2d3ed710b723b137a0952ac7323ba34bc70d85a195239a7189590261e33e"
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
