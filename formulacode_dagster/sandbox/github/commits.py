@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from formulacode_dagster.git.log import Commit, find_commit, read_commits
 from formulacode_dagster.models.pull_request import MergeKind
 
-from .history import Commit, find_commit, read_commits
 from .threads import PullRequest
 
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from formulacode_dagster.git.log import login
 from formulacode_dagster.models.pull_request import MergeKind
 from formulacode_dagster.sandbox.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
 
-GHOST = "ghost"
-_NOREPLY = re.compile(r"(?:\d+\+)?([A-Za-z0-9\[\]-]+)@users\.noreply\.github\.com", re.IGNORECASE)
 _NAMED = (
     r"(?:https?://github\.com/(?P<page>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<there>\d+)"
     r"|(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
@@ -186,19 +185,6 @@ def mentions_of(thread: Thread) -> dict[Reference, datetime]:
     return found
 
 
-def login(name: str | None) -> str | None:
-    """A deleted account, `ghost`, is nobody."""
-    return None if name in (None, "", GHOST) else name
-
-
-def login_of(name: str, email: str) -> str | None:
-    """A login for the author of a commit: from GitHub's no-reply address, else from the name."""
-    match = _NOREPLY.fullmatch(email.strip())
-    if match:
-        return match[1]
-    return login(re.sub(r"[^A-Za-z0-9\[\]]+", "-", name).strip("-")[:39])
-
-
 def absent_sha(*parts: object) -> str:
     """A well-formed hash of a commit that no repository holds, as after a branch was deleted."""
     return hashlib.sha1("\0".join(("sandbox", *map(str, parts))).encode(), usedforsecurity=False).hexdigest()
@@ -208,8 +194,3 @@ def utc(moment: datetime) -> datetime:
     """In UTC and whole seconds, as the API tells times; a naive moment is taken as UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).replace(microsecond=0)
-
-
-def from_epoch(seconds: int) -> datetime:
-    """A moment from git's seconds since 1970."""
-    return datetime.fromtimestamp(max(0, seconds), UTC)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from formulacode_dagster.git.log import Commit, login, login_of
 from formulacode_dagster.sandbox.side_file import Comment
 
 from .context import Asked
-from .history import Commit
 from .library import Shelf
-from .threads import Issue, PullRequest, Reference, State, Thread, Title, login, login_of, utc
+from .threads import Issue, PullRequest, Reference, State, Thread, Title, utc
 from .tracker import Mention
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.pull_request import MergeKind
+from formulacode_dagster.git.derived import Landed, landed, missing_commit
+from formulacode_dagster.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
 from formulacode_dagster.sandbox.side_file import PullRequestFacts, RepositoryFacts, versions_of
 
-from .history import Commit, Heads, Mark, Own, Topology, find_commit, marks, read_commits, read_heads
 from .threads import (
     Issue,
     PullRequest,
@@ -21,10 +20,7 @@ from .threads import (
     Thread,
     absent_sha,
     closing_references,
-    from_epoch,
     issue_of,
-    login,
-    login_of,
     mentions_of,
     references_in,
     titles_of,
@@ -128,72 +124,36 @@ class _Reader:
         self._id = repository_id
         self._heads = heads
         self._line = line
-        self._on_line = {commit.sha: index for index, commit in enumerate(line)}
         self._facts = {one.number: one for one in facts.pull_requests}
         self._issues = frozenset(issue.number for issue in facts.issues)
 
     def pull_requests(self) -> dict[int, PullRequest]:
-        found = {number: mark for number, mark in marks(self._line, self._heads).items() if number not in self._issues}
-        for facts in self._facts.values():
-            if facts.merge_commit_sha:
-                found[facts.number] = self._named(facts, found.get(facts.number))
-            if facts.head_sha and facts.number in found:
-                found[facts.number] = replace(found[facts.number], head_sha=facts.head_sha)
-        found = self._titled(found)
-        topology = Topology(self._repository, self._line, [mark.head_sha for mark in found.values() if mark.head_sha])
-        merged = {number: self._merged(mark, topology) for number, mark in found.items()}
+        found = landed(
+            self._repository,
+            self._name,
+            self._heads,
+            self._line,
+            told=self._facts.values(),
+            issues=self._issues,
+        )
+        merged = {number: self._merged(one) for number, one in found.items()}
         return dict(sorted((merged | self._unmerged(found)).items()))
 
-    def _named(self, facts: PullRequestFacts, derived: Mark | None) -> Mark:
-        """The mark that the side file sets."""
-        sha = facts.merge_commit_sha or ""
-        index = self._on_line.get(sha)
-        commit = self._line[index] if index is not None else find_commit(self._repository, sha)
-        if commit is None:
-            raise self._missing(facts.number, sha)
-        if derived is not None and derived.commit.sha == commit.sha:
-            return derived
-        head = commit.parents[1] if len(commit.parents) > 1 else self._heads.pulls.get(facts.number)
-        return Mark(facts.number, commit, head, commit.subject, commit.body)
-
-    def _titled(self, found: Mapping[int, Mark]) -> dict[int, Mark]:
-        """*found*, with the titles that merge messages do not tell taken from the branches' last commits."""
-        heads = [mark.head_sha for mark in found.values() if not mark.title and mark.head_sha]
-        commits = read_commits(self._repository, "--no-walk=unsorted", revisions=heads) if heads else []
-        titles = {commit.sha: commit.subject for commit in commits}
-        return {
-            number: mark if mark.title else replace(mark, title=titles.get(mark.head_sha or "") or mark.commit.subject)
-            for number, mark in found.items()
-        }
-
-    def _merged(self, mark: Mark, topology: Topology) -> PullRequest:
-        commit, facts = mark.commit, self._facts.get(mark.number, PullRequestFacts(number=mark.number))
-        known = mark.head_sha is not None and topology.knows(mark.head_sha)
-        kind = facts.merge_kind or (MergeKind.MERGE if len(commit.parents) > 1 else MergeKind.SQUASH)
-        base = commit.parents[0] if commit.parents else ""
-        own = Own(1, commit.authored, base)
-        if kind is MergeKind.REBASE:
-            head = mark.head_sha if known else None
-            count = facts.commit_count or (topology.own(head, base).count if head else 1)
-            base = self._ancestor(commit, count)
-            own = topology.own(head, base) if head else Own(count, commit.authored, base)
-        elif known and mark.head_sha:
-            own = topology.own(mark.head_sha, base)
-        merged_at = utc(facts.merged_at) if facts.merged_at else from_epoch(commit.committed)
-        created_at = (
-            utc(facts.created_at) if facts.created_at else min(from_epoch(own.first or commit.committed), merged_at)
-        )
-        owner, _, branch = mark.branch.partition("/")
-        author = login(facts.author) if facts.author else self._author(owner, mark)
-        text = mark.body if facts.body is None else facts.body
+    def _merged(self, one: Landed) -> PullRequest:
+        facts = self._facts.get(one.number, PullRequestFacts(number=one.number))
+        merged_at = utc(facts.merged_at) if facts.merged_at else one.merged_at
+        created_at = utc(facts.created_at) if facts.created_at else min(one.created_at, merged_at)
+        author = login(facts.author) if facts.author else one.author
+        committer = one.commit.committer
+        text = one.body if facts.body is None else facts.body
         versions = versions_of(author, created_at, text, facts.edits)
         body = versions[-1].body if versions else text
         closes = self._closes(facts, body)
-        title = facts.title or mark.title
+        title = facts.title or one.title
         titles = titles_of(title, author, facts.titles)
         return PullRequest(
             repository_id=self._id,
-            number=mark.number,
+            number=one.number,
             title=titles[-1].current if titles else title,
             body=body,
             author=author,
@@ -203,23 +163,23 @@ class _Reader:
             merged_at=merged_at,
             closed_at=merged_at,
             base_ref=facts.base_ref or self._heads.default_branch,
-            base_sha=base,
-            fork_sha=own.fork or base,
-            head_ref=branch or f"pull-{mark.number}",
-            head_sha=mark.head_sha or absent_sha(self._name, mark.number),
-            head_known=known,
-            merge_sha=commit.sha,
-            merge_kind=kind,
-            merged_by=login_of(commit.committer, commit.committer_email) if commit.committer != "GitHub" else author,
-            commit_count=facts.commit_count or max(1, own.count),
+            base_sha=one.base_sha,
+            fork_sha=one.fork_sha,
+            head_ref=one.branch or f"pull-{one.number}",
+            head_sha=one.head_sha or absent_sha(self._name, one.number),
+            head_known=one.head_known,
+            merge_sha=one.commit.sha,
+            merge_kind=one.kind,
+            merged_by=login_of(committer, one.commit.committer_email) if committer != "GitHub" else author,
+            commit_count=one.commit_count,
             closes=closes,
-            linked=tuple(one for one in closes if one not in closing_references(body)),
+            linked=tuple(issue for issue in closes if issue not in closing_references(body)),
             versions=versions,
             comments=facts.comments,
             titles=titles,
         )
 
-    def _unmerged(self, merged: Mapping[int, Mark]) -> dict[int, PullRequest]:
+    def _unmerged(self, merged: Mapping[int, Landed]) -> dict[int, PullRequest]:
         """Pull requests with a head and no merge: open where GitHub tries out their merge, else closed."""
         tips = {number: sha for number, sha in self._heads.pulls.items() if number not in merged}
         tips |= {one.number: one.head_sha for one in self._facts.values() if one.head_sha and one.number not in merged}
@@ -231,7 +191,7 @@ class _Reader:
         )
         for number, facts in self._facts.items():
             if number not in merged and tips.get(number) not in commits:
-                raise self._missing(number, facts.head_sha or "a merge commit or a head")
+                raise missing_commit(self._repository, self._name, number, facts.head_sha or "a merge commit or a head")
         return {number: self._open(number, commits[sha]) for number, sha in tips.items() if sha in commits}
 
     def _open(self, number: int, head: Commit) -> PullRequest:
@@ -273,20 +233,6 @@ class _Reader:
             titles=titles,
         )
 
-    def _ancestor(self, commit: Commit, count: int) -> str:
-        """The first-parent ancestor *count* steps below *commit*."""
-        index = self._on_line.get(commit.sha)
-        if index is not None and index + count < len(self._line):
-            return self._line[index + count].sha
-        below = find_commit(self._repository, f"{commit.sha}~{count}")
-        return below.sha if below else ""
-
-    def _author(self, owner: str, mark: Mark) -> str | None:
-        # A branch of the repository itself names its owner, who need not be the author.
-        if owner and owner.lower() != self._name.partition("/")[0].lower():
-            return owner
-        return login_of(mark.commit.author, mark.commit.author_email)
-
     def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
         """What the side file says, else what the body's keywords say, as far as this repository has such issues."""
         told = (
@@ -296,13 +242,6 @@ class _Reader:
         )
         return tuple(told) or tuple(
             one for one in closing_references(body) if one.repository or one.number in self._issues
-        )
-
-    def _missing(self, number: int, what: str) -> ConfigurationError:
-        return ConfigurationError(
-            f"the side file's pull request {self._name}#{number} has no commit in {self._repository}",
-            why=f"{what} is not there",
-            remedy="Set merge_commit_sha or head_sha to a commit of the repository",
         )
 
 

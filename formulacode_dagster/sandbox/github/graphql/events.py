@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from formulacode_dagster.git.log import login
 from formulacode_dagster.sandbox.github.context import Asked
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, stable_id
-from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, login, utc
+from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, utc
 from formulacode_dagster.sandbox.github.timeline import Event, Happening, closed_issues, events_of
 from formulacode_dagster.sandbox.side_file import Comment
 

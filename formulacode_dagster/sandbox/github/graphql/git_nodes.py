@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from formulacode_dagster.git.command import GitError, git
+from formulacode_dagster.git.log import Commit, find_commit, from_epoch, login_of
 from formulacode_dagster.sandbox.github.changes import Size, Span, sizes_of
 from formulacode_dagster.sandbox.github.context import WEB
-from formulacode_dagster.sandbox.github.history import Commit, find_commit
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, stable_id
-from formulacode_dagster.sandbox.github.threads import from_epoch, login_of
 
 from .connections import Connection, connect
 from .errors import AnswerError

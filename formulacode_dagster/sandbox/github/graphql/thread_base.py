@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from formulacode_dagster.git.log import login
 from formulacode_dagster.sandbox.github.context import WEB
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, thread_id
-from formulacode_dagster.sandbox.github.threads import State, Thread, login, utc
+from formulacode_dagster.sandbox.github.threads import State, Thread, utc
 from formulacode_dagster.sandbox.side_file import Edit
 
 from .connections import Connection, connect

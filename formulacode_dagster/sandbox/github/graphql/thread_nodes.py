@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from formulacode_dagster.git.log import Commit
 from formulacode_dagster.sandbox.github.changes import FileChange, Size, files_of, span_of
 from formulacode_dagster.sandbox.github.commits import commits_of
-from formulacode_dagster.sandbox.github.history import Commit
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id
 from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, Thread

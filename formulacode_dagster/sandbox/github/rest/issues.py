@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from formulacode_dagster.git.log import login
 from formulacode_dagster.sandbox.github import answers
 from formulacode_dagster.sandbox.github.answers import Answer
 from formulacode_dagster.sandbox.github.context import WEB, Asked
 from formulacode_dagster.sandbox.github.gateway import Incoming
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, stable_id, thread_id
-from formulacode_dagster.sandbox.github.threads import PullRequest, State, Thread, login, utc
+from formulacode_dagster.sandbox.github.threads import PullRequest, State, Thread, utc
 from formulacode_dagster.sandbox.github.timeline import Event, Happening, events_of
 from formulacode_dagster.sandbox.github.tracker import newest_first
 from formulacode_dagster.sandbox.side_file import Comment

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 
 from formulacode_dagster.git.command import GitError, git
+from formulacode_dagster.git.log import find_commit
 from formulacode_dagster.sandbox.github import answers
 from formulacode_dagster.sandbox.github.answers import Answer
 from formulacode_dagster.sandbox.github.changes import Span, diff_of, files_of, mail_of
 from formulacode_dagster.sandbox.github.context import Asked
 from formulacode_dagster.sandbox.github.gateway import Incoming
-from formulacode_dagster.sandbox.github.history import find_commit
 
 from .finding import find_shelf
 from .shapes import commit_json, file_json, full_repository_json

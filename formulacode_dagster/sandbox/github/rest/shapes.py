@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from formulacode_dagster.git.log import GHOST, Commit, from_epoch, login_of
 from formulacode_dagster.sandbox.github.changes import FileChange
 from formulacode_dagster.sandbox.github.context import WEB, Asked, user_node_id
-from formulacode_dagster.sandbox.github.history import Commit
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, stable_id
-from formulacode_dagster.sandbox.github.threads import GHOST, from_epoch, login_of
 
 
 def stamp(moment: datetime | None) -> str | None:
