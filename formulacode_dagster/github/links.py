@@ -37,8 +37,8 @@ async def walk_links(
     pull request that is not merged is read as it stands. References are those of `closingIssuesReferences`, the body,
     the comments and the timeline, nearest first and then in that order; 50 a level are followed.
 
-    Costs 1 request and 1 or 2 points for the pull request and as much for each level that is needed to fill *limit*;
-    1 more for each 50 bodies that were edited after the merge and each page of more than 100 comments or events.
+    Costs 1 request and 1 point for the pull request, 1 request and at most 3 points for each level that is needed to
+    fill *limit*; 1 of both more for each 50 bodies that were edited after the merge and each page of more than 100 comments or events.
 
     A reference that cannot be read is recorded and passed over: vanished, converted, or private (unless it is in the
     pull request's own repository, for what is not public must not come into a statement that is). Raises ItemFailure
