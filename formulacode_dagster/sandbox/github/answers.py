@@ -9,6 +9,7 @@ from typing import Any
 
 DOCS = "https://docs.github.com/rest"
 _LIMITS = "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api"
+_NO_RIGHT = "Resource not accessible by personal access token"
 JSON = "application/json; charset=utf-8"
 
 
@@ -104,6 +105,16 @@ def bad_credentials() -> Answer:
 def authentication_required() -> Answer:
     """401 of what nobody gets without a token."""
     return refusal(401, "Requires authentication")
+
+
+def forbidden() -> Answer:
+    """403 of REST for a token without the right."""
+    return refusal(403, _NO_RIGHT)
+
+
+def forbidden_graphql() -> Answer:
+    """The same of GraphQL: HTTP 200."""
+    return ok({"data": None, "errors": [{"type": "FORBIDDEN", "message": _NO_RIGHT}]})
 
 
 def bad_gateway() -> Answer:

@@ -10,7 +10,7 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 
 from .library import Library, Shelf
-from .limits import Limits
+from .limits import Limits, Resource
 from .node_ids import Kind, node_id, stable_id
 
 WEB = "https://github.com"
@@ -20,7 +20,11 @@ class Account(Frozen):
     """Whom a token belongs to. Budgets are counted per login, so that two tokens of one user share theirs."""
 
     login: str
-    scopes: tuple[str, ...] = Field(default=("read:org", "repo"), description="`repo` lets see private repositories")
+    scopes: tuple[str, ...] | None = Field(
+        default=("read:org", "repo"),
+        description="`repo` lets see private repositories; None for a fine-grained token, which tells none",
+    )
+    refused: tuple[Resource, ...] = Field(default=(), description="what a fine-grained token has no right to")
 
     @property
     def id(self) -> int:
@@ -43,6 +47,15 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A part of a GraphQL answer that fails on purpose, at *path*; `type` is empty where GitHub gives none."""
+
+    path: tuple[str | int, ...]
+    type: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Asked:
     """One call, allowed to be answered. *account* is None without a token, *url* is where this API answers."""
 
@@ -52,11 +65,12 @@ class Asked:
     url: str
     rates: Callable[[], Mapping[str, Rate]]
     """The caller's primary budgets as they stand."""
+    failure: Failure | None = None
 
     @property
     def sees_private(self) -> bool:
         """Whether private repositories exist for the caller."""
-        return self.account is not None and "repo" in self.account.scopes
+        return self.account is not None and "repo" in (self.account.scopes or ())
 
     def visible(self, shelf: Shelf | None) -> Shelf | None:
         """*shelf*, unless it is gone or hidden from the caller."""

@@ -11,9 +11,10 @@ from starlette.types import Receive, Scope, Send
 
 from . import answers
 from .answers import Answer
-from .faults import Fault, Faults, ScriptedFault
+from .faults import WENT_WRONG, Fault, Faults, ScriptedFault
 
 _POLL_SECONDS = 0.05
+_HALVING = (Fault.HALF_PAGE, Fault.NULL_NODE, Fault.FIELD)
 
 
 class Broken(Response):
@@ -70,22 +71,22 @@ def spoil(answer: Answer, fault: Fault | None, *, graphql: bool) -> Answer:
     """The right *answer*, its content spoilt where *fault* says so."""
     if fault is Fault.TRUNCATED:
         return Answer(answer.status, answer.body[: len(answer.body) // 2], answer.media_type, answer.headers)
-    if fault in (Fault.HALF_PAGE, Fault.NULL_NODE) and answer.status == 200 and answer.media_type == answers.JSON:
+    spoils = (Fault.HALF_PAGE, Fault.NULL_NODE) if graphql else (*_HALVING, Fault.INCOMPLETE)
+    if fault in spoils and answer.status == 200 and answer.media_type == answers.JSON:
         data = answer.data()
-        spoilt = _spoilt_graphql(data, fault) if graphql else _spoilt_rest(data)
+        spoilt = _spoilt_graphql(data, fault) if graphql else _spoilt_rest(data, fault)
         return Answer(answer.status, answers.encode(spoilt), answer.media_type, answer.headers)
     return answer
 
 
-def _spoilt_rest(data: Any) -> Any:
-    if isinstance(data, list):
-        return data[: len(data) // 2]
+def _spoilt_rest(data: Any, fault: Fault | None) -> Any:
     if isinstance(data, dict) and isinstance(data.get("items"), list):
-        return data | {"items": data["items"][: len(data["items"]) // 2]}
-    return data
+        shown = data | {"items": data["items"][: len(data["items"]) // 2]}
+        return shown | {"incomplete_results": True} if fault is Fault.INCOMPLETE else shown
+    return data[: len(data) // 2] if isinstance(data, list) and fault is not Fault.INCOMPLETE else data
 
 
-def _spoilt_graphql(data: Any, fault: Fault) -> Any:
+def _spoilt_graphql(data: Any, fault: Fault | None) -> Any:
     found = _first_page(data.get("data"), [])
     if found is None:
         return data
@@ -97,10 +98,7 @@ def _spoilt_graphql(data: Any, fault: Fault) -> Any:
             page["pageInfo"] |= {"hasNextPage": False}
         return data
     nodes[0] = None
-    message = (
-        "Something went wrong while executing your query. Please include the request ID when reporting this issue."
-    )
-    data.setdefault("errors", []).append({"path": [*path, "nodes", 0], "message": message})
+    data.setdefault("errors", []).append({"path": [*path, "nodes", 0], "message": WENT_WRONG})
     return data
 
 

@@ -10,7 +10,10 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 
+from .context import Failure
+
 ANY = "*"
+WENT_WRONG = "Something went wrong while executing your query. Please include the request ID when reporting this issue."
 
 
 class Fault(StrEnum):
@@ -44,13 +47,19 @@ class Fault(StrEnum):
     """GraphQL: a node of the first list is null, with an error at its path. REST: like `half_page`."""
     TIMED_OUT = "timed_out"
     """GraphQL: 200 with `Something went wrong while executing your query`, no data. REST: 504."""
+    FIELD = "field"
+    """GraphQL: one part of the answer, `path`, is an error; the last field of the top level where none is told.
+    Where the schema allows no null, the object around it goes, too, up to all of `data`. REST: `half_page`."""
+    INCOMPLETE = "incomplete"
+    """REST search: half of what there is, and `incomplete_results` says so. GraphQL: nothing is wrong."""
 
 
 class ScriptedFault(Frozen):
     """The *call*-th call to *endpoint*, counted from 1, goes wrong.
 
     *endpoint* is a name of the accounting (`graphql`, `GET /search/code`, `graphql Name` for one operation) or `*` for
-    any call. With *answer_status* the call is answered by exactly that status, headers and body.
+    any call. With *answer_status* the call is answered by exactly that status, headers and body. *path*, *error_type*
+    and *message* are those of the error that `field` makes of a part of the answer.
     """
 
     endpoint: str = ANY
@@ -60,6 +69,14 @@ class ScriptedFault(Frozen):
     answer_status: int | None = None
     answer_headers: Mapping[str, str] = Field(default_factory=dict)
     answer_body: str = ""
+    path: tuple[str | int, ...] = ()
+    error_type: str = ""
+    message: str = WENT_WRONG
+
+    @property
+    def failure(self) -> Failure | None:
+        """The part of a GraphQL answer that fails."""
+        return Failure(self.path, self.error_type, self.message) if self.fault is Fault.FIELD else None
 
     def hits(self, counts: Mapping[str, int]) -> bool:
         """Whether the call that has just been counted in *counts* (by endpoint name) is meant."""

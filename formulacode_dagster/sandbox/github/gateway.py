@@ -125,7 +125,14 @@ class Gateway:
             if answer is not None:
                 return self._finish(visit, answer, used_up=fault.fault is Fault.PRIMARY_LIMIT)
         url = str(visit.request.base_url).rstrip("/")
-        asked = Asked(self.library, self.limits, visit.account, url, lambda: self.budgets.rates(visit.login))
+        asked = Asked(
+            self.library,
+            self.limits,
+            visit.account,
+            url,
+            lambda: self.budgets.rates(visit.login),
+            fault.failure if fault else None,
+        )
         answer = spoil(await call(asked, incoming, self), fault.fault if fault else None, graphql=visit.graphql)
         return self._broken(self._finish(visit, answer, charge=not visit.graphql), answer, fault)
 
@@ -147,6 +154,8 @@ class Gateway:
             return answers.bad_credentials()
         if visit.account is None and visit.resource in (Resource.GRAPHQL, Resource.CODE_SEARCH):
             return answers.authentication_required()
+        if visit.account is not None and visit.resource in visit.account.refused and not free:
+            return answers.forbidden_graphql() if visit.graphql else answers.forbidden()
         if free:
             return None
         reason = self.budgets.refused(visit.login, visit.resource)
@@ -184,7 +193,7 @@ class Gateway:
                 "x-ratelimit-reset": str(rate.reset),
                 "x-ratelimit-resource": str(visit.resource),
             }
-        if visit.account is not None:
+        if visit.account is not None and visit.account.scopes is not None:
             headers |= {"x-oauth-scopes": ", ".join(visit.account.scopes), "x-accepted-oauth-scopes": ""}
         return Response(body, status, headers, answer.media_type)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -162,12 +163,21 @@ def search_threads(library: Library, query: Query, *, private: bool) -> list[Hit
     for shelf in _searched(library, query, private=private):
         tracker = shelf.tracker()
         wanted: Iterable[Thread] = tracker.threads()
-        if "pr" in query.is_ or "merged" in query.is_ or "merged" in query.moments:
+        if "merged" in query.moments:
+            wanted = _merged_within(tracker.by_merge, query.moments["merged"])
+        elif "pr" in query.is_ or "merged" in query.is_:
             wanted = tracker.pull_requests.values()
         elif "issue" in query.is_:
             wanted = tracker.issues.values()
         hits += [Hit(shelf, thread) for thread in wanted if _matches(query, shelf, thread)]
     return _sorted(hits, query.sort)
+
+
+def _merged_within(by_merge: Sequence[PullRequest], spans: Sequence[Moments]) -> Sequence[PullRequest]:
+    """Those of *by_merge*, which is ordered by time, that were merged within all *spans*."""
+    low, high = max(span.low for span in spans), min(span.high for span in spans)
+    moment: Callable[[PullRequest], datetime] = lambda one: one.merged_at or one.created_at  # noqa: E731
+    return by_merge[bisect_left(by_merge, low, key=moment) : bisect_right(by_merge, high, key=moment)]
 
 
 def search_repositories(library: Library, query: Query, *, private: bool) -> list[Shelf]:
@@ -202,19 +212,22 @@ def _matches(query: Query, shelf: Shelf, thread: Thread) -> bool:
     )
 
 
+_CHECKS: dict[str, Callable[[Thread, Shelf], bool]] = {
+    "pr": lambda thread, _: isinstance(thread, PullRequest),
+    "issue": lambda thread, _: isinstance(thread, Issue),
+    "merged": lambda thread, _: thread.state is State.MERGED,
+    "unmerged": lambda thread, _: isinstance(thread, PullRequest) and thread.state is not State.MERGED,
+    "open": lambda thread, _: thread.state is State.OPEN,
+    "closed": lambda thread, _: thread.state is not State.OPEN,
+    "public": lambda _, shelf: not shelf.facts.is_private,
+    "private": lambda _, shelf: shelf.facts.is_private,
+    "draft": lambda _, __: False,
+}
+
+
 def _is(thread: Thread, shelf: Shelf, what: str) -> bool:
-    checks: dict[str, Callable[[], bool]] = {
-        "pr": lambda: isinstance(thread, PullRequest),
-        "issue": lambda: isinstance(thread, Issue),
-        "merged": lambda: thread.state is State.MERGED,
-        "unmerged": lambda: isinstance(thread, PullRequest) and thread.state is not State.MERGED,
-        "open": lambda: thread.state is State.OPEN,
-        "closed": lambda: thread.state is not State.OPEN,
-        "public": lambda: not shelf.facts.is_private,
-        "private": lambda: shelf.facts.is_private,
-        "draft": lambda: False,
-    }
-    return checks[what]() if what in checks else False
+    check = _CHECKS.get(what)
+    return check is not None and check(thread, shelf)
 
 
 def _excluded(thread: Thread, shelf: Shelf, name: str, value: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from formulacode_dagster.git.derived import Landed, landed, missing_commit
 from formulacode_dagster.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
@@ -48,6 +49,8 @@ class Tracker:
     first_commit: datetime | None
     last_commit: datetime | None
     commits: Sequence[Commit] = ()
+    told: dict[Hashable, dict[int, Any]] = field(default_factory=dict, compare=False, repr=False)
+    """What was answered, by what was asked, then by number."""
 
     @cached_property
     def mentions(self) -> Mapping[Reference, Sequence[Mention]]:

@@ -40,7 +40,7 @@ class QueryRefused(Exception):
 def error_json(error: GraphQLError) -> dict[str, Any]:
     """*error* as GitHub writes it."""
     said: dict[str, Any] = {}
-    if isinstance(error.original_error, AnswerError):
+    if isinstance(error.original_error, AnswerError) and error.original_error.type:
         said["type"] = error.original_error.type
     if error.path:
         said["path"] = list(error.path)

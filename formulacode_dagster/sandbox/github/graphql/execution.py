@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from formulacode_dagster.sandbox.github.context import Asked, Rate
+from formulacode_dagster.sandbox.github.context import Asked, Failure, Rate
 
 from .errors import QueryRefused, error_json
 from .nodes import Scope
@@ -72,7 +72,10 @@ def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
     """Run the query; *rate* is the budget after its price was paid."""
     from graphql import ExecutionResult, execute_sync
 
-    scope = Scope(asked, rate, prepared.price.points, prepared.price.nodes, prepared.name)
+    from .executor import Execution
+
+    failure = _located(asked.failure, prepared)
+    scope = Scope(asked, rate, prepared.price.points, prepared.price.nodes, prepared.name, failure)
     result: ExecutionResult = execute_sync(
         schema(),
         prepared.document,
@@ -80,6 +83,7 @@ def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
         variable_values=dict(prepared.variables),
         operation_name=prepared.operation,
         field_resolver=resolve,
+        execution_context_class=Execution,
     )
     answer: dict[str, Any] = {"data": result.data} if result.data is not None or not result.errors else {}
     for error in result.errors or ():
@@ -87,6 +91,18 @@ def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
     if result.errors:
         answer["errors"] = [error_json(error) for error in result.errors]
     return answer
+
+
+def _located(failure: Failure | None, prepared: Prepared) -> Failure | None:
+    """*failure* with a path: where it has none, it hits the last field of the top level that has parts."""
+    from graphql import FieldNode
+
+    if failure is None or failure.path:
+        return failure
+    operation, _ = _parts(prepared.document, prepared.operation)
+    fields = [one for one in operation.selection_set.selections if isinstance(one, FieldNode) and one.selection_set]
+    named = [one.alias.value if one.alias else one.name.value for one in fields if one.name.value != "rateLimit"]
+    return replace(failure, path=(named[-1],)) if named else None
 
 
 def _raise_own(error: GraphQLError) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from formulacode_dagster.sandbox.github.context import WEB, Asked, Rate, user_node_id
+from formulacode_dagster.sandbox.github.context import WEB, Asked, Failure, Rate, user_node_id
 from formulacode_dagster.sandbox.github.library import Shelf
 from formulacode_dagster.sandbox.github.node_ids import Kind, node_id, stable_id
 from formulacode_dagster.sandbox.github.threads import Issue, PullRequest, Thread
@@ -31,6 +31,7 @@ class Scope:
     cost: int
     node_count: int
     operation: str = ""
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class _File:
 class _Query:
     qualifiers: dict[str, list[str]]
     words: list[str]
+    without: dict[str, list[str]]
 
     def values(self, name: str) -> list[str]:
         return self.qualifiers.get(name, [])
@@ -65,10 +66,11 @@ def code(asked: Asked, incoming: Incoming) -> Answer:
 
 
 def _parse(text: str) -> _Query:
-    query = _Query({}, [])
+    query = _Query({}, [], {})
     for negated, name, value in _TERM.findall(text):
-        if name.lower() in _QUALIFIERS and not negated:
-            query.qualifiers.setdefault(name.lower(), []).append(value.strip('"'))
+        if name.lower() in _QUALIFIERS:
+            chosen = query.without if negated else query.qualifiers
+            chosen.setdefault(name.lower(), []).append(value.strip('"'))
         elif value.strip('"'):
             query.words.append(value.strip('"'))
     return query
@@ -82,6 +84,9 @@ def _searched(asked: Asked, query: _Query, shelf: Shelf) -> bool:
         return False
     names = [name.lower() for name in query.values("repo")]
     owners = [name.lower() for name in (*query.values("user"), *query.values("org"))]
+    barred = [name.lower() for kind in ("repo", "user", "org") for name in query.without.get(kind, ())]
+    if shelf.name.lower() in barred or shelf.owner.lower() in barred:
+        return False
     return not (names or owners) or shelf.name.lower() in names or shelf.owner.lower() in owners
 
 
@@ -121,6 +126,9 @@ def _named(path: str, query: _Query) -> bool:
         and all(name.lower().endswith(f".{wanted.lower().lstrip('.')}") for wanted in query.values("extension"))
         and all(_within(folder, wanted) for wanted in query.values("path"))
         and all(_language(name) == wanted.lower() for wanted in query.values("language"))
+        and not any(_has_words(name, barred) for barred in query.without.get("filename", ()))
+        and not any(_within(folder, barred) for barred in query.without.get("path", ()))
+        and not any(_language(name) == barred.lower() for barred in query.without.get("language", ()))
     )
 
 
@@ -138,7 +146,16 @@ def _within(folder: str, wanted: str) -> bool:
 
 def _language(name: str) -> str:
     extension = name.rpartition(".")[2].lower()
-    known = {"py": "python", "json": "json", "c": "c", "pyx": "cython", "toml": "toml", "md": "markdown", "yml": "yaml"}
+    known = {
+        "py": "python",
+        "json": "json",
+        "jsonc": "json with comments",
+        "c": "c",
+        "pyx": "cython",
+        "toml": "toml",
+        "md": "markdown",
+        "yml": "yaml",
+    }
     return known.get(extension, extension)
 
 
