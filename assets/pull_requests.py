@@ -19,7 +19,8 @@ from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.ledger import items_in_state
-from formulacode_dagster.store.pull_requests import replace_window, save_changes
+from formulacode_dagster.store.pull_requests import save_changes
+from formulacode_dagster.store.windows import replace_window
 from resources.github import GitHubResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, select
 
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
 
-from .bulk import upsert
+from .bulk import insert_missing, upsert
 from .tables import BLOBS, LOGS
 
 LEVEL = 10
@@ -19,18 +19,27 @@ LEVEL = 10
 
 def put_blob(connection: Connection, kind: str, content: bytes) -> str:
     """Keep *content* (once); returns its SHA-256."""
+    return put_blobs(connection, kind, [content])[0]
+
+
+def put_blobs(connection: Connection, kind: str, contents: Sequence[bytes]) -> list[str]:
+    """Keep each of *contents* (once); returns their SHA-256 in the same order."""
     import zstandard
 
-    sha256 = hashlib.sha256(content).hexdigest()
-    row = {
-        "sha256": sha256,
-        "kind": kind,
-        "bytes": len(content),
-        "content": zstandard.ZstdCompressor(level=LEVEL).compress(content),
-        "created_at": func.now(),
-    }
-    connection.execute(insert(BLOBS).values(row).on_conflict_do_nothing())
-    return sha256
+    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    keys = [hashlib.sha256(content).hexdigest() for content in contents]
+    rows = [
+        {
+            "sha256": sha256,
+            "kind": kind,
+            "bytes": len(content),
+            "content": compressor.compress(content),
+            "created_at": datetime.now(tz=UTC),
+        }
+        for sha256, content in dict(zip(keys, contents, strict=True)).items()
+    ]
+    insert_missing(connection, BLOBS, rows)
+    return keys
 
 
 def get_blob(connection: Connection, sha256: str) -> bytes:

@@ -178,6 +178,7 @@ PROBLEM_STATEMENTS = Table(
     *_json("issues"),
     Column("withheld_lines", Integer, nullable=False),
     *_text("template_version"),
+    Column("walk", StorableJson),
 )
 
 ENVIRONMENTS = Table("environments", METADATA, *_pull_request_key(), *_json("document"))

@@ -14,8 +14,9 @@ from formulacode_dagster.models.pull_request import Change, ChangedFile, IntakeC
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of, replace_window, save_changes
+from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of, save_changes
 from formulacode_dagster.store.tables import BLOBS
+from formulacode_dagster.store.windows import replace_window
 
 MONTH = "2026-02"
 MOMENT = datetime(2026, 2, 3, tzinfo=UTC)

@@ -1,0 +1,169 @@
+"""Windows: one repository's month of merged pull requests, replaced whole and compared with the intake before.
+
+Facts, change and the ledger entry of intake go together: when a pull request leaves a month, or its commits are others
+now, none of the three stays, so that no later stage reads new facts beside an old patch. Rows and entries of later
+stages stay as what these stages did; each is read through the facts of its month, and made anew or dropped when its
+stage is materialized again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Integer, any_, cast, delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.sql.elements import CollectionAggregate
+
+from formulacode_dagster.models.identity import item_key
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+
+from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
+from .checksums import checksum_of, digest_of
+from .ledger import forget
+
+_LANDING = ("base_ref", "head_sha", "merge_commit_sha", "commit_count", "changed_files")
+"""What the change behind a pull request is read from."""
+_LOCK = 0x77696E64
+"""Space of the advisory locks on repositories, apart from those on months."""
+_FACTS = MERGED_PULL_REQUESTS.table.c
+
+
+@dataclass(frozen=True)
+class _Stored:
+    number: int
+    item: str
+    digest: str
+    landing: tuple[object, ...]
+
+
+def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> list[IntakeCount]:
+    """Replace each of *windows*; in the order of the repositories, so that parallel months never lock crosswise."""
+    ordered = sorted(windows, key=lambda window: window.count.repository_id)
+    return [replace_window(connection, window.count, window.pull_requests) for window in ordered]
+
+
+def replace_window(
+    connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]
+) -> IntakeCount:
+    """Make *pull_requests* all there is of one repository's month, in the caller's transaction.
+
+    Returns *count* with `stored`, `checksum`, and what was added, changed and removed since the intake before. A row
+    that did not change is not written. One that another month held moves here, which counts as changed here and as
+    removed there. Raises ValueError for a pull request of another repository or month.
+    """
+    month, repository = count.month, count.repository_id
+    given = {one.number: one for one in pull_requests}
+    strangers = [one.item for one in given.values() if (one.month, one.repository_id) != (month, repository)]
+    if strangers:
+        raise ValueError(f"{', '.join(strangers[:5])} do not belong to {month} of {count.repository}")
+    digests = {number: digest_of(one) for number, one in given.items()}
+    connection.execute(text("SELECT pg_advisory_xact_lock(:space, :key)"), {"space": _LOCK, "key": repository % 2**31})
+    before = _stored(connection, month, repository)
+    moved = _take_from_other_months(connection, month, repository, given)
+    added = given.keys() - before.keys() - moved
+    changed = {number for number in given.keys() & before.keys() if digests[number] != before[number].digest}
+    removed = before.keys() - given.keys()
+    _drop_facts(connection, month, repository, removed)
+    outdated = {number for number in changed if before[number].landing != _landing(given[number])}
+    _drop_changes(connection, month, repository, [before[number] for number in removed | outdated])
+    MERGED_PULL_REQUESTS.save(connection, [given[number] for number in sorted(added | changed | moved)])
+    taken = count.model_copy(
+        update={
+            "stored": len(given),
+            "checksum": checksum_of(digests.items()),
+            "added": len(added),
+            "changed": len(changed | moved),
+            "removed": len(removed),
+        }
+    )
+    INTAKE_COUNTS.save(connection, [taken])
+    return taken
+
+
+def checksum_of_month(connection: Connection, month: str) -> str:
+    """SHA-256 over the checksums of the month's windows: equal for two intakes that stored the same rows."""
+    columns = INTAKE_COUNTS.table.c
+    rows = connection.execute(select(columns.repository_id, columns.checksum).where(columns.month == month))
+    return checksum_of((row.repository_id, row.checksum) for row in rows)
+
+
+def _landing(row: MergedPullRequest) -> tuple[object, ...]:
+    return tuple(getattr(row, name) for name in _LANDING)
+
+
+def _stored(connection: Connection, month: str, repository: int) -> dict[int, _Stored]:
+    """What is stored of a window, by number and without its texts."""
+    _digest_old_rows(connection, month, repository)
+    statement = select(_FACTS.number, _FACTS.repository, _FACTS.digest, *(_FACTS[name] for name in _LANDING)).where(
+        _FACTS.month == month, _FACTS.repository_id == repository
+    )
+    return {
+        row[0]: _Stored(row[0], item_key(row[1], row[0]), row[2], tuple(row[3:]))
+        for row in connection.execute(statement)
+    }
+
+
+def _digest_old_rows(connection: Connection, month: str, repository: int) -> None:
+    """Rows that were written before there were digests get theirs now; else all of them would count as changed."""
+    statement = select(_FACTS.number).where(
+        _FACTS.month == month, _FACTS.repository_id == repository, _FACTS.digest == ""
+    )
+    keys = [(repository, number) for number in connection.execute(statement).scalars()]
+    MERGED_PULL_REQUESTS.save(connection, list(MERGED_PULL_REQUESTS.read_keys(connection, month, keys).values()))
+
+
+def _take_from_other_months(
+    connection: Connection, month: str, repository: int, given: Mapping[int, MergedPullRequest]
+) -> set[int]:
+    """Drop what other months hold of *given*, and correct their counts; returns the numbers that moved."""
+    statement = select(_FACTS.month, _FACTS.number).where(
+        _FACTS.repository_id == repository, _FACTS.month != month, _FACTS.number == _among(given)
+    )
+    elsewhere: dict[str, set[int]] = {}
+    for other, number in connection.execute(statement):
+        elsewhere.setdefault(other, set()).add(number)
+    for other, numbers in elsewhere.items():
+        held = _stored(connection, other, repository)
+        _drop_facts(connection, other, repository, numbers)
+        _drop_changes(connection, other, repository, [held[number] for number in numbers])
+        kept = {number: row.digest for number, row in held.items() if number not in numbers}
+        counts = INTAKE_COUNTS.table
+        connection.execute(
+            update(counts)
+            .where(counts.c.month == other, counts.c.repository_id == repository)
+            .values(
+                reported=func.greatest(counts.c.reported - len(numbers), 0),
+                stored=len(kept),
+                removed=counts.c.removed + len(numbers),
+                checksum=checksum_of(kept.items()),
+            )
+        )
+    return {number for numbers in elsewhere.values() for number in numbers}
+
+
+def _drop_facts(connection: Connection, month: str, repository: int, numbers: Collection[int]) -> None:
+    if numbers:
+        connection.execute(
+            delete(MERGED_PULL_REQUESTS.table).where(
+                _FACTS.month == month, _FACTS.repository_id == repository, _FACTS.number == _among(numbers)
+            )
+        )
+
+
+def _drop_changes(connection: Connection, month: str, repository: int, rows: Sequence[_Stored]) -> None:
+    if rows:
+        columns = CHANGES.table.c
+        among = columns.number == _among(row.number for row in rows)
+        connection.execute(
+            delete(CHANGES.table).where(columns.month == month, columns.repository_id == repository, among)
+        )
+        forget(connection, month, Stage.PULL_REQUESTS, [row.item for row in rows])
+
+
+def _among(numbers: Iterable[int]) -> CollectionAggregate[Any]:
+    # one array, however many: Postgres takes 65,535 parameters
+    return any_(cast(list(numbers), ARRAY(Integer)))
