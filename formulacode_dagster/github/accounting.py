@@ -6,21 +6,79 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.models.items import Cost, Stage
+
+from .answers import Resource
+
+
+@dataclass
+class Tally:
+    """A running sum for one resource. `seconds` is spent on the wire; waits are apart."""
+
+    requests: int = 0
+    points: int = 0
+    unchanged: int = 0
+    retries: int = 0
+    limit_hits: int = 0
+    seconds: float = 0.0
+    waited_seconds: float = 0.0
+    bytes: int = 0
 
 
 @dataclass
 class Account:
-    """A running sum. `cost.seconds` is spent on the wire; waits for limits and pacing are apart."""
+    """A running sum of everything asked of GitHub, by resource."""
 
-    cost: Cost = field(default_factory=Cost)
-    waited_seconds: float = 0.0
-    limit_hits: int = 0
+    tallies: dict[Resource, Tally] = field(default_factory=dict)
 
-    def add(self, *, points: int = 0, requests: int = 0, seconds: float = 0.0, size: int = 0) -> None:
-        """Book one call."""
-        self.cost = self.cost + Cost(api_points=points, api_requests=requests, seconds=seconds, bytes=size)
+    def tally(self, resource: Resource) -> Tally:
+        """The sum for *resource*."""
+        return self.tallies.setdefault(resource, Tally())
+
+    @property
+    def cost(self) -> Cost:
+        """Points of the primary limits, requests, seconds on the wire, bytes."""
+        sums = self.tallies.values()
+        return Cost(
+            api_points=sum(one.points for one in sums),
+            api_requests=sum(one.requests for one in sums),
+            seconds=sum(one.seconds for one in sums),
+            bytes=sum(one.bytes for one in sums),
+        )
+
+    @property
+    def waited_seconds(self) -> float:
+        """Waited for limits, pacing and before retries."""
+        return sum(one.waited_seconds for one in self.tallies.values())
+
+    @property
+    def limit_hits(self) -> int:
+        """Refusals for a primary or secondary limit."""
+        return sum(one.limit_hits for one in self.tallies.values())
+
+    def usage(self, *, run_id: str, stage: Stage, month: str, started_at: datetime) -> tuple[ApiUsage, ...]:
+        """The same as rows to be stored, one a resource."""
+        return tuple(
+            ApiUsage(
+                run_id=run_id,
+                stage=stage,
+                month=month,
+                resource=resource.value,
+                started_at=started_at,
+                requests=one.requests,
+                points=one.points,
+                unchanged=one.unchanged,
+                retries=one.retries,
+                limit_hits=one.limit_hits,
+                seconds=round(one.seconds, 3),
+                waited_seconds=round(one.waited_seconds, 3),
+                bytes=one.bytes,
+            )
+            for resource, one in sorted(self.tallies.items())
+        )
 
 
 class Ledger:
@@ -43,3 +101,7 @@ class Ledger:
     def current(self) -> tuple[Account, ...]:
         """Every account that a call made now is booked on."""
         return (self.total, *self._open.get())
+
+    def tallies(self, resource: Resource) -> tuple[Tally, ...]:
+        """The sums for *resource* of all those accounts."""
+        return tuple(account.tally(resource) for account in self.current())

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.models.items import Cost, Stage
 
 from .accounting import Account, Ledger
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
 from .clock import Clock, SystemClock
-from .pacing import Pacer, Pacing
+from .conditional import AnswerCache, Kept
+from .exchange import Exchange
+from .pacing import Pacing
+from .permits import Permits
 from .queries import PROBE, RATE_LIMIT_PATH
-from .refusals import refusal, token_needed, words_of
-from .retry import PASSING_ERRORS, Outcome, Retries, Verdict, judge, judge_graphql, until_reset
+from .refusals import words_of
+from .retry import Outcome, Retries, Verdict, judge, judge_graphql
+from .shared import Books, FileBooks, MemoryBooks
 from .tokens import Lease, TokenPool, TokenState
+from .waiting import OnWait, Waits
 
+PUBLIC_API = "https://api.github.com"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """GitHub itself gives up on a query after 10 s; a large diff may take longer."""
 
@@ -29,11 +38,13 @@ JSON = "application/vnd.github+json"
 API_VERSION = "2022-11-28"
 MOST_REDIRECTS = 5
 
-Answer = TypeVar("Answer")
-
 
 class GitHubClient:
-    """GraphQL and REST over a pool of tokens.
+    """GraphQL and REST over a pool of tokens, used as an async context manager.
+
+    With *home*, limits are kept together with all other clients on this machine that use the same folder, and REST
+    answers are kept there to be asked for conditionally. *on_wait* hears why it waits and for how many seconds more,
+    *on_trouble* what is wrong with that folder.
 
     Every method raises OutsideSystemError when GitHub is dead, ConfigurationError when it demands a token that is not
     there, ItemFailure when it refuses this very request for good (kinds `vanished`, `forbidden`, `graphql`, `request`)
@@ -42,11 +53,13 @@ class GitHubClient:
 
     def __init__(
         self,
-        url: str,
-        tokens: Sequence[str],
+        url: str = PUBLIC_API,
+        tokens: Sequence[str] | TokenPool = (),
         *,
+        home: Path | None = None,
         pacing: Pacing | None = None,
-        on_wait: Callable[[str, float], None] | None = None,
+        on_wait: OnWait | None = None,
+        on_trouble: Callable[[str], None] | None = None,
         retries: Retries | None = None,
         clock: Clock | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
@@ -55,15 +68,34 @@ class GitHubClient:
         # GitHub Enterprise Server has REST under /api/v3 and GraphQL beside it.
         self._graphql_url = self._url.removesuffix("/v3") + "/graphql"
         self._clock = clock or SystemClock()
-        self._pool = TokenPool(tokens, self._clock)
-        self._on_wait = on_wait or (lambda _reason, _seconds: None)
-        self._pacer = Pacer(pacing or Pacing(), self._clock, self._waiting)
-        self._retries = retries or Retries()
+        self._pool = tokens if isinstance(tokens, TokenPool) else TokenPool(tokens)
         self._ledger = Ledger()
+        self._started_at = datetime.now(tz=UTC)
+        on_trouble = on_trouble or (lambda _text: None)
+        self._books: Books = MemoryBooks()
+        self._cache: AnswerCache | None = None
+        if home is not None:
+            self._books = FileBooks(home / "github", self._url, self._clock, on_trouble)
+            # an unchanged answer costs an anonymous caller as much as any
+            if not self._pool.anonymous:
+                self._cache = AnswerCache(home / "cache" / "github.sqlite", on_trouble)
+        waits = Waits(self._clock, self._ledger, on_wait or (lambda _reason, _seconds: None))
         self._http = httpx.AsyncClient(
             timeout=TIMEOUT,
             transport=transport,
             headers={"user-agent": "formulacode-dagster", "x-github-api-version": API_VERSION},
+        )
+        permits = Permits(self._pool, pacing or Pacing(), self._books, self._clock, waits)
+        self._exchange = Exchange(
+            url=self._url,
+            http=self._http,
+            pool=self._pool,
+            permits=permits,
+            retries=retries or Retries(),
+            ledger=self._ledger,
+            waits=waits,
+            clock=self._clock,
+            lives=self._lives,
         )
 
     async def __aenter__(self) -> GitHubClient:
@@ -73,6 +105,9 @@ class GitHubClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._books.close()
+        if self._cache is not None:
+            await self._cache.close()
         await self._http.__aexit__(kind, error, trace)
 
     @property
@@ -82,16 +117,24 @@ class GitHubClient:
 
     @property
     def totals(self) -> Account:
-        """The cost, with the seconds waited and the limits hit."""
+        """Everything called so far, by resource, with the seconds waited and the limits hit."""
         return self._ledger.total
 
     def account(self) -> AbstractContextManager[Account]:
         """Account apart for what is called inside a `with` block, by this task and those it starts."""
         return self._ledger.account()
 
+    def usage(self, *, run_id: str, stage: Stage, month: str) -> tuple[ApiUsage, ...]:
+        """Everything called so far, as rows to be stored: one for each resource."""
+        return self._ledger.total.usage(run_id=run_id, stage=stage, month=month, started_at=self._started_at)
+
     def tokens(self) -> tuple[TokenState, ...]:
-        """What is known of each token."""
+        """What this client knows of each token."""
         return self._pool.states()
+
+    async def learn_owner(self, position: int, login: str) -> None:
+        """The token at *position* is the user *login*'s: tokens of one user share their limits."""
+        await self._books.update(lambda known: self._pool.learn_owner(known, position, login))
 
     async def graphql(self, query: str, variables: Mapping[str, Any] | None = None) -> GraphQLAnswer:
         """Ask; errors that concern only parts come back beside the data, all others raise."""
@@ -100,10 +143,13 @@ class GitHubClient:
         def build(lease: Lease) -> httpx.Request:
             return self._http.build_request("POST", self._graphql_url, json=body, headers=_headers(lease, JSON))
 
-        return await self._exchange(Resource.GRAPHQL, build, self._inspect_graphql, "GraphQL query")
+        return await self._exchange.ask(Resource.GRAPHQL, build, self._inspect_graphql, "GraphQL query")
 
     async def rest(self, path: str, params: Mapping[str, str | int] | None = None, *, accept: str = JSON) -> RestAnswer:
-        """GET *path*; redirects within this API are followed, and told in `moved_to`."""
+        """GET *path*; redirects within this API are followed, and told in `moved_to`.
+
+        An answer that was kept costs nothing while it is unchanged.
+        """
         url = httpx.URL(self._url + path).copy_merge_params(params or {})
         moved_to = ""
         for _ in range(MOST_REDIRECTS):
@@ -115,10 +161,16 @@ class GitHubClient:
         raise ItemFailure("request", f"GitHub redirects GET {path} in circles")
 
     async def _get(self, url: httpx.URL, resource: Resource, accept: str) -> RestAnswer:
-        def build(lease: Lease) -> httpx.Request:
-            return self._http.build_request("GET", url, headers=_headers(lease, accept))
+        kept = await self._cache.find(str(url), accept) if self._cache else {}
+        fresh: list[Kept] = []
 
-        def inspect(response: httpx.Response) -> tuple[Verdict, RestAnswer | None]:
+        def build(lease: Lease) -> httpx.Request:
+            headers = _headers(lease, accept)
+            if lease.key in kept:
+                headers["if-none-match"] = kept[lease.key].etag
+            return self._http.build_request("GET", url, headers=headers)
+
+        def inspect(lease: Lease, response: httpx.Response) -> tuple[Verdict, RestAnswer | None]:
             verdict = judge(response, words_of(response), self._clock.time())
             if verdict.outcome is Outcome.MOVED:
                 return Verdict(Outcome.OK), RestAnswer(
@@ -126,11 +178,17 @@ class GitHubClient:
                 )
             if verdict.outcome is not Outcome.OK:
                 return verdict, None
-            data = response.json() if "json" in accept else response.text
-            following = response.links.get("next", {}).get("url", "")
-            return verdict, RestAnswer(response.status_code, data, following)
+            if response.status_code == httpx.codes.NOT_MODIFIED:
+                return verdict, kept[lease.key].answer(accept)
+            answer = Kept.of(response)
+            if answer.etag:
+                fresh.append(answer.model_copy(update={"token": lease.key}))
+            return verdict, answer.answer(accept)
 
-        return await self._exchange(resource, build, inspect, f"GET {url.path}")
+        answer = await self._exchange.ask(resource, build, inspect, f"GET {url.path}", preferred=kept)
+        if self._cache is not None and (fresh or kept):
+            await self._cache.keep(str(url), accept, fresh)
+        return answer
 
     def _within(self, url: str, location: str) -> str:
         target = urljoin(url, location)
@@ -140,7 +198,7 @@ class GitHubClient:
             )
         return target
 
-    def _inspect_graphql(self, response: httpx.Response) -> tuple[Verdict, GraphQLAnswer | None]:
+    def _inspect_graphql(self, _lease: Lease, response: httpx.Response) -> tuple[Verdict, GraphQLAnswer | None]:
         verdict = judge(response, words_of(response), self._clock.time())
         if verdict.outcome is not Outcome.OK:
             return verdict, None
@@ -152,136 +210,21 @@ class GitHubClient:
         verdict = judge_graphql(
             errors, has_data=isinstance(data, dict), headers=response.headers, now=self._clock.time()
         )
-        if verdict.outcome is not Outcome.OK:
-            return verdict, None
-        return verdict, GraphQLAnswer(data or {}, errors)
-
-    async def _exchange(
-        self,
-        resource: Resource,
-        build: Callable[[Lease], httpx.Request],
-        inspect: Callable[[httpx.Response], tuple[Verdict, Answer | None]],
-        what: str,
-    ) -> Answer:
-        failures = limits = 0
-        while True:
-            lease = await self._lease(resource)
-            verdict, answer = await self._once(resource, lease, build(lease), inspect)
-            match verdict.outcome:
-                case Outcome.OK if answer is not None:
-                    return answer
-                case Outcome.UNAUTHORIZED:
-                    self._refused(lease, what, verdict)
-                case Outcome.PRIMARY_LIMIT | Outcome.SECONDARY_LIMIT:
-                    limits += 1
-                    self._limited(lease, resource, verdict, limits, what)
-                case Outcome.PASSING:
-                    failures += 1
-                    if failures >= self._retries.attempts:
-                        raise await self._given_up(resource, what, verdict)
-                    await self._wait(f"GitHub failed to answer: {verdict.words}", self._retries.passing(failures))
-                case _:
-                    raise refusal(what, verdict.words)
-
-    async def _lease(self, resource: Resource) -> Lease:
-        while True:
-            chosen = self._pool.lease(resource)
-            if isinstance(chosen, Lease):
-                return chosen
-            await self._wait(f"GitHub's limit of {resource} requests", chosen)
-
-    async def _once(
-        self,
-        resource: Resource,
-        lease: Lease,
-        request: httpx.Request,
-        inspect: Callable[[httpx.Response], tuple[Verdict, Answer | None]],
-    ) -> tuple[Verdict, Answer | None]:
-        async with self._pacer.permit(resource):
-            started = self._clock.time()
-            response: httpx.Response | None = None
-            try:
-                response = await self._http.send(request)
-                verdict, answer = inspect(response)
-            except PASSING_ERRORS as error:
-                verdict, answer = Verdict(Outcome.PASSING, words=f"{type(error).__name__} {error}".strip()), None
-            except ValueError:
-                verdict, answer = Verdict(Outcome.PASSING, words="the body broke off, or is not JSON"), None
-        points = _points(resource, response, answer)
-        for account in self._ledger.current():
-            account.add(
-                points=points,
-                requests=1,
-                seconds=max(0.0, self._clock.time() - started),
-                size=len(response.content) if response is not None else 0,
-            )
-        if response is not None:
-            self._learn(lease, resource, response.headers)
-        return verdict, answer
-
-    def _learn(self, lease: Lease, resource: Resource, headers: Mapping[str, str]) -> None:
-        now = self._clock.time()
-        remaining, seconds = headers.get("x-ratelimit-remaining", ""), until_reset(headers, now)
-        counted = headers.get("x-ratelimit-resource", resource)
-        if remaining.isdigit() and seconds is not None and counted in set(Resource):
-            self._pool.learn(lease, Resource(counted), remaining=int(remaining), reset=now + seconds)
-
-    def _refused(self, lease: Lease, what: str, verdict: Verdict) -> None:
-        if self._pool.anonymous:
-            raise token_needed(what, verdict.words)
-        self._pool.set_aside(lease, verdict.words or "refused with 401")
-
-    def _limited(self, lease: Lease, resource: Resource, verdict: Verdict, hits: int, what: str) -> None:
-        for account in self._ledger.current():
-            account.limit_hits += 1
-        # Without a token these budgets are zero: waiting for their reset would be waiting for ever.
-        if self._pool.anonymous and resource in (Resource.GRAPHQL, Resource.CODE_SEARCH):
-            raise token_needed(what, verdict.words)
-        if hits > self._retries.limit_waits:
-            raise OutsideSystemError(
-                "github",
-                f"{what} was refused {hits} times for limits",
-                why=verdict.words,
-                remedy="Lower the pacing, or find out what else uses these tokens",
-            )
-        wait = self._retries.limited(hits) if verdict.wait is None else verdict.wait
-        if verdict.outcome is Outcome.PRIMARY_LIMIT:
-            # The reset is in whole seconds: asking in the same second would be refused again.
-            self._pool.exhaust(lease, resource, seconds=max(wait, 1.0))
-        else:
-            self._pool.block(lease, seconds=wait)
-
-    async def _wait(self, reason: str, seconds: float) -> None:
-        self._waiting(reason, seconds)
-        await self._clock.sleep(max(0.0, seconds))
-
-    def _waiting(self, reason: str, seconds: float) -> None:
-        for account in self._ledger.current():
-            account.waited_seconds += max(0.0, seconds)
-        self._on_wait(reason, seconds)
-
-    async def _given_up(self, resource: Resource, what: str, verdict: Verdict) -> Exception:
-        """Whether it is GitHub that is dead or this request that is too much for it: a trivial one tells."""
-        attempts = f"{what} failed {self._retries.attempts} times"
-        if await self._lives(resource):
-            return ItemFailure("overloaded", f"GitHub cannot answer: {attempts}", why=verdict.words, remedy="Try again")
-        return OutsideSystemError(
-            "github",
-            f"{self._url} does not answer: {attempts}",
-            why=verdict.words,
-            remedy="See whether GitHub is up and GITHUB_API_URL is right; the next run goes on from here",
-        )
+        partial = isinstance(data, dict) and all(error.path for error in errors)
+        return verdict, GraphQLAnswer(data or {}, errors) if partial else None
 
     async def _lives(self, resource: Resource) -> bool:
-        lease = self._pool.lease(resource)
-        if not isinstance(lease, Lease):
-            return True
-        if resource is Resource.GRAPHQL:
-            question = {"query": PROBE, "variables": {}}
-            request = self._http.build_request("POST", self._graphql_url, json=question, headers=_headers(lease, JSON))
-        else:
-            request = self._http.build_request("GET", self._url + RATE_LIMIT_PATH, headers=_headers(lease, JSON))
-        verdict, _ = await self._once(resource, lease, request, lambda answer: (judge(answer, "", 0), answer.json()))
+        def build(lease: Lease) -> httpx.Request:
+            headers = _headers(lease, JSON)
+            if resource is Resource.GRAPHQL:
+                question = {"query": PROBE, "variables": {}}
+                return self._http.build_request("POST", self._graphql_url, json=question, headers=headers)
+            return self._http.build_request("GET", self._url + RATE_LIMIT_PATH, headers=headers)
+
+        def inspect(_lease: Lease, response: httpx.Response) -> tuple[Verdict, Any]:
+            return judge(response, "", self._clock.time()), response.json()
+
+        _, verdict, _ = await self._exchange.once(resource, build, inspect)
         return verdict.outcome is not Outcome.PASSING
 
 
@@ -290,11 +233,3 @@ def _headers(lease: Lease, accept: str) -> dict[str, str]:
     if lease.authorization:
         headers["authorization"] = lease.authorization
     return headers
-
-
-def _points(resource: Resource, response: httpx.Response | None, answer: object) -> int:
-    if response is None or response.status_code >= 500 or response.status_code == 304:
-        return 0
-    if resource is Resource.GRAPHQL and isinstance(answer, GraphQLAnswer):
-        return int((answer.data.get("rateLimit") or {}).get("cost", 1))
-    return 1

@@ -1,70 +1,102 @@
-"""Staying below GitHub's documented ceilings, so that a secondary limit is never met.
+"""Staying below GitHub's documented ceilings, so that a secondary limit is never met. Pure: the past in, a wait out.
 
-Secondary limits punish bursts, not volume: permits are therefore spaced out evenly after a small burst.
+Secondary limits punish bursts, not volume: turns are therefore spaced out evenly after a small burst. GitHub counts
+per user; one pace for all tokens of this machine is below that whoever owns them, and it is the primary budgets of the
+hour that bind long before it does.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from .answers import Resource
-from .clock import Clock
 
 MINUTE = 60.0
-SHOWN_SECONDS = 1.0
-"""A shorter wait is not worth telling anybody."""
+SLOWEST = 1 / 16
+RECOVERY_SECONDS = 300.0
+"""After a secondary limit the pace is halved; it doubles again in so many seconds."""
+
+
+class Lane(StrEnum):
+    """What GitHub counts by the minute. Searches are REST calls too, and take a turn in both lanes."""
+
+    REST = "rest"
+    GRAPHQL = "graphql"
+    SEARCH = "search"
+    CODE_SEARCH = "code_search"
+
+
+LANES = {
+    Resource.CORE: (Lane.REST,),
+    Resource.GRAPHQL: (Lane.GRAPHQL,),
+    Resource.SEARCH: (Lane.REST, Lane.SEARCH),
+    Resource.CODE_SEARCH: (Lane.REST, Lane.CODE_SEARCH),
+}
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """Ceilings of ours, per minute; GitHub's are 900, 2,000, 30 and 10, and 100 requests at once."""
+    """Ceilings of ours. GitHub's are 900, 2,000, 30 and 10 in any minute, and 100 requests at once.
+
+    A minute, the burst and whatever was under way before it stay together below GitHub's. A REST call and a GraphQL
+    query count one point each, whatever they cost of the primary limit
+    (docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api, "Calculating points").
+    """
 
     concurrent: int = 50
-    rest_points: int = 800
-    graphql_points: int = 1_800
+    rest_points: int = 770
+    graphql_points: int = 1_750
     searches: int = 27
     code_searches: int = 9
+    burst_seconds: float = 6.0
+    """What these seconds' turns amount to may go at once."""
 
-    def per_minute(self, resource: Resource) -> int:
-        """Permits a minute for *resource*."""
-        return {
-            Resource.CORE: self.rest_points,
-            Resource.GRAPHQL: self.graphql_points,
-            Resource.SEARCH: self.searches,
-            Resource.CODE_SEARCH: self.code_searches,
-        }[resource]
+    def spacing(self, lane: Lane) -> float:
+        """Seconds between turns in *lane* at full pace."""
+        per_minute = {
+            Lane.REST: self.rest_points,
+            Lane.GRAPHQL: self.graphql_points,
+            Lane.SEARCH: self.searches,
+            Lane.CODE_SEARCH: self.code_searches,
+        }
+        return MINUTE / per_minute[lane]
 
 
-class Pacer:
-    """Hands out permits: at most `concurrent` at once, at most a burst ahead of an even spread over the minute."""
+@dataclass
+class Pace:
+    """When the next turn of each lane is due, and by how much everything was slowed down."""
 
-    def __init__(self, pacing: Pacing, clock: Clock, on_wait: Callable[[str, float], None]) -> None:
-        self._pacing = pacing
-        self._clock = clock
-        self._on_wait = on_wait
-        self._slots = asyncio.Semaphore(pacing.concurrent)
-        self._due: dict[Resource, float] = {}
+    due: dict[Lane, float] = field(default_factory=dict)
+    slowed_to: float = 1.0
+    slowed_at: float = 0.0
 
-    @asynccontextmanager
-    async def permit(self, resource: Resource) -> AsyncIterator[None]:
-        """Hold one of the concurrent slots, entered when the rate allows."""
-        async with self._slots:
-            await self._turn(resource)
-            yield
+    def share(self, now: float) -> float:
+        """The share of the full pace that is kept now, from 1/16 to 1."""
+        since = max(0.0, now - self.slowed_at)
+        return min(1.0, self.slowed_to * 2 ** min(since / RECOVERY_SECONDS, 10.0))
 
-    async def _turn(self, resource: Resource) -> None:
-        limit = self._pacing.per_minute(resource)
-        spacing = MINUTE / limit
-        # A tenth of a minute's permits may go at once: minute + burst stays below the documented ceiling.
-        tolerance = spacing * max(1, limit // 10)
-        now = self._clock.time()
-        due = max(self._due.get(resource, 0.0), now)
-        self._due[resource] = due + spacing
-        wait = due - now - tolerance
-        if wait > 0:
-            if wait >= SHOWN_SECONDS:
-                self._on_wait(f"pacing of {resource} requests", wait)
-            await self._clock.sleep(wait)
+    def slow_down(self, now: float, *, asked_at: float) -> None:
+        """Halve the pace, for GitHub refused what was *asked_at*; those refused together halve it once."""
+        if self.slowed_at and asked_at <= self.slowed_at <= now:
+            return
+        self.slowed_to, self.slowed_at = max(SLOWEST, self.share(now) / 2), now
+
+    def slots(self, pacing: Pacing, now: float) -> int:
+        """How many requests may be under way."""
+        return max(1, int(pacing.concurrent * self.share(now)))
+
+    def wait(self, resource: Resource, pacing: Pacing, now: float) -> float:
+        """Seconds until a call of *resource* may go; 0 when it may go now."""
+        return max(self._due(lane, pacing, now) - now - pacing.burst_seconds for lane in LANES[resource])
+
+    def take(self, resource: Resource, pacing: Pacing, now: float) -> None:
+        """A call of *resource* goes now."""
+        for lane in LANES[resource]:
+            self.due[lane] = max(self._due(lane, pacing, now), now) + pacing.spacing(lane) / self.share(now)
+
+    def _due(self, lane: Lane, pacing: Pacing, now: float) -> float:
+        due = self.due.get(lane, 0.0)
+        latest = now + pacing.burst_seconds + pacing.spacing(lane) / SLOWEST
+        # nothing is ever due later, unless the machine's clock was put back
+        return due if due <= latest else now + pacing.burst_seconds

@@ -22,6 +22,7 @@ class Outcome(StrEnum):
     SECONDARY_LIMIT = "secondary_limit"
     PASSING = "passing"
     UNAUTHORIZED = "unauthorized"
+    UNDERSCOPED = "underscoped"
     PERMANENT = "permanent"
 
 
@@ -30,20 +31,22 @@ STATUS: Mapping[int, Outcome] = {
     302: Outcome.MOVED,
     307: Outcome.MOVED,
     308: Outcome.MOVED,
+    304: Outcome.OK,
     401: Outcome.UNAUTHORIZED,
     404: Outcome.PERMANENT,
     408: Outcome.PASSING,
     410: Outcome.PERMANENT,
     422: Outcome.PERMANENT,
-    429: Outcome.SECONDARY_LIMIT,
     451: Outcome.PERMANENT,
 }
-"""By status; other 2xx are OK, other 4xx permanent, all 5xx passing. A 403 depends on what comes with it."""
+"""By status; other 2xx are OK, other 4xx permanent, all 5xx passing. A 403 or 429 depends on what comes with it."""
 
 PASSING_ERRORS = (httpx.TransportError, httpx.DecodingError)
 """Refused, reset, timed out, or a body that broke off."""
 
 _PASSING_MESSAGES = ("something went wrong", "timeout", "timed out", "temporarily", "try again", "loading")
+_UNDERSCOPED_MARKS = ("resource not accessible by", "required scopes", "must be authenticated with")
+_UNDERSCOPED_TYPES = frozenset({"INSUFFICIENT_SCOPES"})
 _PASSING_TYPES = frozenset({"SERVICE_UNAVAILABLE", "INTERNAL", "INTERNAL_ERROR", "INTERNAL_SERVER_ERROR"})
 
 
@@ -58,7 +61,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Retries:
-    """How often and how long. The waits grow exponentially and are jittered downwards by up to a half."""
+    """How often and how long. The waits grow exponentially, with a jitter that spreads those refused together.
+
+    Without a time from GitHub, a limit is waited for a minute at least, as
+    docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api ("Exceeding the rate limit") asks.
+    """
 
     attempts: int = 6
     first_seconds: float = 0.5
@@ -69,15 +76,15 @@ class Retries:
 
     def passing(self, attempt: int) -> float:
         """Seconds before the try after failed *attempt* (from 1)."""
-        return _jittered(min(self.first_seconds * 2 ** (attempt - 1), self.longest_seconds))
+        return min(self.first_seconds * 2.0 ** (attempt - 1), self.longest_seconds) * _jitter(0.5, 1.0)
 
     def limited(self, hit: int) -> float:
         """Seconds after the *hit*-th limit (from 1) that came without Retry-After or reset."""
-        return _jittered(min(self.limit_first_seconds * 2 ** (hit - 1), self.limit_longest_seconds))
+        return min(self.limit_first_seconds * 2.0 ** (hit - 1), self.limit_longest_seconds) * _jitter(1.0, 1.5)
 
 
-def _jittered(seconds: float) -> float:
-    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 — spreads retries, keeps no secret
+def _jitter(low: float, high: float) -> float:
+    return random.uniform(low, high)  # noqa: S311 — spreads retries, keeps no secret
 
 
 def judge(response: httpx.Response, words: str, now: float) -> Verdict:
@@ -89,7 +96,9 @@ def judge(response: httpx.Response, words: str, now: float) -> Verdict:
         return _limit(response, words, now)
     if status in STATUS:
         return Verdict(STATUS[status], words=words)
-    return Verdict(Outcome.PASSING if status >= 500 else Outcome.PERMANENT, words=words)
+    if status >= 500:
+        return Verdict(Outcome.PASSING, retry_after(response.headers, now), words)
+    return Verdict(Outcome.PERMANENT, words=words)
 
 
 def _limit(response: httpx.Response, words: str, now: float) -> Verdict:
@@ -100,17 +109,21 @@ def _limit(response: httpx.Response, words: str, now: float) -> Verdict:
         return Verdict(Outcome.PRIMARY_LIMIT, until_reset(response.headers, now), words)
     if response.status_code == 429 or any(mark in words.lower() for mark in ("rate limit", "abuse")):
         return Verdict(Outcome.SECONDARY_LIMIT, words=words)
-    return Verdict(Outcome.PERMANENT, words=words)
+    return Verdict(Outcome.UNDERSCOPED if _is_underscoped(words) else Outcome.PERMANENT, words=words)
 
 
 def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Mapping[str, str], now: float) -> Verdict:
-    """What a GraphQL answer with HTTP status 200 calls for. Errors about parts of the data leave it OK."""
+    """What a GraphQL answer with HTTP status 200 calls for. Errors about parts of the data leave it OK, unless another
+    token might see those parts.
+    """
     words = "; ".join(str(error) for error in errors)
     if any(error.type == "RATE_LIMITED" for error in errors):
         wait = retry_after(headers, now)
         return Verdict(Outcome.PRIMARY_LIMIT, until_reset(headers, now) if wait is None else wait, words)
     if any("secondary rate limit" in error.message.lower() for error in errors):
         return Verdict(Outcome.SECONDARY_LIMIT, retry_after(headers, now), words)
+    if any(error.type in _UNDERSCOPED_TYPES or _is_underscoped(error.message) for error in errors):
+        return Verdict(Outcome.UNDERSCOPED, words=words)
     whole = [error for error in errors if not error.path]
     if has_data and not whole:
         return Verdict(Outcome.OK)
@@ -119,6 +132,10 @@ def judge_graphql(errors: Sequence[GraphQLError], *, has_data: bool, headers: Ma
     if all(_is_passing(error) for error in whole or errors):
         return Verdict(Outcome.PASSING, words=words)
     return Verdict(Outcome.PERMANENT, words=words)
+
+
+def _is_underscoped(words: str) -> bool:
+    return any(mark in words.lower() for mark in _UNDERSCOPED_MARKS)
 
 
 def _is_passing(error: GraphQLError) -> bool:

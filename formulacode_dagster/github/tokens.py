@@ -1,40 +1,30 @@
-"""The tokens, and what each has left.
+"""The tokens, and which of them asks next.
 
-A token is spoken of by its position; its text leaves this module in a header and nowhere else.
+A token is spoken of by its position; its text leaves this module in a header, and as a keyed hash in what this machine
+knows of the limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from formulacode_dagster.models.errors import ConfigurationError
 
 from .answers import Resource
-from .clock import Clock
+from .known import Known
 
 SETTING = "GH_TOKENS"
-SAME_WINDOW_SECONDS = 5.0
-"""Resets told by different answers differ by rounding and by the way of the answer."""
-
-
-@dataclass
-class _Budget:
-    remaining: float = float("inf")
-    reset: float = 0.0
 
 
 @dataclass
 class _Token:
     position: int
     secret: str = field(repr=False)
-    budgets: dict[Resource, _Budget] = field(default_factory=dict)
-    blocked_until: float = 0.0
     aside: str = ""
+    unfit: dict[Resource, str] = field(default_factory=dict)
+    remaining: dict[Resource, int] = field(default_factory=dict)
     uses: int = 0
-
-    def budget(self, resource: Resource) -> _Budget:
-        return self.budgets.setdefault(resource, _Budget())
 
 
 @dataclass(frozen=True)
@@ -44,21 +34,35 @@ class TokenState:
     name: str
     remaining: dict[Resource, int]
     set_aside: str
+    unfit_for: dict[Resource, str] = field(default_factory=dict)
+    """GitHub's words, for each resource that the token has no right to."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """A token chosen for one request."""
+    """A token chosen for one request; `key` names it in what is stored."""
 
     name: str
     position: int
+    key: str
     authorization: str | None = field(repr=False)
 
 
-class TokenPool:
-    """Chooses, per resource, the token with most left; without tokens, one anonymous place."""
+@dataclass(frozen=True)
+class Pause:
+    """Why nothing may be asked now, and for how many seconds."""
 
-    def __init__(self, tokens: Sequence[str], clock: Clock) -> None:
+    reason: str
+    seconds: float
+
+
+class TokenPool:
+    """Chooses, per resource, the token with most left; without tokens, one anonymous place.
+
+    Raises ConfigurationError, naming the setting, for a text that cannot be a token.
+    """
+
+    def __init__(self, tokens: Sequence[str] = ()) -> None:
         secrets = list(dict.fromkeys(token.strip() for token in tokens if token.strip()))
         if any(not secret.isascii() or not secret.isprintable() or " " in secret for secret in secrets):
             raise ConfigurationError(
@@ -66,74 +70,125 @@ class TokenPool:
                 remedy="Set it to tokens separated by commas, without quotes or spaces",
             )
         self.anonymous = not secrets
-        self._clock = clock
         self._tokens = [_Token(position, secret) for position, secret in enumerate(secrets or [""])]
 
-    def lease(self, resource: Resource) -> Lease | float:
-        """The best token for *resource*, or the seconds to wait until one has something left.
+    def __len__(self) -> int:
+        return 0 if self.anonymous else len(self._tokens)
 
-        Raises ConfigurationError when every token was set aside.
+    def choose(
+        self,
+        known: Known,
+        resource: Resource,
+        now: float,
+        *,
+        without: Collection[int] = (),
+        preferred: Collection[str] = (),
+    ) -> Lease | Pause:
+        """The token that asks next: one whose key is *preferred* before others, then the one with most left.
+
+        Those at the positions *without* were refused this very request. Raises ConfigurationError when every token was
+        set aside.
         """
-        now = self._clock.time()
-        alive = [token for token in self._tokens if not token.aside]
-        if not alive:
-            reasons = "; ".join(f"{self._name(token)}: {token.aside}" for token in self._tokens)
-            raise ConfigurationError(
-                f"GitHub accepts none of the tokens in {SETTING}", why=reasons, remedy="Replace them by valid ones"
-            )
-        for token in alive:
-            budget = token.budget(resource)
-            if budget.reset and budget.reset <= now:
-                token.budgets[resource] = _Budget()
-        ready = [token for token in alive if token.blocked_until <= now and token.budget(resource).remaining >= 1]
+        fit = [token for token in self._fit(resource) if token.position not in without]
+        users = {token.position: known.user(token.secret) for token in fit}
+        for user in users.values():
+            user.budget(resource).refresh(now)
+        ready = [
+            token
+            for token in fit
+            if users[token.position].blocked_until <= now and users[token.position].budget(resource).free_at() <= now
+        ]
         if not ready:
-            return min(self._free_at(token, resource) for token in alive) - now
-        best = max(ready, key=lambda token: (token.budget(resource).remaining, -token.uses, -token.position))
-        best.budget(resource).remaining -= 1
-        best.uses += 1
-        secret = best.secret
-        return Lease(self._name(best), best.position, f"Bearer {secret}" if secret else None)
+            return min((self._pause(known, token, resource, now) for token in fit), key=lambda pause: pause.seconds)
 
-    @staticmethod
-    def _free_at(token: _Token, resource: Resource) -> float:
-        budget = token.budget(resource)
-        return max(token.blocked_until, budget.reset if budget.remaining < 1 else 0.0)
+        def rank(token: _Token) -> tuple[bool, float, int, int]:
+            remaining = users[token.position].budget(resource).remaining
+            left = float("inf") if remaining is None else remaining
+            return known.key(token.secret) in preferred, left, -token.uses, -token.position
 
-    def learn(self, lease: Lease, resource: Resource, *, remaining: int, reset: float) -> None:
-        """Take over what an answer's headers say. Answers come out of order: within a window, less is newer."""
-        budget = self._tokens[lease.position].budget(resource)
-        if abs(reset - budget.reset) <= SAME_WINDOW_SECONDS:
-            # Taking the number as it is would let a late answer give back what was spent since.
-            budget.remaining = min(budget.remaining, remaining)
-        elif reset > budget.reset:
-            budget.remaining, budget.reset = remaining, reset
+        best = max(ready, key=rank)
+        return Lease(
+            self._name(best),
+            best.position,
+            known.key(best.secret),
+            f"Bearer {best.secret}" if best.secret else None,
+        )
 
-    def exhaust(self, lease: Lease, resource: Resource, *, seconds: float) -> None:
-        """GitHub says that the primary budget is used up for *seconds* more."""
-        self._tokens[lease.position].budgets[resource] = _Budget(0, self._clock.time() + seconds)
-
-    def block(self, lease: Lease, *, seconds: float) -> None:
-        """Leave the token alone for *seconds*, for every resource: secondary limits are per user."""
+    def spend(self, known: Known, lease: Lease, resource: Resource, now: float) -> None:
+        """The request of *lease* goes out."""
         token = self._tokens[lease.position]
-        token.blocked_until = max(token.blocked_until, self._clock.time() + seconds)
+        token.uses += 1
+        known.user(token.secret).budget(resource).spend(now)
+
+    def has_other(self, resource: Resource, without: Collection[int]) -> bool:
+        """Whether a token is left for *resource* that is not among the positions *without*."""
+        return any(token.position not in without for token in self._tokens if self._is_fit(token, resource))
+
+    def learn(
+        self, known: Known, lease: Lease, resource: Resource, *, remaining: int, reset: float, limit: int | None = None
+    ) -> None:
+        """Take over what an answer's headers say of *resource*; *reset* is in seconds since the epoch."""
+        token = self._tokens[lease.position]
+        budget = known.user(token.secret).budget(resource)
+        budget.learn(remaining=remaining, limit=limit, reset=reset)
+        token.remaining[resource] = budget.remaining or 0
+
+    def exhaust(self, known: Known, lease: Lease, resource: Resource, *, until: float) -> None:
+        """GitHub says that the primary limit is used up *until* then."""
+        token = self._tokens[lease.position]
+        budget = known.user(token.secret).budget(resource)
+        budget.remaining, budget.reset = 0, until
+        token.remaining[resource] = 0
+
+    def block(self, known: Known, lease: Lease, *, until: float) -> None:
+        """Leave the token's user alone *until* then, for every resource: secondary limits are per user."""
+        user = known.user(self._tokens[lease.position].secret)
+        user.blocked_until = max(user.blocked_until, until)
+
+    def learn_owner(self, known: Known, position: int, login: str) -> None:
+        """The token at *position* belongs to the user *login*; tokens of a user share their limits."""
+        known.learn_owner(self._tokens[position].secret, login)
 
     def set_aside(self, lease: Lease, reason: str) -> None:
         """Never choose the token again; *reason* is GitHub's answer."""
         self._tokens[lease.position].aside = reason
 
+    def set_aside_for(self, position: int, resource: Resource, reason: str) -> None:
+        """Never choose the token for *resource* again; *reason* is GitHub's answer."""
+        self._tokens[position].unfit[resource] = reason
+
     def states(self) -> tuple[TokenState, ...]:
         """Every token by name: what it has left, where known, and why it was set aside."""
         return tuple(
-            TokenState(
-                self._name(token),
-                {
-                    resource: int(budget.remaining)
-                    for resource, budget in token.budgets.items()
-                    if budget.remaining != float("inf")
-                },
-                token.aside,
-            )
+            TokenState(self._name(token), dict(token.remaining), token.aside, dict(token.unfit))
             for token in self._tokens
+        )
+
+    def _fit(self, resource: Resource) -> list[_Token]:
+        fit = [token for token in self._tokens if self._is_fit(token, resource)]
+        if not fit:
+            reasons = "; ".join(
+                f"{self._name(token)}: {token.aside or token.unfit[resource]}" for token in self._tokens
+            )
+            raise ConfigurationError(
+                f"GitHub accepts none of the tokens in {SETTING}", why=reasons, remedy="Replace them by valid ones"
+            )
+        return fit
+
+    @staticmethod
+    def _is_fit(token: _Token, resource: Resource) -> bool:
+        return not token.aside and resource not in token.unfit
+
+    @staticmethod
+    def _pause(known: Known, token: _Token, resource: Resource, now: float) -> Pause:
+        user = known.user(token.secret)
+        budget = user.budget(resource)
+        if user.blocked_until > max(now, budget.free_at()):
+            return Pause("GitHub asked for a pause (secondary limit)", user.blocked_until - now)
+        if budget.remaining is not None and budget.remaining < 1:
+            return Pause(f"GitHub's limit of {resource} requests is used up until it is reset", budget.reset - now)
+        return Pause(
+            f"the last {budget.remaining} {resource} requests are spread until the reset", budget.free_at() - now
         )
 
     def _name(self, token: _Token) -> str:

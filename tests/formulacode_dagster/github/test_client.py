@@ -94,8 +94,8 @@ def test_a_limit_is_waited_for_exactly_as_long_as_github_says_and_shown(connect,
     shown = []
     client = connect(script(answer, good()), on_wait=lambda reason, seconds: shown.append((reason, seconds)))
     graphql(client)
-    assert clock.slept == [wait]
-    assert shown[0][1] == wait
+    assert sum(clock.slept) == wait
+    assert [round(seconds) for _, seconds in shown] == list(range(wait, 0, -60))
     assert "limit" in shown[0][0]
     assert (client.totals.limit_hits, client.totals.waited_seconds) == (1, wait)
 
@@ -103,10 +103,7 @@ def test_a_limit_is_waited_for_exactly_as_long_as_github_says_and_shown(connect,
 def test_a_limit_without_a_time_is_waited_for_longer_and_longer(connect, clock):
     limit = said("You have exceeded a secondary rate limit", 403)
     graphql(connect(script(limit, limit, limit, good())))
-    assert len(clock.slept) == 3
-    assert all(
-        low <= wait <= high for wait, (low, high) in zip(clock.slept, [(30, 60), (60, 120), (120, 240)], strict=True)
-    )
+    assert 60 + 120 + 240 <= sum(clock.slept) <= 1.5 * (60 + 120 + 240)
 
 
 def test_the_reset_is_measured_by_github_s_clock(connect, clock):
@@ -252,7 +249,9 @@ def test_the_token_is_in_no_error_and_no_representation(connect):
     client = connect(script(said("no", 404)))
     with pytest.raises(ItemFailure) as caught:
         rest(client)
-    assert TOKEN not in repr(caught.value) + repr(client.tokens()) + repr(vars(client)["_pool"]._tokens)
+    inside = vars(client)
+    shown = [caught.value, client.tokens(), inside["_pool"]._tokens, inside["_exchange"], inside["_books"]]
+    assert TOKEN not in "".join(map(repr, shown))
 
 
 def test_a_body_that_breaks_off_on_the_wire_is_tried_again(clock):

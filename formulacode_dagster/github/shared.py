@@ -1,0 +1,172 @@
+"""What is known of the limits, shared by all processes of this machine through one small file.
+
+A JSON document, replaced as a whole while a lock is held: a process killed at any point leaves the old document or the
+new one, and the kernel frees its locks. A rate limiter from a library would count turns, but neither hold the slots of
+requests under way nor the tokens' budgets; a database would add its own files, journal and waiting to twenty lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+
+from .clock import Clock
+from .known import Known
+from .pacing import Lane, Pacing
+
+T = TypeVar("T")
+
+LOCK_SECONDS = 10.0
+"""A transaction takes a millisecond; who cannot get the lock for so long paces alone."""
+POLL_SECONDS = 0.002
+FORGET_SECONDS = 2 * 24 * 3600.0
+"""An API that nobody asked for so long, as a sandbox on some port, is forgotten."""
+
+
+class Books(Protocol):
+    """Keeps what is known."""
+
+    @property
+    def holder(self) -> str:
+        """Under which name this client's requests under way are counted."""
+
+    async def update(self, change: Callable[[Known], T]) -> T:
+        """Let *change* read and alter what is known, alone; returns what it returns. It may be called twice."""
+
+    async def close(self) -> None:
+        """Give back what is under way: the client ends."""
+
+
+class MemoryBooks:
+    """Known to this client alone."""
+
+    holder = "here"
+
+    def __init__(self, known: Known | None = None) -> None:
+        self._known = known or Known()
+
+    async def update(self, change: Callable[[Known], T]) -> T:
+        """At once: nobody else is there."""
+        return change(self._known)
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+@dataclass
+class _Document:
+    apis: dict[str, Known] = field(default_factory=dict)
+
+
+_DOCUMENT = TypeAdapter(_Document)
+
+
+class FileBooks:
+    """Known to all processes that use *folder*; `*on_trouble*` is told once when it is not, and why.
+
+    A damaged file is begun anew, without the burst that an idle machine has in hand. Where the file cannot be used at
+    all, each client paces itself from then on, from what it knew last.
+    """
+
+    def __init__(self, folder: Path, url: str, clock: Clock, on_trouble: Callable[[str], None]) -> None:
+        address = urlsplit(url)
+        self._api = f"{address.hostname}:{address.port or ''}{address.path}"
+        self._path = folder / "limits.json"
+        self._lock = FileLock(folder / "limits.lock", LOCK_SECONDS, mode=0o600, thread_local=False)
+        self._holders = folder / "holders"
+        self.holder = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._alive = FileLock(self._holders / self.holder, 0, mode=0o600, thread_local=False)
+        self._clock = clock
+        self._on_trouble = on_trouble
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="github-limits")
+        self._last = Known()
+        self._alone: MemoryBooks | None = None
+
+    async def update(self, change: Callable[[Known], T]) -> T:
+        """Off the event loop, while no other process is at it."""
+        if self._alone is None:
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, self._update, change)
+            except (OSError, Timeout) as error:
+                self._alone = self._alone or MemoryBooks(self._cautious())
+                self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept by this process alone")
+        return await self._alone.update(change)
+
+    async def close(self) -> None:
+        """Give back what is under way, and the name."""
+        if self._alone is None and self._alive.is_locked:
+            with suppress(OSError, Timeout):
+                await self.update(lambda known: known.under_way.pop(self.holder, None))
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._leave)
+        self._thread.shutdown(wait=False)
+
+    def _leave(self) -> None:
+        if self._alive.is_locked:
+            with suppress(OSError):
+                (self._holders / self.holder).unlink()
+            self._alive.release()
+
+    def _update(self, change: Callable[[Known], T]) -> T:
+        if not self._alive.is_locked:
+            self._holders.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._alive.acquire()
+        with self._lock.acquire(poll_interval=POLL_SECONDS):
+            document = self._read()
+            known = document.apis.setdefault(self._api, Known())
+            self._forget(document, known)
+            known.used_at = self._clock.time()
+            result = change(known)
+            self._write(document)
+            self._last = known
+        return result
+
+    def _read(self) -> _Document:
+        try:
+            text = self._path.read_bytes()
+        except FileNotFoundError:
+            return _Document()
+        try:
+            return _DOCUMENT.validate_json(text)
+        except ValidationError:
+            self._on_trouble(f"{self._path} was damaged and is begun anew: what is left of the limits is learnt again")
+            return _Document({self._api: self._cautious()})
+
+    def _write(self, document: _Document) -> None:
+        # one name for all writers: the lock is held, and what a killed one left is overwritten
+        partial = self._path.with_suffix(".partial")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(_DOCUMENT.dump_json(document))
+        partial.replace(self._path)
+
+    def _forget(self, document: _Document, known: Known) -> None:
+        """What dead processes had under way, and what nobody uses any more."""
+        for holder in [name for name in known.under_way if name != self.holder]:
+            path = self._holders / holder
+            probe = FileLock(path, 0, thread_local=False)
+            with suppress(Timeout), probe:
+                del known.under_way[holder]
+                path.unlink(missing_ok=True)
+        now = self._clock.time()
+        for api in [name for name, one in document.apis.items() if now - one.used_at > FORGET_SECONDS]:
+            if document.apis[api] is not known:
+                del document.apis[api]
+
+    def _cautious(self) -> Known:
+        """What was known last, as if the burst had just been used."""
+        burst = self._clock.time() + Pacing().burst_seconds
+        known = self._last
+        known.under_way.clear()
+        known.pace.due = {lane: max(burst, known.pace.due.get(lane, 0.0)) for lane in Lane}
+        return known

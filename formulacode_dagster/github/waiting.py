@@ -1,0 +1,42 @@
+"""Waiting that is seen: told to who watches, with what is left, and booked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .accounting import Ledger
+from .answers import Resource
+from .clock import Clock
+
+OnWait = Callable[[str, float], None]
+"""Hears why something waits, and for how many seconds more."""
+
+SHOWN_SECONDS = 1.0
+"""A shorter wait is not worth telling anybody."""
+STEP_SECONDS = 60.0
+"""What is left of a longer wait is told so often."""
+
+
+class Waits:
+    """Sleeps for a client."""
+
+    def __init__(self, clock: Clock, ledger: Ledger, on_wait: OnWait) -> None:
+        self._clock = clock
+        self._ledger = ledger
+        self._on_wait = on_wait
+
+    async def step(self, resource: Resource, reason: str, seconds: float) -> float:
+        """Wait *seconds*, or the first minute of them; returns what is left."""
+        if seconds >= SHOWN_SECONDS:
+            self._on_wait(reason, seconds)
+        step = max(0.0, min(seconds, STEP_SECONDS))
+        for tally in self._ledger.tallies(resource):
+            tally.waited_seconds += step
+        await self._clock.sleep(step)
+        return seconds - step
+
+    async def whole(self, resource: Resource, reason: str, seconds: float) -> None:
+        """Wait *seconds*."""
+        left = await self.step(resource, reason, seconds)
+        while left > 0:
+            left = await self.step(resource, reason, left)
