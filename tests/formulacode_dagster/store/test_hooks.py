@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,18 +13,16 @@ from formulacode_dagster.store.database import Database
 ENTITY = "astropy/astropy#16222"
 
 
-@pytest.mark.parametrize(
-    "result", ["text", 1, 1.5, 1e22, True, None, [], {"a": [1, {"b": None}], "": "ü"}, 2**70, [[], {}]]
-)
-def test_a_result_comes_back_as_it_was_given(database: Database, result: Any) -> None:
+def test_a_result_comes_back_as_it_was_given(database: Database) -> None:
+    results: list[Any] = ["text", 1, 1.5, True, None, [], {"a": [1, {"b": None}], "": "ü"}, 2**70, [[], {}]]
     with database.transaction() as connection:
-        assert hooks.get(connection, ENTITY, "summarize", "{}") is None
-        hooks.put(connection, ENTITY, "summarize", "{}", result)
+        for number, result in enumerate(results):
+            assert hooks.get(connection, ENTITY, "f", str(number)) is None
+            assert hooks.put(connection, ENTITY, "f", str(number), result).result == result
     with database.transaction() as connection:
-        kept = hooks.get(connection, ENTITY, "summarize", "{}")
-    assert kept is not None
-    assert kept.result == result
-    assert type(kept.result) is type(result) or result == 1e22  # jsonb writes it as a whole number
+        kept = [hooks.get(connection, ENTITY, "f", str(number)) for number in range(len(results))]
+    found = [one.result for one in kept if one is not None]
+    assert [(type(one), one) for one in found] == [(type(one), one) for one in results]
 
 
 def test_results_are_apart_by_entity_name_and_arguments(database: Database) -> None:
@@ -43,8 +42,6 @@ def test_the_first_result_stays_and_every_caller_gets_it(database: Database) -> 
 
 
 def test_two_callers_at_once_get_the_same_result(database: Database) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     def call(number: int) -> Any:
         with database.transaction() as connection:
             return hooks.put(connection, ENTITY, "f", "{}", number).result
@@ -53,11 +50,12 @@ def test_two_callers_at_once_get_the_same_result(database: Database) -> None:
         assert len(set(pool.map(call, range(8)))) == 1
 
 
-@pytest.mark.parametrize("result", [math.nan, math.inf, (1, 2), {1: "a"}, b"x", {"a": object()}, {"a": {1, 2}}])
-def test_what_json_would_change_is_refused(database: Database, result: Any) -> None:
+def test_what_json_would_change_is_refused(database: Database) -> None:
+    results: list[Any] = [math.nan, math.inf, (1, 2), {1: "a"}, b"x", {"a": object()}, {"a": {1, 2}}]
     with database.transaction() as connection:
-        with pytest.raises(FormulaCodeError, match="'summarize' returned for astropy/astropy#16222 cannot be kept"):
-            hooks.put(connection, ENTITY, "summarize", "{}", result)
+        for result in results:
+            with pytest.raises(FormulaCodeError, match="'summarize' returned for astropy/astropy#16222 cannot be kept"):
+                hooks.put(connection, ENTITY, "summarize", "{}", result)
         assert hooks.get(connection, ENTITY, "summarize", "{}") is None
 
 

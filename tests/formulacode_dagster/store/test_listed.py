@@ -40,11 +40,11 @@ def test_what_is_taken_off_is_gone_and_what_never_was_there_is_said(database: Da
         assert listed(connection) == {}
 
 
-@pytest.mark.parametrize("name", ["numpy", "a/b#1", "https://github.com/a/b", "a/b*", ""])
-def test_a_name_that_could_never_match_is_refused(database: Database, name: str) -> None:
+def test_a_name_that_could_never_match_is_refused(database: Database) -> None:
     with database.transaction() as connection:
-        with pytest.raises(ConfigurationError, match="owner/repo"):
-            put_listed(connection, line(name))
-        with pytest.raises(ConfigurationError, match="owner/repo"):
-            remove_listed(connection, name)
+        for name in ("numpy", "a/b#1", "https://github.com/a/b", "a/b*", ""):
+            with pytest.raises(ConfigurationError, match="owner/repo"):
+                put_listed(connection, line(name))
+            with pytest.raises(ConfigurationError, match="owner/repo"):
+                remove_listed(connection, name)
         assert listed(connection) == {}
