@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
+from formulacode_dagster.items.progress import WaitLines, duration
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.preflight import Finding, Health
 from formulacode_dagster.reporting.funnel import Funnel
@@ -25,6 +38,16 @@ NOTE_WIDTH = 60
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+class _Note(ProgressColumn):
+    """The newest line; while something waits, a countdown."""
+
+    def render(self, task: Task) -> Text:
+        reason, until = task.fields.get("waits_for", ("", 0.0))
+        left = until - time.monotonic()
+        text = f"waiting {duration(left)}: {reason}"[: 2 * NOTE_WIDTH] if left > 0 else task.fields["note"]
+        return Text(text, style="dim")
+
+
 class Bars:
     """A progress listener that draws one bar a stage; on a dumb terminal or in a log, a line as it starts and ends."""
 
@@ -37,10 +60,11 @@ class Bars:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[note]}[/]"),
+            _Note(),
             console=console,
             disable=not self._draws,
         )
+        self._waits = WaitLines(lambda text: console.print(f"  {text}", markup=False, highlight=False))
         self._tasks: dict[Stage, TaskID] = {}
         self._done: dict[Stage, dict[ItemState, int]] = {}
         self._unchanged: dict[Stage, int] = {}
@@ -69,20 +93,25 @@ class Bars:
         """Advance the bar."""
         counts = self._done[stage]
         counts[state] = counts.get(state, 0) + 1
-        self._progress.update(
-            self._tasks[stage], advance=1, note=escape(f"{item} {reason or state.value}"[:NOTE_WIDTH])
-        )
+        self._progress.update(self._tasks[stage], advance=1, note=f"{item} {reason or state.value}"[:NOTE_WIDTH])
 
     def note(self, stage: Stage, text: str) -> None:
         """Show the newest line behind the bar."""
         if stage in self._tasks:
-            self._progress.update(self._tasks[stage], note=escape(text.strip()[:NOTE_WIDTH]))
+            self._progress.update(self._tasks[stage], note=text.strip()[:NOTE_WIDTH])
+
+    def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
+        """Count down behind the bar, or in a line every minute where there are no bars."""
+        if stage in self._tasks:
+            self._progress.update(self._tasks[stage], waits_for=(reason, time.monotonic() + seconds))
+        if not self._draws:
+            self._waits.waiting(reason, seconds)
 
     def stage_finished(self, stage: Stage) -> None:
         """Sum up behind the bar, or in a line where there are no bars."""
         counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)
         text = "; ".join(part for part in (counts, f"{self._unchanged[stage]} unchanged") if part)
-        self._progress.update(self._tasks[stage], note=text)
+        self._progress.update(self._tasks[stage], note=text, waits_for=("", 0.0))
         if not self._draws:
             self._console.print(f"  {stage.value}: {text}", highlight=False)
 
