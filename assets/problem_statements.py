@@ -1,55 +1,96 @@
-"""`problem_statements`: the rendered, anonymized task text."""
+"""`problem_statements`: the rendered, anonymized task text, and the issues behind it."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.github.links import walk_links
 from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.problems.render import TEMPLATE_VERSION, render_problem_statement
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
+from resources.github import GitHubResource
 from resources.postgres import PostgresResource
 
 from .materialize import ItemConfig, report, stage_asset, stage_run
+
+WALKED = "references followed two steps, as they stood at the merge"
+STORED = "the closing issues stored at intake: no token to ask GitHub with"
 
 
 @stage_asset(
     Stage.PROBLEM_STATEMENTS,
     group="selection",
-    kinds={"jinja", "postgres"},
+    kinds={"github", "jinja", "postgres"},
     description="One row is the text a solver is given: people anonymized, the solution's lines withheld.",
     columns={
         "text": ("text", "markdown"),
         "issues": ("jsonb", "issues that were rendered"),
         "withheld_lines": ("integer", "lines kept out because the patch holds them"),
+        "walk": ("jsonb", "the issues whole, where they were found, and the links that could not be read"),
     },
+    pool="github",
 )
 def problem_statements(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource
+    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, github: GitHubResource
 ) -> dg.MaterializeResult[Any]:
-    """Render a statement for every performance pull request."""
+    """Follow the references of every performance pull request once, and render its statement."""
     with stage_run(context, postgres, Stage.PROBLEM_STATEMENTS, config) as run:
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.CLASSIFICATIONS)
             described = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}
+            before = PROBLEM_STATEMENTS.read(connection, run.month)
+        known = {(row.repository_id, row.number): row.walk for row in before if row.walk and not config.force}
+        asks = bool(github.tokens.strip())
+        # what was rendered while there was nobody to ask is looked at again once there is
+        unasked = {(row.repository_id, row.number) for row in before if asks and not row.walk}
 
-        def render(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
-            pr = item.value
+        def render(pr: PullRequest, walk: LinkWalk | None) -> ProblemStatement:
             with run.database.transaction() as connection:
                 patch = patch_of(connection, pr)
             description = described.get(pr.facts.repository_id, "")
-            statement = render_problem_statement(pr, repository_description=description, patch=patch)
-            return Outcome(statement, detail=f"{statement.withheld_lines} lines withheld")
+            return render_problem_statement(pr.facts, patch=patch, repository_description=description, walk=walk)
+
+        async def render_all() -> StageSummary:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(github.client(Stage.PROBLEM_STATEMENTS)) if asks else None
+
+                async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
+                    pr, cost = item.value, Cost()
+                    walk = known.get(pr.key)
+                    if walk is None and client is not None:
+                        with client.account() as account:
+                            walk = await walk_links(
+                                client, pr.facts.repository, pr.facts.number, before=pr.facts.merged_at
+                            )
+                        cost = account.cost
+                    statement = await asyncio.to_thread(render, pr, walk)
+                    return Outcome(statement, cost, _detail(statement))
+
+                return await run_items(
+                    run, items, work, PROBLEM_STATEMENTS.save, redo={pr.item for pr in found if pr.key in unasked}
+                )
 
         items = [WorkItem(pr.item, _inputs(pr, described), pr) for pr in found]
-        summary = asyncio.run(run_items(run, items, in_thread(render), PROBLEM_STATEMENTS.save))
-    return report(context, summary)
+        summary = asyncio.run(render_all())
+        with run.database.transaction() as connection:
+            walks = [row.walk for row in PROBLEM_STATEMENTS.read(connection, run.month) if row.walk]
+    return report(
+        context,
+        summary,
+        issues_from=WALKED if asks else STORED,
+        pull_requests_walked=len(walks),
+        linked_issues=sum(len(walk.links) for walk in walks),
+        unreadable_links=sum(len(walk.unreadable) for walk in walks),
+    )
 
 
 def _inputs(pr: PullRequest, described: dict[int, str]) -> str:
@@ -57,3 +98,9 @@ def _inputs(pr: PullRequest, described: dict[int, str]) -> str:
     return fingerprint(
         Stage.PROBLEM_STATEMENTS, facts, pr.change.patch_sha256, described.get(pr.facts.repository_id), TEMPLATE_VERSION
     )
+
+
+def _detail(statement: ProblemStatement) -> str:
+    walk = statement.walk
+    unread = f", {len(walk.unreadable)} links unreadable" if walk and walk.unreadable else ""
+    return f"{len(statement.issues)} issues{unread}, {statement.withheld_lines} lines withheld"

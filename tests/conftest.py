@@ -1,14 +1,17 @@
-"""What every test may use: a real Postgres, and a clear answer to whether Docker is here."""
+"""What every test may use: a real Postgres, a small world for the sandbox GitHub, and whether Docker is here."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +27,10 @@ from sqlalchemy import text
 
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
+
+GitHubFolder = Callable[[Mapping[str, Any]], Path]
+AUTHOR = "Ada Byron <12+ada@users.noreply.github.com>"
+BEGIN = "2025-01-01T00:00:00Z"
 
 
 def _docker_answers() -> str:
@@ -80,3 +87,42 @@ def database(database_url: str) -> Iterator[Database]:
     database.migrate()
     yield database
     database.close()
+
+
+@pytest.fixture
+def github_folder(tmp_path: Path) -> GitHubFolder:
+    """`github_folder({"owner/name": facts})`: a folder to serve. Each pull request of the facts has `merged_at`, and
+    may have `files`: path → content after its merge; all else is as in `sandbox.json`.
+    """
+
+    def make(repositories: Mapping[str, Any]) -> Path:
+        folder = tmp_path / "github"
+        told = {}
+        for name, facts in repositories.items():
+            merged = sorted(facts.get("pull_requests", ()), key=lambda one: one["merged_at"])
+            _write(folder / f"{name}.git", merged)
+            kept = [{key: value for key, value in one.items() if key != "files"} for one in merged]
+            told[name] = {**facts, "pull_requests": kept}
+        (folder / "sandbox.json").write_text(json.dumps({"repositories": told}))
+        return folder
+
+    return make
+
+
+def _write(path: Path, merged: list[dict[str, Any]]) -> None:
+    stream = _commit("Begin", BEGIN, {"README": "here\n"})
+    for one in merged:
+        files = one.get("files") or {f"{one['number']}.py": f"x = {one['number']}\n"}
+        stream += _commit(f"{one['title']} (#{one['number']})", one["merged_at"], files)
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(path)], check=True)
+    subprocess.run(["git", "-C", str(path), "fast-import", "--quiet"], input=stream.encode(), check=True)
+
+
+def _commit(message: str, moment: str, files: Mapping[str, str]) -> str:
+    seconds = int(datetime.fromisoformat(moment).timestamp())
+    lines = ["commit refs/heads/main"]
+    lines += [f"{role} {AUTHOR} {seconds} +0000" for role in ("author", "committer")]
+    lines.append(f"data {len(message.encode())}\n{message}")
+    for path, content in files.items():
+        lines.append(f"M 100644 inline {path}\ndata {len(content.encode())}\n{content}")
+    return "\n".join(lines) + "\n"

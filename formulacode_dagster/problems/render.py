@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.identity import item_key
+from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.problem import ProblemStatement
-from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
+from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 
 from .anonymize import People
 from .leak_guard import WITHHELD, Solution, without_references
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 TEMPLATE = "problem_statement.md.j2"
-TEMPLATE_VERSION = "1"
+TEMPLATE_VERSION = "2"
 """Raise it with any change of the template, or of what is kept out of the text."""
 
 
@@ -31,37 +33,50 @@ class _Section:
     body: str = ""
 
 
-def render_problem_statement(pr: PullRequest, *, repository_description: str, patch: bytes) -> ProblemStatement:
-    """The statement of *pr*: title, body and the issues it closes, people anonymized, *patch* kept out.
+def render_problem_statement(
+    facts: MergedPullRequest,
+    *,
+    patch: bytes,
+    repository_description: str = "",
+    walk: LinkWalk | None = None,
+    issues: Sequence[LinkedIssue] | None = None,
+    anonymize: bool = True,
+) -> ProblemStatement:
+    """The statement of a pull request: title, body and issues, people anonymized, *patch* kept out.
 
-    Issues written after the merge are left out. What is left may be no more than a neutral title. Raises ItemFailure
-    (`leak`) when the solution cannot be kept out.
+    *walk* gives title, body and issues as they stood at the merge; without it they are those of *facts*. *issues* take
+    the place of both. Those written after the merge are left out. Without *anonymize*, people keep their names. What is
+    left may be no more than a neutral title. Raises ItemFailure (`leak`) when the solution cannot be kept out.
     """
-    issues = [issue for issue in pr.facts.linked_issues if issue.created_at < pr.facts.merged_at]
-    cleaner = _Cleaner(pr, issues, patch)
-    title = cleaner.title(pr.facts.title) or f"Improve the performance of {pr.facts.repository}"
-    body = cleaner.body(pr.facts.body)
+    if issues is None:
+        issues = facts.linked_issues if walk is None else walk.links
+    issues = [issue for issue in issues if issue.created_at < facts.merged_at]
+    cleaner = _Cleaner(facts, issues, patch, anonymize=anonymize)
+    title = cleaner.title(walk.title if walk else facts.title) or f"Improve the performance of {facts.repository}"
+    body = cleaner.body(walk.body if walk else facts.body)
     sections = [_Section(cleaner.title(issue.title) or "Untitled", cleaner.body(issue.body)) for issue in issues]
     text = _template().render(
         title=title,
-        repository=pr.facts.repository,
+        repository=facts.repository,
         description=cleaner.title(repository_description),
+        anonymized=anonymize,
         body=body,
         issues=sections,
     )
     if leaked := leaks(text, patch):
         raise ItemFailure(
             "leak",
-            f"{len(leaked)} lines of the solution of {pr.item} stay in its statement, whatever is withheld",
+            f"{len(leaked)} lines of the solution of {facts.item} stay in its statement, whatever is withheld",
             why=f"the first is {leaked[0][:80]!r}",
             remedy="Look at the pull request's text; this is a gap in problems/leak_guard.py",
         )
     return ProblemStatement(
-        month=pr.facts.month,
-        repository_id=pr.facts.repository_id,
-        number=pr.facts.number,
+        month=facts.month,
+        repository_id=facts.repository_id,
+        number=facts.number,
         text=text.strip() + "\n",
-        issues=tuple(f"{issue.repository}#{issue.number}" for issue in issues),
+        issues=tuple(item_key(issue.repository, issue.number) for issue in issues),
+        walk=walk,
         withheld_lines=cleaner.withheld,
         template_version=TEMPLATE_VERSION,
     )
@@ -70,11 +85,13 @@ def render_problem_statement(pr: PullRequest, *, repository_description: str, pa
 class _Cleaner:
     """Cleans the texts of one pull request, with one set of placeholders for its people."""
 
-    def __init__(self, pr: PullRequest, issues: Sequence[LinkedIssue], patch: bytes) -> None:
-        self._pr = pr
+    def __init__(
+        self, facts: MergedPullRequest, issues: Sequence[LinkedIssue], patch: bytes, *, anonymize: bool
+    ) -> None:
+        self._facts = facts
         self._patch = patch
         self._solution = Solution(patch)
-        self._people = People([pr.facts.author, *(issue.author for issue in issues)])
+        self._people = People([facts.author, *(issue.author for issue in issues)]) if anonymize else None
         self.withheld = 0
 
     def title(self, text: str) -> str:
@@ -87,14 +104,16 @@ class _Cleaner:
         """Markdown, or nothing when all of it had to go."""
         guarded = self._solution.withhold(without_boilerplate(text))
         self.withheld += guarded.withheld
-        facts = self._pr.facts
+        facts = self._facts
         plain = without_references(
             guarded.text,
             repository=facts.repository,
             number=facts.number,
             shas=(facts.merge_commit_sha, facts.head_sha),
         )
-        return self._without_leaking_paragraphs(tidy(self._people.anonymize(plain)))
+        if self._people is not None:
+            plain = self._people.anonymize(plain)
+        return self._without_leaking_paragraphs(tidy(plain))
 
     def _without_leaking_paragraphs(self, text: str) -> str:
         """What an odd spelling hid from the guard, the independent search may still find: its paragraph goes then."""

@@ -53,3 +53,7 @@ CREATE INDEX merged_pull_requests_by_identity ON merged_pull_requests (repositor
 -- SHA-256 of the row: a window is compared with a new intake, and summed up, without reading a body.
 ALTER TABLE merged_pull_requests
     ADD COLUMN digest text NOT NULL DEFAULT '';
+
+-- What following the references behind the pull request brought: asked once, and kept for the next rendering.
+ALTER TABLE problem_statements
+    ADD COLUMN walk jsonb;

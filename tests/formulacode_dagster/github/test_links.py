@@ -45,11 +45,11 @@ def comment(body: str, at: str = BEFORE, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def walked(world, clock):
+def walked(github_folder, clock):
     """Walk from `acme/wheels#77` in a world of *facts*; the sandbox's books are left in `walked.books`."""
 
     def walk(facts: Mapping[str, Any], *, served: Mapping[str, Any] | None = None, **options: Any) -> LinkWalk:
-        folder = world(facts)
+        folder = github_folder(facts)
 
         async def ask(url: str) -> LinkWalk:
             async with GitHubClient(url, ["token"], clock=clock, pacing=CALM) as client:

@@ -1,0 +1,197 @@
+"""The asset over real HTTP and a real Postgres: GitHub is asked once, or not at all, and the metadata says which."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import httpx
+import pytest
+
+from assets.gates import BLOCKING
+from assets.problem_statements import STORED, WALKED, problem_statements
+from formulacode_dagster.items.graph import UPSTREAM
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import Change, LinkedIssue, MergedPullRequest
+from formulacode_dagster.sandbox.github import app
+from formulacode_dagster.sandbox.server import serving
+from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import save_changes
+from resources.defaults import default_resources
+
+MONTH, HOME, TOKEN = "2026-02", "acme/wheels", "one"
+BEFORE, MERGED, AFTER = "2026-02-01T00:00:00Z", "2026-02-10T12:00:00Z", "2026-02-11T00:00:00Z"
+PATCH = (
+    b"diff --git a/wheels.py b/wheels.py\n--- a/wheels.py\n+++ b/wheels.py\n@@ -1 +1 @@\n"
+    b"-    return [row for row in rows if row.key in keys]\n+    return lookup_rows(frozenset(keys), rows)\n"
+)
+FACTS = {
+    HOME: {
+        "issues": [
+            {"number": 1, "title": "Merge is slow", "body": "As in other/loom#5, #404", "created_at": BEFORE},
+        ],
+        "pull_requests": [
+            {"number": 7, "title": "Faster", "body": "Fixes #1", "created_at": BEFORE, "merged_at": MERGED}
+            | {"edits": [{"edited_at": AFTER, "body": "Fixes #1. It is 40 times faster."}]}
+        ],
+    },
+    "other/loom": {
+        "issues": [
+            {
+                "number": 5,
+                "title": "Weaving is slow",
+                "body": "Try\n\n```python\nreturn lookup_rows(frozenset(keys), rows)\n```\n",
+                "created_at": BEFORE,
+            }
+        ]
+    },
+}
+Run = Callable[..., tuple[dg.ExecuteInProcessResult, dict[str, Any]]]
+
+
+@pytest.fixture
+def seeded(database: Database) -> Database:
+    """A month in which `acme/wheels#7` was found to be a performance pull request, all gates open."""
+    issue = LinkedIssue(repository=HOME, number=1, title="Merge is slow", body="stored", created_at=BEFORE)
+    facts = MergedPullRequest(
+        month=MONTH,
+        repository_id=1,
+        repository=HOME,
+        number=7,
+        title="Faster",
+        body="Fixes #1. It is 40 times faster.",
+        author="ada",
+        created_at=BEFORE,
+        merged_at=MERGED,
+        base_ref="main",
+        head_sha="a" * 40,
+        merge_commit_sha="b" * 40,
+        linked_issues=(issue,),
+    )
+    change = Change(
+        month=MONTH,
+        repository_id=1,
+        number=7,
+        merge_kind="squash",
+        base_sha="c" * 40,
+        merge_tree_sha="d" * 40,
+        patch_sha256=hashlib.sha256(PATCH).hexdigest(),
+        patch_bytes=len(PATCH),
+        files=(),
+    )
+    with database.transaction() as connection:
+        MERGED_PULL_REQUESTS.save(connection, [facts])
+        save_changes(connection, [(change, PATCH)])
+        entry = LedgerEntry(stage=Stage.CLASSIFICATIONS, month=MONTH, item=facts.item, state=ItemState.DONE)
+        ledger.record(connection, [entry])
+        for stage in UPSTREAM[Stage.PROBLEM_STATEMENTS]:
+            for check in BLOCKING.get(stage, ()):
+                verdict = GateVerdict(
+                    stage=stage, month=MONTH, check=check, passed=True, blocking=True, summary="as it should be"
+                )
+                gates.record_verdict(connection, verdict, "run")
+    return database
+
+
+@pytest.fixture
+def run(
+    seeded: Database, database_url: str, github_folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Run]:
+    """Materialize; returns the result and what the sandbox was asked."""
+    folder = github_folder(FACTS)
+    monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+
+    def materialize(token: str = TOKEN, **config: Any) -> tuple[dg.ExecuteInProcessResult, dict[str, Any]]:
+        with serving(app(folder)) as url, environment(GITHUB_API_URL=url, GH_TOKENS=token):
+            known = default_resources()
+            done = dg.materialize(
+                [problem_statements],
+                partition_key=MONTH,
+                resources={name: known[name] for name in ("github", "postgres")},
+                run_config={"ops": {"problem_statements": {"config": config}}},
+                raise_on_error=False,
+            )
+            assert done.success
+            return done, httpx.get(f"{url}/_sandbox/calls").json()
+
+    return materialize
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def statement(database: Database) -> ProblemStatement:
+    with database.transaction() as connection:
+        (row,) = PROBLEM_STATEMENTS.read(connection, MONTH)
+    return row
+
+
+def metadata(done: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    (event,) = done.get_asset_materialization_events()
+    return {name: value.value for name, value in event.materialization.metadata.items()}
+
+
+def test_the_issues_behind_it_are_in_the_statement_and_the_solution_is_not(run: Run, seeded: Database) -> None:
+    done, books = run()
+    row = statement(seeded)
+    assert row.issues == ("acme/wheels#1", "other/loom#5")
+    assert "Weaving is slow" in row.text
+    assert "40 times" not in row.text
+    assert "lookup_rows" not in row.text
+    assert row.walk is not None
+    assert [one.name for one in row.walk.unreadable] == ["acme/wheels#404"]
+    told = metadata(done)
+    assert (told["issues_from"], told["linked_issues"], told["unreadable_links"]) == (WALKED, 2, 1)
+    assert (told["api_requests"], told["api_points"]) == (books["total"], books["points"]["graphql"]) == (4, 4)
+
+
+def test_a_second_run_asks_nothing_even_where_it_renders_again(run: Run, seeded: Database) -> None:
+    run()
+    first = statement(seeded)
+    assert run()[1]["total"] == 0
+    with seeded.transaction() as connection:
+        (facts,) = MERGED_PULL_REQUESTS.read(connection, MONTH)
+        MERGED_PULL_REQUESTS.save(connection, [facts.model_copy(update={"author": "somebody"})])
+    done, books = run()
+    assert (metadata(done)["worked_in_this_run"], books["total"]) == (1, 0)
+    assert statement(seeded) == first
+
+
+def test_force_asks_again(run: Run) -> None:
+    run()
+    assert run(force=True)[1]["total"] == 4
+
+
+def test_without_a_token_the_stored_closing_issues_serve_and_the_metadata_says_so(run: Run, seeded: Database) -> None:
+    done, books = run(token="")
+    assert books["total"] == 0
+    assert metadata(done)["issues_from"] == STORED
+    row = statement(seeded)
+    assert (row.issues, row.walk) == (("acme/wheels#1",), None)
+    assert "stored" in row.text
+
+
+def test_what_was_rendered_without_a_token_is_walked_once_there_is_one(run: Run, seeded: Database) -> None:
+    run(token="")
+    assert run()[1]["total"] == 4
+    assert statement(seeded).issues == ("acme/wheels#1", "other/loom#5")
+    assert run(token="")[1]["total"] == 0
+    assert statement(seeded).walk is not None
