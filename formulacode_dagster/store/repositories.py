@@ -21,7 +21,7 @@ def add_alias(connection: Connection, month: str, repository_id: int, old_name: 
     row = connection.execute(select(table.c.full_name, table.c.aliases).where(this).with_for_update()).one_or_none()
     if row is None:
         return False
-    known = {alias.lower(): alias for alias in (*row.aliases, row.full_name, old_name)}
+    known = {alias.lower(): alias for alias in (old_name, row.full_name, *row.aliases)}
     known.pop(new_name.lower(), None)
     aliases = sorted(known.values(), key=str.lower)
     if (row.full_name, list(row.aliases)) == (new_name, aliases):

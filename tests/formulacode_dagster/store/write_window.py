@@ -1,0 +1,71 @@
+"""A process that replaces one window and waits, to be killed, at one point of it; run by test_kill.py.
+
+    python write_window.py URL REPOSITORY_ID SIZE POINT
+
+POINT is the beginning of a statement before which it waits, `COMMIT`, or empty to go through.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import event
+
+from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.windows import replace_window
+
+MONTH = "2026-02"
+MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
+
+
+def window(repository_id: int, size: int, body: str) -> tuple[IntakeCount, list[MergedPullRequest]]:
+    """A window of *size*, each with *body*."""
+    rows = [
+        MergedPullRequest(
+            month=MONTH,
+            repository_id=repository_id,
+            repository="a/b",
+            number=number,
+            title="Cache",
+            body=body,
+            created_at=MOMENT,
+            merged_at=MOMENT,
+            base_ref="main",
+            head_sha="a" * 40,
+            merge_commit_sha="b" * 40,
+        )
+        for number in range(1, size + 1)
+    ]
+    count = IntakeCount(month=MONTH, repository_id=repository_id, repository="a/b", reported=size, stored=size)
+    return count, rows
+
+
+def main(url: str, repository_id: int, size: int, point: str) -> None:
+    """Replace the window; say where it waits, for ever."""
+
+    def wait() -> None:
+        sys.stdout.write("waits\n")
+        sys.stdout.flush()
+        time.sleep(600)
+
+    def before_statement(*told: Any) -> None:
+        if point and told[2].strip().startswith(point):
+            wait()
+
+    def before_commit(_: Any) -> None:
+        if point == "COMMIT":
+            wait()
+
+    database = Database(url)
+    event.listen(database.engine, "before_cursor_execute", before_statement)
+    event.listen(database.engine, "commit", before_commit)
+    with database.transaction() as connection:
+        replace_window(connection, *window(repository_id, size, "a new text " * 1000))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
