@@ -13,8 +13,20 @@ from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import Change, ChangedFile, IntakeCount, MergedPullRequest, PullRequest
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.checksums import digest_of
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of, save_changes
+from formulacode_dagster.store.pull_requests import (
+    done_in,
+    done_items,
+    items_by_key,
+    iterate_done,
+    merged_names,
+    merged_of,
+    merged_one,
+    patch_of,
+    pull_request_of,
+    save_changes,
+)
 from formulacode_dagster.store.tables import BLOBS
 from formulacode_dagster.store.windows import replace_window
 
@@ -143,3 +155,67 @@ def test_items_are_named_by_their_key(database: Database) -> None:
         MERGED_PULL_REQUESTS.save(connection, [merged(1), merged(1, repository_id=8, repository="c/d")])
         assert items_by_key(connection, MONTH) == {(7, 1): "a/b#1", (8, 1): "c/d#1"}
         assert items_by_key(connection, "2026-01") == {}
+
+
+def test_what_is_done_is_named_without_reading_it(database: Database) -> None:
+    with database.transaction() as connection:
+        rows = [merged(number) for number in (10, 2, 3)]
+        replace_window(connection, counted(3), rows)
+        replace_window(
+            connection, counted(1, repository_id=5, repository="c/d"), [merged(1, repository_id=5, repository="c/d")]
+        )
+        ledger.record(connection, [done("a/b#10"), done("a/b#2"), done("c/d#1"), done("a/b"), done("a/b#99")])
+        found = done_items(connection, MONTH, Stage.PULL_REQUESTS)
+        assert done_items(connection, MONTH, Stage.IMAGES) == {}
+    assert list(found.items()) == [((5, 1), "c/d#1"), ((7, 2), "a/b#2"), ((7, 10), "a/b#10")]
+
+
+def test_a_month_is_named_without_its_texts(database: Database) -> None:
+    with database.transaction() as connection:
+        replace_window(connection, counted(2), [merged(2), merged(1)])
+        names = merged_names(connection, MONTH)
+        whole = MERGED_PULL_REQUESTS.read(connection, MONTH)
+        assert merged_names(connection, "2026-01") == []
+    assert [(one.key, one.item, one.merged_at) for one in names] == [
+        ((one.repository_id, one.number), one.item, one.merged_at) for one in whole
+    ]
+    assert [one.digest for one in names] == [digest_of(one) for one in whole]
+
+
+def test_one_repository_and_one_pull_request_can_be_read_alone(database: Database) -> None:
+    stranger = merged(1, repository_id=8, repository="c/d")
+    with database.transaction() as connection:
+        replace_window(connection, counted(2), [merged(2), merged(1)])
+        replace_window(connection, counted(1, repository_id=8, repository="c/d"), [stranger])
+        save_changes(connection, [changed(2)])
+        assert merged_of(connection, MONTH, 7) == [merged(1), merged(2)]
+        assert merged_of(connection, MONTH, 9) == []
+        assert merged_one(connection, MONTH, (8, 1)) == stranger
+        assert pull_request_of(connection, MONTH, (7, 2)) == PullRequest(facts=merged(2), change=changed(2)[0])
+        with pytest.raises(FormulaCodeError, match="the facts of #3 of repository 7"):
+            merged_one(connection, MONTH, (7, 3))
+        with pytest.raises(FormulaCodeError, match=r"the change of a/b#1 is not there in 2026-02\. Materialize"):
+            pull_request_of(connection, MONTH, (7, 1))
+
+
+def test_what_is_done_can_be_gone_through_while_its_patches_are_read(database: Database) -> None:
+    numbers = range(1, 501)
+    with database.transaction() as connection:
+        replace_window(connection, counted(500), [merged(number) for number in numbers])
+        save_changes(connection, [changed(number, b"patch %d" % number) for number in numbers])
+        ledger.record(connection, [done(f"a/b#{number}") for number in numbers])
+    with database.transaction() as connection:
+        found = iterate_done(connection, MONTH, Stage.PULL_REQUESTS)
+        assert [patch_of(connection, one) for one in found] == [b"patch %d" % number for number in numbers]
+        # one that is left half way hinders nobody
+        next(iterate_done(connection, MONTH, Stage.PULL_REQUESTS))
+        assert len(done_items(connection, MONTH, Stage.PULL_REQUESTS)) == 500
+
+
+def test_a_pull_request_that_lost_its_change_is_named_and_never_left_out(database: Database) -> None:
+    with database.transaction() as connection:
+        replace_window(connection, counted(2), [merged(1), merged(2)])
+        save_changes(connection, [changed(1)])
+        ledger.record(connection, [done("a/b#1"), done("a/b#2")])
+        with pytest.raises(FormulaCodeError, match="the change of a/b#2 is not there"):
+            done_in(connection, MONTH, Stage.PULL_REQUESTS)
