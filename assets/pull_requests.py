@@ -3,24 +3,23 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from sqlalchemy import Connection
 
 from formulacode_dagster.git.landing import wanted_commits
-from formulacode_dagster.github.merged import MergedWindow, merged_pull_requests
 from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.intake import Windows, tracked_repositories, window_item
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import Change, MergedPullRequest
+from formulacode_dagster.models.pull_request import Change
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
-from formulacode_dagster.store.ledger import items_in_state
-from formulacode_dagster.store.pull_requests import save_changes
-from formulacode_dagster.store.windows import replace_window
+from formulacode_dagster.store.pull_requests import MergedName, merged_one, save_changes
+from formulacode_dagster.store.windows import checksum_of_month
 from resources.github import GitHubResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -54,42 +53,44 @@ def pull_requests(
     github: GitHubResource,
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
-    """Ask GitHub for each repository's window, then read base and patch from the mirror."""
+    """Ask for the windows of all repositories at once, then read each base and patch from the mirror."""
     with stage_run(context, postgres, Stage.PULL_REQUESTS, config) as run:
         month = Month.parse(run.month)
         cache = mirrors.cache()
         with run.database.transaction() as connection:
-            tracked = set(items_in_state(connection, run.month, Stage.REPOSITORIES, ItemState.DONE))
-            rows = [row for row in REPOSITORIES.read(connection, run.month) if row.full_name in tracked]
+            repositories = tracked_repositories(connection, run.month)
+        windows = Windows(month, repositories)
 
         async def intake(items: Sequence[WorkItem[Repository]]) -> StageSummary:
-            async with github.client(Stage.PULL_REQUESTS) as client:
+            async with github.source(Stage.PULL_REQUESTS, run.month, run.run_id) as source:
 
                 async def window(item: WorkItem[Repository]) -> Outcome[MergedWindow]:
-                    with client.account() as account:
-                        taken = await merged_pull_requests(client, item.value, month)
-                    return Outcome(taken, account.cost, f"{taken.count.stored} merged pull requests")
+                    taken = await source.window(item.value, month)
+                    return Outcome(taken, taken.cost, f"{taken.count.stored} merged pull requests")
 
-                return await run_items(run, items, window, _keep_windows, prune=False)
+                # windows that are asked for at the same time share requests
+                return await run_items(run, items, window, windows.save, prune=False, concurrency=len(items) or None)
 
-        windows = [WorkItem(row.full_name, fingerprint(Stage.PULL_REQUESTS, row.id, run.month), row) for row in rows]
-        taken_in = asyncio.run(intake(windows))
+        now = datetime.now(tz=UTC)
+        taken_in = asyncio.run(intake([window_item(one, month, now) for one in repositories]))
         with run.database.transaction() as connection:
-            merged = MERGED_PULL_REQUESTS.read(connection, run.month)
-        by_repository: dict[str, list[MergedPullRequest]] = defaultdict(list)
-        for facts in merged:
-            by_repository[facts.repository].append(facts)
+            windows.rename_items(connection)
+            names = [one.full_name for one in tracked_repositories(connection, run.month)]
+            merged = windows.merged(connection, taken_in)
+            checksum = checksum_of_month(connection, run.month)
+        by_repository: dict[str, list[MergedName]] = defaultdict(list)
+        for one in merged:
+            by_repository[one.repository].append(one)
         commits = {repository: wanted_commits(group) for repository, group in by_repository.items()}
 
-        def change(item: WorkItem[MergedPullRequest]) -> Outcome[tuple[Change, bytes]]:
-            facts = item.value
+        def change(item: WorkItem[MergedName]) -> Outcome[tuple[Change, bytes]]:
+            with run.database.transaction() as connection:
+                facts = merged_one(connection, run.month, item.value.key)
             mirror = cache.ensure(facts.repository, commits=commits[facts.repository])
             found, patch = mirror.change(facts)
             return Outcome((found, patch), detail=f"{found.merge_kind}, {len(found.files)} files, {len(patch)} bytes")
 
-        items = [
-            WorkItem(one.item, fingerprint(Stage.PULL_REQUESTS, one.model_dump(mode="json")), one) for one in merged
-        ]
+        items = [WorkItem(one.item, fingerprint(Stage.PULL_REQUESTS, one.digest), one) for one in merged]
         changed = asyncio.run(
             run_items(
                 run,
@@ -97,12 +98,8 @@ def pull_requests(
                 in_thread(change),
                 save_changes,
                 concurrency=min(config.max_concurrency, MIRROR_THREADS),
-                besides=[row.full_name for row in rows],
+                besides=names,
             )
         )
-    return report(context, taken_in, changed, rows=len(merged), repositories=len(rows))
-
-
-def _keep_windows(connection: Connection, windows: Sequence[MergedWindow]) -> None:
-    for window in windows:
-        replace_window(connection, window.count, window.pull_requests)
+    facts = {"repositories": len(repositories), **windows.changes, "checksum": checksum}
+    return report(context, taken_in, changed, rows=len(merged), **facts)

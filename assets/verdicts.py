@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.environments import gates as environment_gates
 from formulacode_dagster.github import gates as github_gates
 from formulacode_dagster.images import gates as image_gates
+from formulacode_dagster.items.intake import tracked_repositories
 from formulacode_dagster.measurement import gates as measurement_gates
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.gate import GateVerdict
@@ -22,7 +24,8 @@ from formulacode_dagster.release import gates as release_gates
 from formulacode_dagster.selection import gates as selection_gates
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.artifacts import Artifact, M
-from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of
+from formulacode_dagster.store.classifications import positives_by_month
+from formulacode_dagster.store.pull_requests import done_in, done_items, items_by_key, patch_of
 from resources.hub import HubResource
 
 HISTORY_MONTHS = 12
@@ -43,7 +46,7 @@ class Evidence:
 
     def done_rows(self, artifact: Artifact[M], stage: Stage) -> list[M]:
         """Rows of the items that *stage* ended as done."""
-        keys = [pr.key for pr in done_in(self.connection, self.month, stage)]
+        keys = done_items(self.connection, self.month, stage)
         return list(artifact.read_keys(self.connection, self.month, keys).values())
 
     def items(self, stage: Stage, state: ItemState) -> list[str]:
@@ -53,27 +56,26 @@ class Evidence:
 
 def not_empty(evidence: Evidence) -> GateVerdict:
     """Of `repositories`."""
-    return github_gates.repositories_not_empty(evidence.month, evidence.rows(artifacts.REPOSITORIES))
+    tracked = set(evidence.items(Stage.REPOSITORIES, ItemState.DONE))
+    return github_gates.repositories_not_empty(evidence.month, evidence.rows(artifacts.REPOSITORIES), tracked)
 
 
 def every_repository_resolves(evidence: Evidence) -> GateVerdict:
-    """Of `repositories`."""
-    return github_gates.every_repository_resolves(evidence.month, evidence.rows(artifacts.REPOSITORIES))
+    """Of `repositories`: of those nobody decided against."""
+    rejected = set(evidence.items(Stage.REPOSITORIES, ItemState.REJECTED))
+    rows = [row for row in evidence.rows(artifacts.REPOSITORIES) if row.full_name not in rejected]
+    return github_gates.every_repository_resolves(evidence.month, rows)
 
 
 def counts_match(evidence: Evidence) -> GateVerdict:
-    """Of `pull_requests`; a repository whose window failed has no count, and is named all the same."""
-    verdict = github_gates.counts_match(evidence.month, evidence.rows(artifacts.INTAKE_COUNTS))
-    failed = [
-        f"{entry.item}: {entry.detail}"
-        for entry in ledger.entries_of(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
-        if entry.state is ItemState.FAILED and "#" not in entry.item and entry.reason != "vanished"
-    ]
-    if not failed:
-        return verdict
-    summary = f"{verdict.summary}; {len(failed)} repositories could not be taken in"
-    return verdict.model_copy(
-        update={"passed": False, "summary": summary, "offenders": (*verdict.offenders, *failed)[:50]}
+    """Of `pull_requests`: what was counted, against what the table holds and how each window ended."""
+    entries = ledger.entries_of(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
+    return github_gates.counts_match(
+        evidence.month,
+        tracked_repositories(evidence.connection, evidence.month),
+        evidence.rows(artifacts.INTAKE_COUNTS),
+        Counter(repository for repository, _ in items_by_key(evidence.connection, evidence.month)),
+        [entry for entry in entries if "#" not in entry.item],
     )
 
 
@@ -87,12 +89,12 @@ def window_and_shas_valid(evidence: Evidence) -> GateVerdict:
 def every_candidate_has_verdict(evidence: Evidence) -> GateVerdict:
     """Of `classifications`."""
     names = items_by_key(evidence.connection, evidence.month)
-    found = done_in(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
+    found = done_items(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
     skipped = set(evidence.items(Stage.CLASSIFICATIONS, ItemState.SKIPPED))
     judged = evidence.rows(artifacts.CLASSIFICATIONS)
     return selection_gates.every_candidate_has_verdict(
         evidence.month,
-        candidates=[pr.item for pr in found if pr.item not in skipped],
+        candidates=[item for item in found.values() if item not in skipped],
         classified=[names[row.repository_id, row.number] for row in judged if (row.repository_id, row.number) in names],
         failed=evidence.items(Stage.CLASSIFICATIONS, ItemState.FAILED),
         rejected=evidence.items(Stage.CLASSIFICATIONS, ItemState.REJECTED),
@@ -101,22 +103,14 @@ def every_candidate_has_verdict(evidence: Evidence) -> GateVerdict:
 
 def share_of_positives(evidence: Evidence) -> GateVerdict:
     """Of `classifications`, against the months before."""
-    history: list[tuple[int, int]] = []
     month = Month.parse(evidence.month)
-    for _ in range(HISTORY_MONTHS):
-        if month.key <= FIRST_MONTH:
-            break
+    months = [month.key]
+    while len(months) <= HISTORY_MONTHS and month.key > FIRST_MONTH:
         month = month.previous()
-        positives, candidates = _share(evidence, month.key)
-        if candidates:
-            history.append((positives, candidates))
-    positives, candidates = _share(evidence, evidence.month)
-    return selection_gates.share_of_positives(evidence.month, positives, candidates, history)
-
-
-def _share(evidence: Evidence, month: str) -> tuple[int, int]:
-    rows = artifacts.CLASSIFICATIONS.read(evidence.connection, month)
-    return sum(row.is_performance for row in rows), len(rows)
+        months.append(month.key)
+    counted = positives_by_month(evidence.connection, months)
+    positives, candidates = counted.pop(evidence.month, (0, 0))
+    return selection_gates.share_of_positives(evidence.month, positives, candidates, list(counted.values()))
 
 
 def nothing_leaks(evidence: Evidence) -> GateVerdict:

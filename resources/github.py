@@ -8,7 +8,9 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.items.progress import listener
+from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
 
 from .settings import whole_number
@@ -29,6 +31,10 @@ class GitHubResource(dg.ConfigurableResource[Any]):
             listener().note(stage, f"waiting {seconds:.0f} s: {why}")
 
         return GitHubClient(self.url, tokens, on_wait=on_wait)
+
+    def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
+        """GitHub as a source of intake, its usage booked for *stage*, *month* and *run_id*."""
+        return GitHubSource(self.client(stage), stage, month, run_id)
 
     def preflight(self) -> tuple[bool, str]:
         """Ask for the rate limit with every token; names the tokens that GitHub refuses, by position."""

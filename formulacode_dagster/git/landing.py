@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from formulacode_dagster.models.pull_request import MergedPullRequest, MergeKind
 
@@ -29,7 +29,23 @@ class Landing:
     base_sha: str
 
 
-def wanted_commits(pull_requests: Iterable[MergedPullRequest]) -> tuple[str, ...]:
+class Merged(Protocol):
+    """The commits of a merged pull request, as GitHub names them."""
+
+    @property
+    def merge_commit_sha(self) -> str:
+        """The commit that landed."""
+
+    @property
+    def head_sha(self) -> str:
+        """The last of its own commits."""
+
+    @property
+    def commit_count(self) -> int:
+        """How many of its own it has."""
+
+
+def wanted_commits(pull_requests: Iterable[Merged]) -> tuple[str, ...]:
     """What a mirror must hold to tell how *pull_requests* landed: for `MirrorCache.ensure`.
 
     Merge commits, and the heads of those with several commits: only they can be either a squash or a rebase.

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from formulacode_dagster.models.gate import GateVerdict
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
 OFFENDERS_SHOWN = 50
+VANISHED = "vanished"
+"""Kind of failure of a repository that is gone from GitHub: nothing can be taken in of it, and nobody can mend that."""
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
-def repositories_not_empty(month: str, rows: Sequence[Repository]) -> GateVerdict:
-    """At least one repository can be taken in."""
-    active = sum(row.state is RepositoryState.ACTIVE for row in rows)
+def repositories_not_empty(month: str, rows: Sequence[Repository], tracked: Collection[str]) -> GateVerdict:
+    """At least one repository is *tracked*, by name."""
+    count = sum(row.full_name in tracked for row in rows)
     return GateVerdict(
         stage=Stage.REPOSITORIES,
         month=month,
         check="repositories_not_empty",
-        passed=active > 0,
+        passed=count > 0,
         blocking=True,
-        summary=f"{active} of {len(rows)} repositories are active",
-        figures={"repositories": len(rows), "active": active},
+        summary=f"{count} of {len(rows)} repositories are tracked",
+        figures={"repositories": len(rows), "tracked": count},
     )
 
 
@@ -47,25 +49,52 @@ def every_repository_resolves(month: str, rows: Sequence[Repository]) -> GateVer
     )
 
 
-def counts_match(month: str, counts: Sequence[IntakeCount]) -> GateVerdict:
-    """For every repository, as many pull requests were taken in as GitHub reports, and none was counted twice."""
-    wrong = [f"{row.repository}: {row.stored} of {row.reported}" for row in counts if row.stored != row.reported]
-    strangers = [f"{row.repository}: counted for {row.month}" for row in counts if row.month != month]
-    ids = Counter(row.repository_id for row in counts)
-    doubled = [
-        f"{row.repository}: counted {ids[row.repository_id]} times" for row in counts if ids[row.repository_id] > 1
+def counts_match(
+    month: str,
+    tracked: Sequence[Repository],
+    counts: Sequence[IntakeCount],
+    rows: Mapping[int, int],
+    windows: Sequence[LedgerEntry],
+) -> GateVerdict:
+    """For every tracked repository, as many pull requests are stored as GitHub reports, or it is named.
+
+    *rows* are how many pull requests the table holds, by repository id; *windows* the ledger's entries of repositories.
+    A window that was rejected, not asked for, or whose repository is gone ended in a state of its own.
+    """
+    names = {row.id: row.full_name for row in tracked}
+    judged = [row for row in counts if row.repository_id in names]
+    times = Counter(row.repository_id for row in judged)
+    entries = {entry.item: entry for entry in windows}
+    failed = [
+        f"{entry.item}: {entry.detail}"
+        for entry in windows
+        if entry.state is ItemState.FAILED and entry.reason != VANISHED
     ]
-    offenders = wrong + strangers + doubled
-    stored, reported = sum(row.stored for row in counts), sum(row.reported for row in counts)
+    silent = [
+        f"{name}: neither counted nor failed"
+        for id_, name in names.items()
+        if id_ not in times and (name not in entries or entries[name].state is ItemState.DONE)
+    ]
+    wrong = [
+        f"{row.repository}: {row.stored} of {row.reported}, {rows.get(row.repository_id, 0)} in the table"
+        for row in judged
+        if not row.reported == row.stored == rows.get(row.repository_id, 0)
+    ]
+    strangers = [f"{row.repository}: counted for {row.month}" for row in judged if row.month != month]
+    doubled = [f"{names[id_]}: counted {count} times" for id_, count in times.items() if count > 1]
+    offenders = failed + silent + wrong + strangers + doubled
+    stored, reported = sum(row.stored for row in judged), sum(row.reported for row in judged)
+    missing = len(failed) + len(silent)
+    summary = f"{stored} of the {reported} pull requests that GitHub reports, in {len(judged)} repositories"
     return GateVerdict(
         stage=Stage.PULL_REQUESTS,
         month=month,
         check="counts_match",
         passed=not offenders,
         blocking=True,
-        summary=f"{stored} of the {reported} pull requests that GitHub reports, in {len(counts)} repositories",
+        summary=summary if not missing else f"{summary}; {missing} repositories could not be taken in",
         offenders=tuple(offenders[:OFFENDERS_SHOWN]),
-        figures={"reported": reported, "stored": stored, "repositories": len(counts)},
+        figures={"reported": reported, "stored": stored, "repositories": len(judged), "missing": missing},
     )
 
 

@@ -1,152 +1,151 @@
-"""Every pull request merged in a window: counted by GitHub, and taken in to the last one.
+"""Every pull request that many repositories merged in a month: counted by GitHub, and taken in to the last one.
 
-Search stops at 1,000 results without a word. So each window's count is read with its first page, a window above the cap
-is split by time, and one whose results do not add up to its count is asked again, then failed; never short.
+First every repository is counted, many in one request. Those that merged little share searches, those that merged more
+than search shows are cut by time. What a search shows must add up to the counts; a repository for which it does not is
+counted and searched again by itself, and then fails by name. None is ever short, and none spoils another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.repository import Repository
 
-from .answers import GraphQLAnswer
 from .client import GitHubClient
+from .counting import Counted, Ended, Question, count_merged
+from .judging import Judged, judge
 from .linked import closing_issues, labels
-from .nodes import PullRequestNode, RepositoryRef, SearchPage, read
-from .queries import MERGED_PULL_REQUESTS
+from .nodes import PullRequestNode
+from .packing import SEARCH_CAP, Leaf, cut, join, pack
+from .paging import read_leaf
+from .shares import shared
+from .together import together
 from .windows import Window
 
-SEARCH_CAP = 1_000
-FULL_LEAF = 800
-"""Aimed-at size of a part when a window is split: merges are not spread evenly."""
-PAGE = 100
-SMALLEST_PAGE = 10
 ATTEMPTS = 3
 
-
-@dataclass(frozen=True)
-class MergedWindow:
-    """The window of one repository, by number, and how it compares with GitHub's count."""
-
-    pull_requests: tuple[MergedPullRequest, ...]
-    count: IntakeCount
+Finish = Callable[[Repository, MergedWindow | Ended], None]
+"""Called once for each repository, as soon as it is known how it ends."""
 
 
-async def merged_pull_requests(client: GitHubClient, repository: Repository, month: Month) -> MergedWindow:
-    """All pull requests of *repository* with `merged_at` in *month*.
+async def take_in(client: GitHubClient, month: Month, repositories: Sequence[Repository], finish: Finish) -> None:
+    """Take in what *repositories* merged in *month*, and *finish* each of them.
 
-    Raises ItemFailure: `vanished` when the repository is gone, `incomplete` when GitHub's count cannot be reached.
+    An ItemFailure is `vanished` when the repository is gone, `incomplete` when GitHub's count cannot be reached, or as
+    GitHubClient has it; a Rejection says that it is archived, private or empty. Raises OutsideSystemError and
+    ConfigurationError; those not finished by then are not taken in.
     """
-    return await _Intake(client, repository, month).window()
+    await _Intake(client, month, finish).round(repositories, attempt=1)
 
 
 class _Intake:
-    def __init__(self, client: GitHubClient, repository: Repository, month: Month) -> None:
+    def __init__(self, client: GitHubClient, month: Month, finish: Finish) -> None:
         self._client = client
-        self._repository = repository
         self._month = month
-        self._name = repository.full_name
+        self._window = Window(month.start, month.end)
+        self._finish = finish
+        self._spent: dict[int, Cost] = defaultdict(Cost)
 
-    async def window(self) -> MergedWindow:
-        nodes = await self._leaves(Window(self._month.start, self._month.end))
-        found = {node.number: node for node in nodes}
-        pull_requests = [await self._complete(found[number]) for number in sorted(found)]
+    async def round(self, repositories: Sequence[Repository], attempt: int) -> None:
+        """Count *repositories*, search them, judge; in the first attempt several share a search."""
+        with self._client.account() as account:
+            counted, ended = await self._count(repositories)
+            parts = await self._cut([one for one in counted if one.count > SEARCH_CAP], ended)
+        sizes = {one.repository.id: one.count for one in counted}
+        self._book(account.cost, [(one, sizes.get(one.id, 0)) for one in repositories])
+        for repository in repositories:
+            if repository.id in ended:
+                self._end(repository, ended[repository.id])
+        standing = [one for one in counted if one.repository.id not in ended]
+        for one in standing:
+            if not one.count:
+                self._end(one.repository, await self._complete(Judged(one, ())))
+        small = [one for one in standing if one.count <= SEARCH_CAP]
+        leaves = pack(small) if attempt == 1 else tuple(Leaf((one,)) for one in small if one.count)
+        whole = {one.repository.id: one for one in standing}
+        searches = [
+            *(self._search(leaf.counted, (leaf,), attempt) for leaf in leaves),
+            *(self._search((whole[id_],), join(parts[id_]), attempt) for id_ in parts if id_ in whole),
+        ]
+        await together(searches)
+
+    async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, Ended]]:
+        questions = [Question(one, one.full_name, self._window) for one in repositories]
+        counted: list[Counted] = []
+        ended: dict[int, Ended] = {}
+        for question, answer in zip(questions, await count_merged(self._client, questions), strict=True):
+            if isinstance(answer, Counted):
+                counted.append(answer)
+            else:
+                ended[question.repository.id] = answer
+        return counted, ended
+
+    async def _cut(self, large: Iterable[Counted], ended: dict[int, Ended]) -> dict[int, list[Counted]]:
+        """The windows of *large* in parts that search can show, counted together; what cannot be cut has *ended*."""
+        parts: dict[int, list[Counted]] = defaultdict(list)
+        pending = list(large)
+        while pending:
+            questions: list[Question] = []
+            for one in pending:
+                windows = cut(one)
+                if not windows:
+                    why = f"{one.count} were merged in the second {one.window.qualifier}, search shows {SEARCH_CAP}"
+                    ended[one.repository.id] = self._incomplete(one.name, why)
+                questions += [Question(one.repository, one.name, window) for window in windows]
+            pending = []
+            for question, answer in zip(questions, await count_merged(self._client, questions), strict=True):
+                if not isinstance(answer, Counted):
+                    ended[question.repository.id] = answer
+                elif answer.count > SEARCH_CAP:
+                    pending.append(answer)
+                else:
+                    parts[answer.repository.id].append(answer)
+        return parts
+
+    async def _search(self, counted: Sequence[Counted], leaves: Sequence[Leaf], attempt: int) -> None:
+        with self._client.account() as account:
+            found = await together(read_leaf(self._client, leaf) for leaf in leaves)
+            judged = judge(counted, leaves, found)
+            windows = await together(self._complete(one) for one in judged)
+        self._book(account.cost, [(one.counted.repository, len(one.nodes)) for one in judged])
+        again: list[Repository] = []
+        for one, window in zip(judged, windows, strict=True):
+            if isinstance(window, ItemFailure) and window.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
+                again.append(one.counted.repository)
+            else:
+                self._end(one.counted.repository, window)
+        if again:
+            await self.round(again, attempt + 1)
+
+    async def _complete(self, judged: Judged) -> MergedWindow | ItemFailure:
+        counted = judged.counted
+        if judged.fault:
+            return self._incomplete(counted.name, judged.fault)
+        try:
+            pull_requests = await together(self._pull_request(counted, node) for node in judged.nodes)
+        except ItemFailure as failure:
+            return failure
         count = IntakeCount(
             month=self._month.key,
-            repository_id=self._repository.id,
-            repository=self._name,
-            reported=len(nodes),
+            repository_id=counted.repository.id,
+            repository=counted.name,
+            reported=counted.count,
             stored=len(pull_requests),
         )
-        return MergedWindow(tuple(pull_requests), count)
+        return MergedWindow(tuple(sorted(pull_requests, key=lambda one: one.number)), count)
 
-    async def _leaves(self, window: Window) -> list[PullRequestNode]:
-        shortage = ""
-        for _ in range(ATTEMPTS):
-            name = self._name
-            first = await self._page(window, None)
-            if self._name != name:
-                # Search does not follow renames: what the old name found says nothing.
-                first = await self._page(window, None)
-            if first.issue_count > SEARCH_CAP:
-                nodes, reported = await self._split(window, first.issue_count), first.issue_count
-            else:
-                nodes, reported = await self._follow(window, first)
-            numbers = {node.number for node in nodes}
-            if len(nodes) == len(numbers) == reported:
-                return nodes
-            shortage = f"{len(numbers)} of {reported} in {window.qualifier}"
-        raise self._incomplete(shortage)
-
-    async def _split(self, window: Window, count: int) -> list[PullRequestNode]:
-        if window.seconds <= 1:
-            raise self._incomplete(f"{count} were merged in the second {window.qualifier}, search shows {SEARCH_CAP}")
-        nodes = []
-        for part in window.split(-(-count // FULL_LEAF)):
-            nodes += await self._leaves(part)
-        return nodes
-
-    async def _follow(self, window: Window, page: SearchPage) -> tuple[list[PullRequestNode], int]:
-        """The nodes from *page* on, and the count as the last page tells it."""
-        nodes = [node for node in page.nodes if node is not None]
-        while page.page_info.has_next_page and page.page_info.end_cursor:
-            page = await self._page(window, page.page_info.end_cursor)
-            nodes += [node for node in page.nodes if node is not None]
-        return nodes, page.issue_count
-
-    async def _page(self, window: Window, after: str | None) -> SearchPage:
-        size = PAGE
-        while True:
-            variables = {
-                "repository": self._repository.node_id,
-                "search": f"repo:{self._name} is:pr is:merged merged:{window.qualifier}",
-                "first": size,
-                "after": after,
-            }
-            try:
-                answer = await self._client.graphql(MERGED_PULL_REQUESTS, variables)
-            except ItemFailure as failure:
-                # GitHub answers 502 to a page whose pull requests are too heavy together.
-                if failure.kind != "overloaded" or size <= SMALLEST_PAGE:
-                    raise
-                size //= 2
-                continue
-            self._resolve(answer)
-            page = read(SearchPage, answer.data.get("search"), f"the merged window of {self._name}")
-            for node in page.nodes:
-                self._belongs(node)
-            return page
-
-    def _resolve(self, answer: GraphQLAnswer) -> None:
-        raw = answer.data.get("repository")
-        if not raw:
-            if answer.missing("repository") or not answer.errors:
-                raise ItemFailure("vanished", f"{self._name} is gone from GitHub", why=_words(answer))
-            raise self._incomplete(f"GitHub does not tell about the repository: {_words(answer)}")
-        self._name = read(RepositoryRef, raw, self._name).name_with_owner
-
-    def _belongs(self, node: PullRequestNode | None) -> None:
-        if node is None:
-            return
-        if not self._month.holds(node.merged_at):
-            raise self._incomplete(f"search returned #{node.number}, merged at {node.merged_at.isoformat()}")
-        if node.repository.database_id != self._repository.id:
-            raise self._incomplete(f"search returned #{node.number} of {node.repository.name_with_owner}")
-
-    def _incomplete(self, why: str) -> ItemFailure:
-        return ItemFailure(
-            "incomplete", f"the window {self._month} of {self._name} is not complete", why=why, remedy="Try again"
-        )
-
-    async def _complete(self, node: PullRequestNode) -> MergedPullRequest:
+    async def _pull_request(self, counted: Counted, node: PullRequestNode) -> MergedPullRequest:
         return MergedPullRequest(
             month=self._month.key,
-            repository_id=self._repository.id,
-            repository=self._name,
+            repository_id=counted.repository.id,
+            repository=counted.name,
             number=node.number,
             title=node.title,
             body=node.body,
@@ -162,6 +161,19 @@ class _Intake:
             linked_issues=await closing_issues(self._client, node),
         )
 
+    def _book(self, cost: Cost, weights: Sequence[tuple[Repository, int]]) -> None:
+        for (repository, _), share in zip(weights, shared(cost, [weight for _, weight in weights]), strict=True):
+            self._spent[repository.id] += share
 
-def _words(answer: GraphQLAnswer) -> str:
-    return "; ".join(str(error) for error in answer.errors)
+    def _end(self, repository: Repository, end: MergedWindow | Ended) -> None:
+        cost = self._spent.pop(repository.id, Cost())
+        if isinstance(end, MergedWindow):
+            end = replace(end, cost=cost)
+        elif isinstance(end, ItemFailure):
+            end.cost = cost
+        self._finish(repository, end)
+
+    def _incomplete(self, name: str, why: str) -> ItemFailure:
+        return ItemFailure(
+            "incomplete", f"the window {self._month} of {name} is not complete", why=why, remedy="Try again"
+        )

@@ -59,8 +59,20 @@ class RepositoryNode(Answered):
     is_private: bool
     stargazer_count: int
     description: str | None = None
+    disk_usage: int | None = None
+    archived_at: datetime | None = None
     primary_language: NamedNode | None = None
     default_branch_ref: NamedNode | None = None
+
+
+class RepositoryStatus(Answered):
+    """What can change about a repository between discovery and intake."""
+
+    database_id: int
+    name_with_owner: str
+    archived_at: datetime | None = None
+    is_empty: bool
+    is_private: bool
 
 
 class NamedNode(Answered):
@@ -119,6 +131,12 @@ class PullRequestNode(Answered):
     repository: RepositoryRef
     labels: Connection[NamedNode] | None = None
     closing_issues_references: Connection[IssueNode] | None = None
+
+
+class SearchCount(Answered):
+    """The size of a search."""
+
+    issue_count: int
 
 
 class SearchPage(Answered):

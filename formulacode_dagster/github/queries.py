@@ -56,9 +56,27 @@ query RepositoryByName($owner: String!, $name: String!) {{
 {_REPOSITORY_FIELDS}"""
 """One repository by any name it ever had, 1 point."""
 
+
+def merged_counts(searches: int) -> str:
+    """Ask for the sizes of as many *searches* (`$q0`, `$q1` …) and for the repositories `$ids`, in that order.
+
+    Each search is a connection of one request, and 100 requests are a point; `nodes` is none and costs nothing.
+    https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
+    """
+    variables = "".join(f", $q{index}: String!" for index in range(searches))
+    counts = "".join(
+        f"\n  c{index}: search(query: $q{index}, type: ISSUE, first: 1) {{ issueCount }}" for index in range(searches)
+    )
+    return f"""
+query MergedCounts($ids: [ID!]!{variables}) {{
+  nodes(ids: $ids) {{ ... on Repository {{ databaseId nameWithOwner archivedAt isEmpty isPrivate }} }}{counts}
+  {_RATE_LIMIT}
+}}
+"""
+
+
 MERGED_PULL_REQUESTS = f"""
-query MergedPullRequests($repository: ID!, $search: String!, $first: Int!, $after: String) {{
-  repository: node(id: $repository) {{ ... on Repository {{ id databaseId nameWithOwner }} }}
+query MergedPullRequests($search: String!, $first: Int!, $after: String) {{
   search(query: $search, type: ISSUE, first: $first, after: $after) {{
     issueCount
     pageInfo {{ hasNextPage endCursor }}
@@ -258,6 +276,7 @@ ALL_QUERIES = {
     "Probe": PROBE,
     "RepositoriesById": REPOSITORIES_BY_ID,
     "RepositoryByName": REPOSITORY_BY_NAME,
+    "MergedCounts": merged_counts(2),
     "MergedPullRequests": MERGED_PULL_REQUESTS,
     "PullRequestLabels": PULL_REQUEST_LABELS,
     "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,

@@ -1,8 +1,9 @@
-"""A span of time in GitHub's search syntax, and how to cut it."""
+"""A span of time in GitHub's search syntax, how to cut it, and how to join its parts again."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -31,6 +32,16 @@ class Window:
         parts = max(1, min(parts, self.seconds))
         cuts = [self.start + timedelta(seconds=self.seconds * i // parts) for i in range(parts)] + [self.end]
         return tuple(Window(a, b) for a, b in itertools.pairwise(cuts))
+
+    def joined(self, later: Window) -> Window:
+        """One window of itself and *later*, which begins where it ends."""
+        return Window(self.start, later.end)
+
+
+def search_text(repositories: Iterable[str], window: Window) -> str:
+    """The search for what was merged in *window*; several `repo:` mean any of them. Oldest first, for steady pages."""
+    names = " ".join(f"repo:{name}" for name in repositories)
+    return f"{names} is:pr is:merged merged:{window.qualifier} sort:created-asc"
 
 
 def _stamp(moment: datetime) -> str:

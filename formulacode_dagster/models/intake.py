@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from pydantic import Field
 
 from .base import Frozen
-from .items import Stage
+from .items import Cost, Stage
 from .month import Month
 from .pull_request import IntakeCount, MergedPullRequest
 from .repository import Repository
@@ -58,6 +58,8 @@ class MergedWindow:
 
     pull_requests: tuple[MergedPullRequest, ...]
     count: IntakeCount
+    cost: Cost = field(default=Cost(), compare=False)
+    """This window's share of what was asked for several windows at once; the shares add up to the whole."""
 
 
 class IntakeSource(Protocol):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from .base import Frozen
 from .errors import ConfigurationError
+
+SETTLES_AFTER = timedelta(hours=1)
+"""GitHub indexes merges for search some time after they happen; a count read earlier may lack the last of them."""
 
 FIRST_MONTH = "2015-01"
 """The earliest month the platform covers; asv itself appeared in 2013, its suites spread from 2015."""
@@ -61,6 +64,10 @@ class Month(Frozen):
     def holds(self, moment: datetime) -> bool:
         """Whether *moment* lies in the window."""
         return self.start <= moment < self.end
+
+    def settled(self, moment: datetime) -> bool:
+        """Whether at *moment* the window was over, and for long enough that GitHub's search had caught up with it."""
+        return moment >= self.end + SETTLES_AFTER
 
     @property
     def release(self) -> str:

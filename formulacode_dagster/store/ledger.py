@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, any_, cast, delete, func, select
+from sqlalchemy import Connection, Text, any_, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -58,6 +58,14 @@ def forget(connection: Connection, month: str, stage: Stage, items: Collection[s
         # one array, however many: Postgres takes 65,535 parameters
         among = LEDGER.c.item == any_(cast(list(items), ARRAY(Text)))
         connection.execute(delete(LEDGER).where(LEDGER.c.month == month, LEDGER.c.stage == stage.value, among))
+
+
+def rename_item(connection: Connection, month: str, stage: Stage, old: str, new: str) -> None:
+    """Give the entry of *old* to *new*, in place of what it had; nothing happens when *old* has none."""
+    of_stage = (LEDGER.c.month == month) & (LEDGER.c.stage == stage.value)
+    if connection.execute(select(LEDGER.c.item).where(of_stage, LEDGER.c.item == old)).first() is not None:
+        connection.execute(delete(LEDGER).where(of_stage, LEDGER.c.item == new))
+        connection.execute(update(LEDGER).where(of_stage, LEDGER.c.item == old).values(item=new))
 
 
 def _to_row(entry: LedgerEntry) -> dict[str, Any]:

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,10 +17,19 @@ import pytest
 from formulacode_dagster.github.client import GitHubClient
 from formulacode_dagster.github.pacing import Pacing
 from formulacode_dagster.github.retry import Retries
+from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.sandbox.github import app
+from formulacode_dagster.sandbox.github.library import Library
+from formulacode_dagster.sandbox.server import serving
 
 TOKEN = "ghp_" + "s3cret" * 6
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+FEBRUARY = Month.parse("2026-02")
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
 
 
 class FakeClock:
@@ -43,7 +57,7 @@ def connect(clock) -> Callable[..., GitHubClient]:
     """A client whose transport is *answer*, a function of the request."""
 
     def make(answer: Callable[[httpx.Request], httpx.Response], *, tokens=(TOKEN,), **more: Any) -> GitHubClient:
-        more.setdefault("pacing", Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6))
+        more.setdefault("pacing", CALM)
         return GitHubClient(
             "https://api.test", tokens, clock=clock, retries=Retries(), transport=httpx.MockTransport(answer), **more
         )
@@ -65,89 +79,92 @@ def repository(**known: Any) -> Repository:
     )
 
 
-def connection(nodes: list[Any], start: int, first: int) -> dict[str, Any]:
-    end = start + first
-    return {
-        "totalCount": len(nodes),
-        "pageInfo": {"hasNextPage": end < len(nodes), "endCursor": str(end)},
-        "nodes": nodes[start:end],
-    }
+Change = Callable[[str, dict[str, Any], dict[str, Any], int], Any]
+"""(operation, variables, answer, how often the operation was called) → what is answered, None for the answer itself."""
 
 
-class FakeGitHub:
-    """Search over a list of pull requests, with its cap; faults are put in front of it by the tests."""
+class Altered(httpx.AsyncHTTPTransport):
+    """Real HTTP, its GraphQL answers passed through *change*."""
 
-    def __init__(self, pull_requests: list[dict[str, Any]], *, name: str = "demo/project") -> None:
-        self.pull_requests = pull_requests
-        self.name = name
-        self.searches: list[str] = []
-        self.labels = ["performance"]
-        self.issues: list[dict[str, Any]] = []
-        self.edits: list[dict[str, Any]] = []
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self._change = change
+        self._calls: dict[str, int] = {}
 
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        body = json.loads(request.content)
-        operation = re.search(r"query (\w+)", body["query"])[1]
-        data = getattr(self, operation)(body["variables"])
-        return httpx.Response(200, json={"data": data | {"rateLimit": {"cost": 2, "remaining": 100, "resetAt": "x"}}})
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content)
+        operation = re.search(r"query (\w+)", asked["query"])[1]
+        self._calls[operation] = self._calls.get(operation, 0) + 1
+        response = await super().handle_async_request(request)
+        body = json.loads(await response.aread())
+        changed = self._change(operation, asked["variables"], body, self._calls[operation])
+        if isinstance(changed, httpx.Response):
+            return changed
+        return httpx.Response(response.status_code, json=body if changed is None else changed)
 
-    def Probe(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {}
 
-    def MergedPullRequests(self, variables: dict[str, Any]) -> dict[str, Any]:
-        self.searches.append(variables["search"])
-        name, start, end = re.fullmatch(
-            r"repo:(\S+) is:pr is:merged merged:(\S+)\.\.(\S+)", variables["search"]
-        ).groups()
-        low, high = (datetime.fromisoformat(text) for text in (start, end))
-        found = (
-            [pr for pr in self.pull_requests if low <= datetime.fromisoformat(pr["mergedAt"]) <= high]
-            if name == self.name
-            else []
+@dataclass
+class World:
+    """A folder of bare repositories with squashed pull requests, served as GitHub."""
+
+    folder: Path
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    books: dict[str, Any] = field(default_factory=dict)
+    cost: Cost = Cost()
+
+    def merge(self, name: str, moments: Iterable[datetime], **facts: Any) -> None:
+        """*name* with a pull request merged at each of *moments*, numbered from 1; *facts* go to the side file."""
+        path = self.folder / f"{name}.git"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = ["reset refs/heads/main", _commit("Begin", FEBRUARY.start.timestamp() - 10**6)]
+        lines += [_commit(f"Change {number} (#{number})", at.timestamp()) for number, at in enumerate(moments, 1)]
+        run = ["git", "-c", "init.defaultBranch=main", "-c", "fastimport.unpackLimit=0"]
+        subprocess.run([*run, "init", "--quiet", "--bare", str(path)], check=True)
+        subprocess.run(
+            [*run, "-C", str(path), "fast-import", "--quiet"], input="\n".join(lines).encode() + b"\n", check=True
         )
-        page = connection(found[:1000], int(variables["after"] or 0), variables["first"])
-        page.pop("totalCount")
-        return {
-            "repository": {"id": "R_1", "databaseId": 1, "nameWithOwner": self.name},
-            "search": page | {"issueCount": len(found)},
-        }
+        self.facts[name] = facts
 
-    def PullRequestLabels(self, variables: dict[str, Any]) -> dict[str, Any]:
-        nodes = [{"name": name} for name in self.labels]
-        return {"node": {"labels": connection(nodes, int(variables["after"] or 0), 100)}}
-
-    def PullRequestClosingIssues(self, variables: dict[str, Any]) -> dict[str, Any]:
-        return {"node": {"closingIssuesReferences": connection(self.issues, int(variables["after"] or 0), 100)}}
-
-    def IssueEdits(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"node": {"userContentEdits": connection(self.edits, 0, 100)}}
-
-    def pull_request(self, number: int, merged_at: datetime) -> dict[str, Any]:
-        return {
-            "id": f"PR_{number}",
-            "number": number,
-            "title": f"Change {number}",
-            "body": "",
-            "author": None,
-            "createdAt": "2025-12-01T00:00:00Z",
-            "mergedAt": merged_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "baseRefName": "main",
-            "headRefOid": "1" * 40,
-            "mergeCommit": {"oid": "2" * 40},
-            "changedFiles": 1,
-            "commits": {"totalCount": 1},
-            "repository": {"databaseId": 1, "nameWithOwner": self.name},
-            "labels": connection([{"name": name} for name in self.labels], 0, 30),
-            "closingIssuesReferences": connection(self.issues, 0, 10),
-        }
-
-    @classmethod
-    def spread(cls, count: int, *, seconds: int = 600) -> FakeGitHub:
-        """*count* pull requests from the first second of February on, out of order."""
-        fake = cls([])
-        start = datetime(2026, 2, 1, tzinfo=UTC)
-        fake.pull_requests = [
-            fake.pull_request(number, start + timedelta(seconds=seconds * (number - 1)))
-            for number in range(count, 0, -1)
+    def rows(self, **renamed: str) -> list[Repository]:
+        """Every repository as discovery would have it, under the old name where *renamed* maps `repo` to one."""
+        (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
+        shelves = Library(self.folder).shelves()
+        return [
+            repository(id=one.id, node_id=one.node_id, full_name=renamed.get(one.short_name, one.name))
+            for one in sorted(shelves, key=lambda one: one.name)
         ]
-        return fake
+
+    @contextmanager
+    def serve(self, **more: Any) -> Iterator[str]:
+        (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
+        application = app(self.folder, **more)
+        with serving(application) as url:
+            yield url
+        self.books = application.state.accounting.as_json()
+
+    def taken_in(
+        self, rows: Sequence[Repository], clock: FakeClock, *, change: Change | None = None, **more: Any
+    ) -> list[MergedWindow | BaseException]:
+        """How the window of each of *rows* ends, all asked for at once through the source."""
+
+        async def inside(url: str) -> list[MergedWindow | BaseException]:
+            transport = Altered(change) if change else None
+            client = GitHubClient(url, [TOKEN], clock=clock, pacing=CALM, transport=transport)
+            async with GitHubSource(client, Stage.PULL_REQUESTS, "2026-02", "run") as source:
+                windows = [source.window(row, FEBRUARY) for row in rows]
+                ends = await asyncio.gather(*windows, return_exceptions=True)
+                self.cost = client.cost
+                return ends
+
+        with self.serve(**more) as url:
+            return asyncio.run(inside(url))
+
+
+def _commit(message: str, seconds: float) -> str:
+    who = f"GitHub <noreply@github.com> {int(seconds)} +0000"
+    return f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}"
+
+
+@pytest.fixture
+def world(tmp_path) -> World:
+    return World(tmp_path / "served")

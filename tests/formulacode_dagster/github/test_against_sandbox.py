@@ -10,20 +10,19 @@ import pytest
 
 from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.github import merged
 from formulacode_dagster.github.client import GitHubClient
-from formulacode_dagster.github.discovery import Discovery, discover_repositories
-from formulacode_dagster.github.merged import MergedWindow, merged_pull_requests
-from formulacode_dagster.github.pacing import Pacing
+from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.repository import RepositoryState
+from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from formulacode_dagster.sandbox.samples import generate
 from formulacode_dagster.sandbox.server import serving
+from tests.formulacode_dagster.github.conftest import CALM
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
-CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
 
 
 @pytest.fixture(scope="module")
@@ -31,30 +30,30 @@ def samples(tmp_path_factory):
     return generate(tmp_path_factory.mktemp("sandbox") / "repositories")
 
 
-def asked(url: str, clock: Any, ask: Callable[[GitHubClient], Coroutine[Any, Any, Any]], **more: Any) -> Any:
+def asked(url: str, clock: Any, ask: Callable[[GitHubSource], Coroutine[Any, Any, Any]], **more: Any) -> Any:
     async def inside() -> Any:
-        async with GitHubClient(url, more.pop("tokens", ["token"]), clock=clock, pacing=CALM) as client:
-            return await ask(client)
+        client = GitHubClient(url, more.pop("tokens", ["token"]), clock=clock, pacing=CALM)
+        async with GitHubSource(client, Stage.PULL_REQUESTS, MONTHS[0].key, "run") as source:
+            return await ask(source)
 
     return asyncio.run(inside())
 
 
-async def intake(client: GitHubClient) -> tuple[Discovery, list[MergedWindow]]:
-    found = await discover_repositories(client, MONTHS[0])
-    active = [row for row in found.repositories if row.state is RepositoryState.ACTIVE]
-    return found, [await merged_pull_requests(client, row, month) for month in MONTHS for row in active]
+async def discover(source: GitHubSource) -> tuple[Repository, ...]:
+    return await source.discover(MONTHS[0])
+
+
+async def intake(source: GitHubSource) -> tuple[tuple[Repository, ...], list[MergedWindow]]:
+    found = await discover(source)
+    active = [row for row in found if row.state is RepositoryState.ACTIVE]
+    return found, await asyncio.gather(*(source.window(row, month) for month in MONTHS for row in active))
 
 
 @pytest.fixture(scope="module")
 def calm(samples):
     """What intake finds when nothing goes wrong."""
     with serving(app(samples.folder)) as url:
-        return asyncio.run(_calmly(url))
-
-
-async def _calmly(url: str) -> tuple[Discovery, list[MergedWindow]]:
-    async with GitHubClient(url, ["token"], pacing=CALM) as client:
-        return await intake(client)
+        return asked(url, None, intake)
 
 
 def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samples, calm, tmp_path):
@@ -77,7 +76,8 @@ def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samp
 
 
 CURABLE = [fault for fault in Fault if fault not in (Fault.HANG, Fault.UNAUTHORIZED, Fault.GONE)]
-CALLS = ("GET /search/code", "graphql RepositoriesById", "graphql MergedPullRequests")
+CALLS = ("GET /search/code", "graphql RepositoriesById")
+WINDOWS = ("graphql MergedCounts", "graphql MergedPullRequests")
 
 
 def one_after_another(*endpoints: str) -> Faults:
@@ -91,15 +91,16 @@ def one_after_another(*endpoints: str) -> Faults:
 
 
 def test_every_kind_of_fault_leads_to_the_same_windows(samples, calm, clock):
-    with serving(app(samples.folder, faults=one_after_another("graphql MergedPullRequests"))) as url:
-        assert [asked(url, clock, intake) for _ in range(2)] == [calm] * 2
+    with serving(app(samples.folder, faults=one_after_another(*WINDOWS), limits=Limits.none())) as url:
+        for _ in range(3):
+            assert asked(url, clock, intake) == calm
 
 
 def test_every_kind_of_fault_leads_to_the_same_repositories(samples, calm, clock):
     faults = one_after_another("GET /search/code", "graphql RepositoriesById")
     with serving(app(samples.folder, faults=faults, limits=Limits.none())) as url:
         for _ in CURABLE:
-            assert asked(url, clock, lambda client: discover_repositories(client, MONTHS[0])) == calm[0]
+            assert asked(url, clock, discover) == calm[0]
 
 
 @pytest.mark.parametrize("endpoint", CALLS)
@@ -108,17 +109,16 @@ def test_a_refusal_for_good_is_a_named_failure(samples, clock, endpoint):
         asked(url, clock, intake)
 
 
+@pytest.mark.parametrize("endpoint", WINDOWS)
+def test_windows_refused_together_are_taken_in_apart(samples, calm, clock, endpoint):
+    with serving(app(samples.folder, faults=Faults.at(endpoint, 1, Fault.GONE))) as url:
+        assert asked(url, clock, intake) == calm
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_faults_now_and_then_change_nothing(samples, calm, clock, seed):
     kinds = (Fault.BAD_GATEWAY, Fault.SECONDARY_LIMIT, Fault.TRUNCATED, Fault.RESET, Fault.NULL_NODE, Fault.DROPPED)
     with serving(app(samples.folder, faults=Faults(chances=dict.fromkeys(kinds, 0.05), seed=seed))) as url:
-        assert asked(url, clock, intake) == calm
-
-
-def test_more_results_than_search_shows_are_all_found(samples, calm, clock, monkeypatch):
-    monkeypatch.setattr(merged, "SEARCH_CAP", 6)
-    monkeypatch.setattr(merged, "FULL_LEAF", 5)
-    with serving(app(samples.folder, limits=Limits(search_cap=6))) as url:
         assert asked(url, clock, intake) == calm
 
 
@@ -129,6 +129,6 @@ def test_without_a_token_the_setting_is_named(samples, clock):
 
 def test_a_renamed_repository_is_found_by_its_old_name(samples, clock):
     with serving(app(samples.folder)) as url:
-        found = asked(url, clock, lambda client: discover_repositories(client, MONTHS[0], extra=["rpatel/loom"]))
-    (row,) = [row for row in found.repositories if "rpatel/loom" in row.aliases]
+        found = asked(url, clock, lambda source: source.discover(MONTHS[0], ("rpatel/loom",)))
+    (row,) = [row for row in found if "rpatel/loom" in row.aliases]
     assert row.full_name == "loomworks/wordloom"

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.github import gates
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest, MergeKind, PullRequest
 from formulacode_dagster.models.repository import RepositoryState
 from tests.formulacode_dagster.github.conftest import repository
@@ -80,8 +81,22 @@ def test_a_repository_stored_under_two_names_is_found():
     assert verdict.offenders == ("demo/project", "old/name")
 
 
+def window(item: str = "demo/project", state: ItemState = ItemState.DONE, reason: str = "") -> LedgerEntry:
+    return LedgerEntry(stage=Stage.PULL_REQUESTS, month=MONTH, item=item, state=state, reason=reason, detail="why")
+
+
+def counts_match(rows=(), *, tracked=None, stored=None, windows=None):
+    tracked = [repository()] if tracked is None else tracked
+    stored = {1: 3} if stored is None else stored
+    return gates.counts_match(MONTH, tracked, list(rows), stored, [window()] if windows is None else windows)
+
+
 def test_counts_that_match_pass():
-    verdict = gates.counts_match(MONTH, [count(), count(repository_id=2, reported=0, stored=0)])
+    verdict = counts_match(
+        [count(), count(repository_id=2, repository="demo/idle", reported=0, stored=0)],
+        tracked=[repository(), repository(id=2, full_name="demo/idle")],
+        windows=[window(), window("demo/idle")],
+    )
     assert verdict.passed
     assert verdict.blocking
     assert verdict.figures["reported"] == 3
@@ -97,9 +112,47 @@ def test_counts_that_match_pass():
     ],
 )
 def test_counts_that_do_not_match_fail(rows, words):
-    verdict = gates.counts_match(MONTH, rows)
+    verdict = counts_match(rows)
     assert not verdict.passed
     assert words in verdict.offenders[0]
+
+
+def test_rows_that_were_lost_since_they_were_counted_shut_the_gate():
+    verdict = counts_match([count()], stored={1: 2})
+    assert verdict.offenders == ("demo/project: 3 of 3, 2 in the table",)
+    assert not counts_match([count()], stored={}).passed
+
+
+@pytest.mark.parametrize("windows", [[], [window()]])
+def test_a_tracked_repository_with_neither_a_count_nor_a_failure_shuts_the_gate(windows):
+    verdict = counts_match([], windows=windows)
+    assert not verdict.passed
+    assert verdict.offenders == ("demo/project: neither counted nor failed",)
+    assert "1 repositories could not be taken in" in verdict.summary
+
+
+@pytest.mark.parametrize("rows", [[], [count()]])
+def test_a_repository_that_failed_shuts_the_gate_even_behind_the_count_of_an_earlier_intake(rows):
+    verdict = counts_match(rows, windows=[window(state=ItemState.FAILED, reason="incomplete")])
+    assert not verdict.passed
+    assert verdict.offenders == ("demo/project: why",)
+
+
+def test_a_repository_that_failed_under_its_former_name_is_not_hidden():
+    verdict = counts_match([count()], windows=[window(), window("old/name", ItemState.FAILED, "incomplete")])
+    assert verdict.offenders == ("old/name: why",)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [(ItemState.FAILED, "vanished"), (ItemState.REJECTED, "archived"), (ItemState.SKIPPED, "not_asked")],
+)
+def test_a_repository_that_ended_in_a_state_of_its_own_leaves_the_gate_open(state, reason):
+    assert counts_match([], windows=[window(state=state, reason=reason)]).passed
+
+
+def test_what_was_once_counted_of_a_repository_that_is_not_tracked_says_nothing():
+    assert counts_match([count(), count(repository_id=9, repository="x/y", stored=1)]).passed
 
 
 def test_valid_pull_requests_pass():

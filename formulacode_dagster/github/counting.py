@@ -1,0 +1,153 @@
+"""How many pull requests each repository merged in a window, and how it is called today: asked before any search.
+
+Search finds nothing under a former name and says so with a zero; so each count comes with the name that GitHub gives
+the repository's id, and a count under another name is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.repository import Repository
+
+from .answers import GraphQLAnswer
+from .client import GitHubClient
+from .nodes import RepositoryStatus, SearchCount, read
+from .queries import merged_counts
+from .together import together
+from .windows import Window, search_text
+
+COUNTS_PER_REQUEST = 25
+"""100 would still be one point, but GitHub gives a query 10 seconds, and each of them is a search."""
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Question:
+    """How many pull requests of *repository*, called *name*, were merged in *window*?"""
+
+    repository: Repository
+    name: str
+    window: Window
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The answer; `name` is what GitHub calls the repository."""
+
+    repository: Repository
+    name: str
+    window: Window
+    count: int
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Not answered: to be asked again, as GitHub's answer has it."""
+
+    question: Question
+    why: str
+
+
+Ended = ItemFailure | Rejection
+"""How a repository ends that has no window: an error, or a state in which none is taken in."""
+
+
+async def count_merged(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended]:
+    """The answer to each of *questions*, in their order; an error in place of an answer concerns that one alone.
+
+    Errors: ItemFailure `vanished` for a repository that is gone, `incomplete` for one that GitHub does not tell about;
+    Rejection for one that is private, empty, or archived since before its month, and was not at discovery.
+    """
+    batches = [questions[at : at + COUNTS_PER_REQUEST] for at in range(0, len(questions), COUNTS_PER_REQUEST)]
+    answered = await together(_batch(client, batch) for batch in batches)
+    return [answer for answers in answered for answer in answers]
+
+
+async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended]:
+    answers: dict[int, Counted | Ended] = {}
+    pending = dict(enumerate(questions))
+    why: dict[int, str] = {}
+    for _ in range(ATTEMPTS):
+        found = await _request(client, list(pending.values()))
+        again: dict[int, Question] = {}
+        for position, answer in zip(pending, found, strict=True):
+            if isinstance(answer, _Again):
+                again[position], why[position] = answer.question, answer.why
+            else:
+                answers[position] = answer
+        pending = again
+        if not pending:
+            break
+    for position, question in pending.items():
+        answers[position] = ItemFailure(
+            "incomplete", f"GitHub does not count what {question.name} merged", why=why[position], remedy="Try again"
+        )
+    return [answers[position] for position in range(len(questions))]
+
+
+async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended | _Again]:
+    variables: dict[str, object] = {"ids": [question.repository.node_id for question in questions]}
+    for index, question in enumerate(questions):
+        variables[f"q{index}"] = search_text([question.name], question.window)
+    try:
+        answer = await client.graphql(merged_counts(len(questions)), variables)
+    except ItemFailure as failure:
+        if len(questions) == 1:
+            what = f"what {questions[0].name} merged cannot be counted"
+            return [ItemFailure(failure.kind, what, why=str(failure), remedy="Try again")]
+        # `search` is never null in GitHub's schema, so one that fails takes the whole answer with it.
+        half = len(questions) // 2
+        return [*await _request(client, questions[:half]), *await _request(client, questions[half:])]
+    return [_answer(answer, index, question) for index, question in enumerate(questions)]
+
+
+def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | Ended | _Again:
+    nodes = answer.data.get("nodes") or []
+    raw = nodes[index] if index < len(nodes) else None
+    if raw is None and answer.missing("nodes", index):
+        return ItemFailure("vanished", f"{question.name} is gone from GitHub", why=_words(answer, ("nodes", index)))
+    count = answer.data.get(f"c{index}")
+    if raw is None or count is None:
+        path: tuple[str | int, ...] = ("nodes", index) if raw is None else (f"c{index}",)
+        return _Again(question, _words(answer, path) or f"nothing came back at {'.'.join(map(str, path))}")
+    try:
+        status = read(RepositoryStatus, raw, question.name)
+        size = read(SearchCount, count, f"the merged window of {question.name}").issue_count
+    except ItemFailure as failure:
+        return _Again(question, str(failure))
+    if status.database_id != question.repository.id:
+        return ItemFailure(
+            "incomplete",
+            f"the node id of {question.name} leads to another repository",
+            why=f"{status.name_with_owner} has id {status.database_id}, not {question.repository.id}",
+            remedy="Materialize the month's repositories again",
+        )
+    ended = _without_window(status, Month.parse(question.repository.month))
+    if ended is not None:
+        return ended
+    if status.name_with_owner.lower() != question.name.lower():
+        return _Again(replace(question, name=status.name_with_owner), f"it is called {status.name_with_owner} now")
+    return Counted(question.repository, status.name_with_owner, question.window, size)
+
+
+def _without_window(status: RepositoryStatus, month: Month) -> Rejection | None:
+    # one that was archived later may have merged pull requests in the month
+    archived = status.archived_at is not None and status.archived_at <= month.start
+    states = (
+        (status.is_private, RejectionReason.PRIVATE),
+        (archived, RejectionReason.ARCHIVED),
+        (status.is_empty, RejectionReason.EMPTY),
+    )
+    for holds, reason in states:
+        if holds:
+            return Rejection(reason, f"{status.name_with_owner} is {reason}, which it was not at discovery")
+    return None
+
+
+def _words(answer: GraphQLAnswer, path: tuple[str | int, ...]) -> str:
+    return "; ".join(str(error) for error in answer.errors if error.path[: len(path)] == path)
