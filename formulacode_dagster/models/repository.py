@@ -10,6 +10,11 @@ from pydantic import Field
 from .base import Frozen
 
 
+UNKNOWN_STARS = -1
+UNKNOWN_LANGUAGE = "unknown"
+"""What a source without an API writes; a repository is never judged by what nobody knows."""
+
+
 class RepositoryState(StrEnum):
     """What GitHub says the repository is."""
 
@@ -32,8 +37,8 @@ class Repository(Frozen):
     state: RepositoryState
     archived_at: datetime | None = Field(default=None, description="since when it is read-only; None: not told, or not")
     default_branch: str = ""
-    stars: int = 0
-    language: str = ""
+    stars: int = Field(default=0, description="as of intake; UNKNOWN_STARS: the source does not tell")
+    language: str = Field(default="", description="main one; empty: there is none; UNKNOWN_LANGUAGE: not told")
     description: str = ""
     size_kb: int = Field(default=0, description="of the git repository, as GitHub tells it")
     config_path: str = Field(description="path of the asv configuration by which it was found; empty: by its name")

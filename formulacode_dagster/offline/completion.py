@@ -1,0 +1,59 @@
+"""What files leave out about commits, read from the history of the mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from formulacode_dagster.git.command import GitError
+from formulacode_dagster.git.derived import Landed, landed
+from formulacode_dagster.git.faults import translate
+from formulacode_dagster.git.log import read_commits, read_heads
+from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.models.repository import Repository
+
+
+class Completion(Protocol):
+    """Fills in what rows do not tell."""
+
+    def complete(self, repository: Repository, rows: Sequence[MergedPullRequest]) -> list[MergedPullRequest]:
+        """*rows* of *repository* with as many of their commits as can be told; raises ItemFailure."""
+
+
+class MirrorCompletion:
+    """Reads merge commit, head, number of commits and branch from the mirrors of *cache*.
+
+    A mirror is fetched only for rows without a merge commit or a head. What its history does not tell stays empty: the
+    change of a pull request without a merge commit then fails by name.
+    """
+
+    def __init__(self, cache: MirrorCache) -> None:
+        self._cache = cache
+
+    def complete(self, repository: Repository, rows: Sequence[MergedPullRequest]) -> list[MergedPullRequest]:
+        """As the protocol says."""
+        if all(row.merge_commit_sha and row.head_sha for row in rows):
+            return list(rows)
+        mirror = self._cache.ensure(repository.full_name)
+        try:
+            heads = read_heads(mirror.path)
+            line = read_commits(mirror.path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
+            found = landed(mirror.path, repository.full_name, heads, line) if line else {}
+        except GitError as error:
+            raise translate(error, "read the history of", repository.full_name) from error
+        return [_complete(row, found.get(row.number), heads.default_branch) for row in rows]
+
+
+def _complete(row: MergedPullRequest, known: Landed | None, branch: str) -> MergedPullRequest:
+    if known is None or row.merge_commit_sha not in ("", known.commit.sha):
+        return row
+    head = (known.head_sha or "") if known.head_known else ""
+    return row.model_copy(
+        update={
+            "merge_commit_sha": known.commit.sha,
+            "head_sha": row.head_sha or head,
+            "base_ref": row.base_ref or branch,
+            "commit_count": row.commit_count or (known.commit_count if head else 0),
+        }
+    )

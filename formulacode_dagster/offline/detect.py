@@ -1,0 +1,88 @@
+"""What an offline source is, told from what lies there: files, a folder of files, or a folder of mirrors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.intake import IntakeSource
+
+from .completion import Completion
+from .files import Files, FilesSource
+from .mirrors import MirrorsSource, mirrors_in
+from .schema import COUNTS, FORMATS, PULL_REQUESTS, REPOSITORIES, SCHEMAS
+
+_REMEDY = (
+    "Name a folder with owner/name.git mirrors, one with repositories and pull_requests as .parquet, .csv or .jsonl,"
+    " or such files, comma separated; `fc-data offline schema` tells their columns"
+)
+
+
+@dataclass(frozen=True)
+class OfflineSource:
+    """A source that was found: a folder of mirrors, or files."""
+
+    mirrors: Path | None = None
+    files: Files | None = None
+
+    def __str__(self) -> str:
+        if self.mirrors is not None:
+            return f"the folder of mirrors {self.mirrors}"
+        return f"files: {self.files}"
+
+    def open(self, completion: Completion) -> IntakeSource:
+        """The source itself; *completion* fills in what files do not tell. Raises ConfigurationError."""
+        if self.files is not None:
+            return FilesSource(self.files, completion)
+        return MirrorsSource(self.mirrors or Path())
+
+
+def detect(text: str) -> OfflineSource:
+    """What *text*, a path or several with commas between them, leads to; raises ConfigurationError for anything else.
+
+    Of a file's name, only the stem counts: `repositories`, `pull_requests` or `counts`.
+    """
+    paths = [Path(part.strip()).expanduser().absolute() for part in text.split(",") if part.strip()]
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing or not paths:
+        raise ConfigurationError(f"the offline source {', '.join(missing) or repr(text)} is not there", remedy=_REMEDY)
+    folders = [path for path in paths if path.is_dir()]
+    if not folders:
+        return OfflineSource(files=_files(paths))
+    if len(paths) > 1:
+        raise ConfigurationError(f"{text} names several things, and not all are files", remedy=_REMEDY)
+    folder = folders[0]
+    inside = sorted(
+        path for path in folder.iterdir() if path.suffix in FORMATS and path.stem in {one.name for one in SCHEMAS}
+    )
+    mirrors = bool(mirrors_in(folder))
+    if mirrors and inside:
+        raise ConfigurationError(
+            f"{folder} holds both mirrors and {inside[0].name}",
+            why="it is not clear which of them is meant",
+            remedy="Put the files into a folder of their own",
+        )
+    if mirrors:
+        return OfflineSource(mirrors=folder)
+    if not inside:
+        raise ConfigurationError(f"{folder} holds neither mirrors nor files of an offline source", remedy=_REMEDY)
+    return OfflineSource(files=_files(inside))
+
+
+def _files(paths: Sequence[Path]) -> Files:
+    found: dict[str, Path] = {}
+    for path in paths:
+        if path.suffix not in FORMATS or path.stem not in {one.name for one in SCHEMAS}:
+            names = ", ".join(one.name for one in SCHEMAS)
+            raise ConfigurationError(
+                f"{path} is not known by its name",
+                remedy=f"Call it {names}, with one of the endings {', '.join(FORMATS)}",
+            )
+        other = found.setdefault(path.stem, path)
+        if other is not path:
+            raise ConfigurationError(f"both {other} and {path} hold {path.stem}", remedy="Keep one of them")
+    if set(found) <= {COUNTS.name}:
+        raise ConfigurationError(f"{', '.join(map(str, paths))} holds counts only", remedy=_REMEDY)
+    return Files(found.get(REPOSITORIES.name), found.get(PULL_REQUESTS.name), found.get(COUNTS.name))

@@ -1,0 +1,184 @@
+"""Repositories and pull requests from Parquet, CSV or JSONL files."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.intake import ApiUsage, MergedWindow
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.repository import Repository
+
+from .completion import Completion
+from .problems import EnoughProblems, Problems
+from .spool import Spool
+from .tables import Repositories, named_repositories, read_counts, read_repositories, spool_pull_requests
+from .wanted import with_wanted
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a source, as found; one of the first two at least."""
+
+    repositories: Path | None = None
+    pull_requests: Path | None = None
+    counts: Path | None = None
+
+    def __str__(self) -> str:
+        return ", ".join(str(path) for path in (self.repositories, self.pull_requests, self.counts) if path)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """What a month's pull requests are read from."""
+
+    repositories: Repositories
+    reported: dict[str, int]
+    spool: Spool
+
+
+class FilesSource:
+    """An IntakeSource over *files*. Each month is read once, at its first use.
+
+    What the files leave out about commits is asked of *completion*. Whatever is wrong with a file raises
+    ConfigurationError, which names up to twenty faults by file, line and column.
+    """
+
+    def __init__(self, files: Files, completion: Completion | None = None) -> None:
+        self._files = files
+        self._completion = completion
+        self._lock = threading.Lock()
+        self._repositories: dict[Month, Repositories] = {}
+        self._windows: dict[Month, _Windows] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for windows in self._windows.values():
+            windows.spool.close()
+        self._windows.clear()
+
+    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
+        """The repositories of the file, else those that the pull requests name; and those *wanted*, as vanished."""
+        found = await asyncio.to_thread(self._repositories_of, month)
+        return with_wanted(month, found.all(), wanted)
+
+    async def window(self, repository: Repository, month: Month) -> MergedWindow:
+        """The pull requests of *repository* merged in *month*.
+
+        Raises ItemFailure: `not_in_source` when no file names it, `incomplete` when the counts say another number;
+        ConfigurationError when there is no file of pull requests.
+        """
+        return await asyncio.to_thread(self._window, repository, month)
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """Nothing: nobody is asked."""
+        return ()
+
+    def _window(self, repository: Repository, month: Month) -> MergedWindow:
+        windows = self._windows_of(month)
+        names = (repository.full_name, *repository.aliases)
+        known = next((found for name in names if (found := windows.repositories.get(name))), None)
+        if known is None:
+            raise ItemFailure(
+                "not_in_source",
+                f"{repository.full_name} is in none of {self._files}",
+                remedy="Add it, or materialize `repositories` again from the same source",
+            )
+        rows = [self._named(row, repository) for row in windows.spool.rows(known.full_name.lower())]
+        reported = windows.reported.get(known.full_name.lower(), len(rows))
+        if reported != len(rows):
+            raise ItemFailure(
+                "incomplete",
+                f"the window {month} of {repository.full_name} is not complete",
+                why=f"{self._files.pull_requests} holds {len(rows)} of it, {self._files.counts} says {reported}",
+                remedy="Export it again",
+            )
+        if self._completion is not None:
+            rows = self._completion.complete(repository, rows)
+        count = IntakeCount(
+            month=month.key,
+            repository_id=repository.id,
+            repository=repository.full_name,
+            reported=reported,
+            stored=len(rows),
+        )
+        return MergedWindow(tuple(rows), count)
+
+    def _named(self, row: MergedPullRequest, repository: Repository) -> MergedPullRequest:
+        """*row* under the id and name by which the month knows its repository."""
+        return row.model_copy(
+            update={
+                "repository_id": repository.id,
+                "repository": repository.full_name,
+                "base_ref": row.base_ref or repository.default_branch,
+            }
+        )
+
+    def _repositories_of(self, month: Month) -> Repositories:
+        with self._lock:
+            return self._read_repositories(month)
+
+    def _read_repositories(self, month: Month) -> Repositories:
+        if month not in self._repositories:
+            listed, named = self._files.repositories, self._files.pull_requests
+            self._repositories[month] = self._reading(
+                lambda problems: (
+                    read_repositories(listed, month, problems)
+                    if listed is not None
+                    else named_repositories(_there(named), month, problems)
+                )
+            )
+        return self._repositories[month]
+
+    def _windows_of(self, month: Month) -> _Windows:
+        with self._lock:
+            if month not in self._windows:
+                self._windows[month] = self._read_windows(month)
+            return self._windows[month]
+
+    def _read_windows(self, month: Month) -> _Windows:
+        path, counts = self._files.pull_requests, self._files.counts
+        if path is None:
+            raise ConfigurationError(
+                f"{self._files} tells of repositories only",
+                remedy="Put pull_requests.parquet (or .csv, .jsonl) beside it, or name both files, comma separated",
+            )
+        repositories = self._read_repositories(month)
+        spool = Spool()
+
+        def read(problems: Problems) -> dict[str, int]:
+            spool_pull_requests(path, month, repositories, problems, spool)
+            return {} if counts is None else read_counts(counts, month, repositories, problems)
+
+        try:
+            return _Windows(repositories, self._reading(read), spool)
+        except BaseException:
+            spool.close()
+            raise
+
+    def _reading(self, read: Callable[[Problems], T]) -> T:
+        problems = Problems()
+        with suppress(EnoughProblems):
+            result = read(problems)
+        problems.raise_any(str(self._files))
+        return result
+
+
+def _there(path: Path | None) -> Path:
+    if path is None:
+        raise ConfigurationError("the offline source has no file", remedy="Set FC_OFFLINE_SOURCE to one")
+    return path

@@ -1,0 +1,265 @@
+"""Repositories and pull requests from a folder of bare mirrors, `owner/name.git`, without any API.
+
+The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) and, where the mirror keeps them, of
+`refs/pull/N/head`; see `git/derived.py` for what it cannot tell. `sandbox.json` in the folder completes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from formulacode_dagster.git.blobs import is_filtered
+from formulacode_dagster.git.command import GitError, git
+from formulacode_dagster.git.derived import Landed, landed
+from formulacode_dagster.git.faults import Fault, fault_of, translate
+from formulacode_dagster.git.log import read_commits, read_heads
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.intake import ApiUsage, MergedWindow
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
+from formulacode_dagster.sandbox.side_file import PullRequestFacts, RepositoryFacts, SideFile
+
+from .identity import derived_id
+from .side import linked_issues, newest_body, newest_title, utc
+from .wanted import with_wanted
+
+CONFIG_NAMES = frozenset({"asv.conf.json", "asv.conf.jsonc"})
+AT_ONCE = 4
+"""Mirrors that are read at the same time."""
+
+
+def mirrors_in(folder: Path) -> dict[str, Path]:
+    """Every `owner/name.git` of *folder* by `owner/name`: links too, and whatever cannot be read."""
+    found = sorted(folder.glob("*/*.git"))
+    return {f"{path.parent.name}/{path.name.removesuffix('.git')}": path for path in found}
+
+
+class MirrorsSource:
+    """An IntakeSource over the mirrors of *folder*. Each history is read once.
+
+    Raises ConfigurationError when there is no mirror in it, or `sandbox.json` is malformed or names no such mirror.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = mirrors_in(folder)
+        if not self._paths:
+            raise ConfigurationError(
+                f"{folder} holds no mirror", remedy="Put bare repositories there as owner/name.git"
+            )
+        self._side = SideFile.read(folder).repositories
+        strangers = sorted(set(self._side) - set(self._paths))
+        if strangers:
+            raise ConfigurationError(
+                f"sandbox.json in {folder} tells of {', '.join(strangers)}",
+                why="there is no such mirror",
+                remedy="Add it as owner/name.git, or delete the entry",
+            )
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._histories: dict[str, _History] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is open."""
+
+    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
+        """Repositories whose default branch keeps an asv configuration, those *wanted*, and those that cannot be read.
+
+        Whether the last have a suite nobody can tell: they are named here, and their windows fail.
+        """
+        asked = {name.lower() for name in wanted}
+
+        async def look(name: str, path: Path) -> Repository | None:
+            async with self._at_once:
+                return await asyncio.to_thread(self._look, month, name, path, name.lower() in asked)
+
+        found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
+        return with_wanted(month, [one for one in found if one is not None], wanted)
+
+    async def window(self, repository: Repository, month: Month) -> MergedWindow:
+        """The pull requests of *repository* that its default branch merged in *month*; all that the history tells.
+
+        Raises ItemFailure: `not_in_source` when the folder has no such mirror, `mirror_broken`, `git`, `timeout`.
+        """
+        async with self._at_once:
+            return await asyncio.to_thread(self._window, repository, month)
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """Nothing: nobody is asked."""
+        return ()
+
+    def _look(self, month: Month, name: str, path: Path, wanted: bool) -> Repository | None:
+        facts = self._side.get(name)
+        try:
+            heads = read_heads(path)
+            configuration = _configuration(path, heads.tip)
+        except GitError:
+            return _repository(month, name, facts)
+        if not configuration and not wanted:
+            return None
+        known = _repository(month, name, facts, empty=not heads.tip)
+        return known.model_copy(update={"default_branch": heads.default_branch, "config_path": configuration})
+
+    def _window(self, repository: Repository, month: Month) -> MergedWindow:
+        names = {name.lower(): name for name in self._paths}
+        asked = (repository.full_name, *repository.aliases)
+        name = next((names[one.lower()] for one in asked if one.lower() in names), None)
+        if name is None:
+            raise ItemFailure(
+                "not_in_source",
+                f"{repository.full_name} is not in the folder of mirrors",
+                remedy="Add it as owner/name.git, or materialize `repositories` again from the same source",
+            )
+        try:
+            with self._locks[name]:
+                history = self._histories.get(name) or self._histories.setdefault(name, self._read(name))
+            merged = {number: one for number, one in history.landed.items() if month.holds(history.merged_at(one))}
+            sizes = _sizes(self._paths[name], [merged[number] for number in sorted(merged)])
+        except GitError as error:
+            raise self._failure(error, name) from error
+        rows = [
+            self._row(history, merged[number], size, repository, month)
+            for number, size in zip(sorted(merged), sizes, strict=True)
+        ]
+        count = IntakeCount(
+            month=month.key,
+            repository_id=repository.id,
+            repository=repository.full_name,
+            reported=len(rows),
+            stored=len(rows),
+        )
+        return MergedWindow(tuple(rows), count)
+
+    def _failure(self, error: GitError, name: str) -> Exception:
+        if fault_of(error) is Fault.BROKEN:
+            why = error.stderr.splitlines()[-1] if error.stderr else ""
+            return ItemFailure(
+                "mirror_broken", f"the mirror {self._paths[name]} cannot be read", why=why, remedy="Make it anew"
+            )
+        return translate(error, "read the history of", name)
+
+    def _read(self, name: str) -> _History:
+        path, facts = self._paths[name], self._side.get(name, RepositoryFacts())
+        heads = read_heads(path)
+        line = read_commits(path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
+        issues = frozenset(issue.number for issue in facts.issues)
+        found = landed(path, name, heads, line, told=facts.pull_requests, issues=issues) if line else {}
+        return _History(name, heads.default_branch, found, {one.number: one for one in facts.pull_requests})
+
+    def _row(
+        self, history: _History, one: Landed, changed_files: int, repository: Repository, month: Month
+    ) -> MergedPullRequest:
+        facts, merged_at = history.told(one), history.merged_at(one)
+        body = newest_body(facts, one.body)
+        created_at = utc(facts.created_at) if facts.created_at else min(one.created_at, merged_at)
+        counted = one.head_known or facts.commit_count
+        return MergedPullRequest(
+            month=month.key,
+            repository_id=repository.id,
+            repository=repository.full_name,
+            number=one.number,
+            title=newest_title(facts, one.title),
+            body=body,
+            author=facts.author or one.author or "ghost",
+            labels=tuple(sorted(facts.labels)),
+            created_at=created_at,
+            merged_at=merged_at,
+            base_ref=facts.base_ref or history.default_branch,
+            head_sha=(one.head_sha or "") if one.head_known else "",
+            merge_commit_sha=one.commit.sha,
+            commit_count=one.commit_count if counted else 0,
+            changed_files=changed_files,
+            linked_issues=linked_issues(self._side, history.name, facts, body, merged_at),
+        )
+
+
+class _History:
+    """What one mirror's history tells, with what the side file knows better."""
+
+    def __init__(
+        self, name: str, default_branch: str, found: dict[int, Landed], facts: dict[int, PullRequestFacts]
+    ) -> None:
+        self.name = name
+        self.default_branch = default_branch
+        self.landed = found
+        self._facts = facts
+
+    def told(self, one: Landed) -> PullRequestFacts:
+        return self._facts.get(one.number) or PullRequestFacts(number=one.number)
+
+    def merged_at(self, one: Landed) -> datetime:
+        facts = self.told(one)
+        return utc(facts.merged_at) if facts.merged_at else one.merged_at
+
+
+def _configuration(path: Path, tip: str) -> str:
+    """Path of the asv configuration at *tip* that is nearest to the top; empty when there is none."""
+    if not tip:
+        return ""
+    listed = git(path, "ls-tree", "-r", "-z", "--name-only", tip).decode("utf-8", "backslashreplace").split("\0")
+    found = [one for one in listed if one.rpartition("/")[2] in CONFIG_NAMES]
+    return min(found, key=lambda one: (one.count("/"), one), default="")
+
+
+def _repository(month: Month, name: str, facts: RepositoryFacts | None, *, empty: bool = False) -> Repository:
+    told = facts or RepositoryFacts()
+    given = told.model_fields_set
+    archived_at = utc(told.archived_at) if told.archived_at else None
+    return Repository(
+        month=month.key,
+        id=told.id or derived_id((*told.former_names, name)[0]),
+        node_id="",
+        full_name=name,
+        aliases=tuple(sorted(told.former_names)),
+        state=_state(told, empty),
+        archived_at=archived_at if told.is_archived else None,
+        stars=told.stars if "stars" in given else UNKNOWN_STARS,
+        language=told.language if "language" in given else UNKNOWN_LANGUAGE,
+        description=told.description,
+        size_kb=told.size_kb or 0,
+        config_path="",
+    )
+
+
+def _state(facts: RepositoryFacts, empty: bool) -> RepositoryState:
+    if facts.is_gone:
+        return RepositoryState.VANISHED
+    if facts.is_fork:
+        return RepositoryState.FORK
+    if facts.is_private:
+        return RepositoryState.PRIVATE
+    if facts.is_archived:
+        return RepositoryState.ARCHIVED
+    return RepositoryState.EMPTY if empty else RepositoryState.ACTIVE
+
+
+def _sizes(path: Path, merged: list[Landed]) -> list[int]:
+    """Files that each of *merged* changes, a rename counted once; where contents are left out, renames count twice."""
+    if not merged:
+        return []
+    renames = [] if is_filtered(path) else ["-M"]
+    spans = "".join(f"{one.commit.sha} {one.base_sha}".strip() + "\n" for one in merged)
+    raw = git(
+        path, "diff-tree", "--stdin", "-r", *renames, "-z", "--root", "--always", "--name-only", stdin=spans.encode()
+    )
+    sizes: list[int] = []
+    expected = iter(one.commit.sha.encode() for one in merged)
+    following = next(expected)
+    for entry in raw.split(b"\0"):
+        if entry.strip() == following:
+            sizes.append(0)
+            following = next(expected, b"-")
+        elif entry and sizes:
+            sizes[-1] += 1
+    return sizes
