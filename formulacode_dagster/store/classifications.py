@@ -1,0 +1,22 @@
+"""Counts of the classifier's verdicts: a control chart needs two numbers of a month, not its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, Text, any_, cast, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from .tables import CLASSIFICATIONS
+
+
+def positives_by_month(connection: Connection, months: Collection[str]) -> dict[str, tuple[int, int]]:
+    """(performance pull requests, all that were judged) of each of *months* that has any."""
+    columns = CLASSIFICATIONS.c
+    statement = (
+        select(columns.month, func.count().filter(columns.is_performance), func.count())
+        .where(columns.month == any_(cast(list(months), ARRAY(Text))))
+        .group_by(columns.month)
+        .order_by(columns.month)
+    )
+    return {month: (positives, judged) for month, positives, judged in connection.execute(statement)}
