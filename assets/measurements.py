@@ -10,13 +10,13 @@ from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.measurement.measure import measure_task
-from formulacode_dagster.measurement.suite import suite_overlay
+from formulacode_dagster.measurement.suite import first_suite, later_suites
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import RejectionReason, Stage
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS
+from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
@@ -54,18 +54,21 @@ def measurements(
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.IMAGES)
             built = IMAGES.read_keys(connection, run.month, [pr.key for pr in found])
+            planned = ENVIRONMENTS.read_keys(connection, run.month, [pr.key for pr in found])
 
         def measure(item: WorkItem[tuple[PullRequest, BuiltImage]]) -> Outcome[Measurement]:
             pr, image = item.value
             with run.database.transaction() as connection:
                 patch = patch_of(connection, pr)
             mirror = cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
+            folder = image.spec.benchmark_dir
             measured, log = measure_task(
                 engine,
                 image,
                 pr=pr,
                 patch=patch,
-                suite_files=suite_overlay(mirror, pr, image.spec.benchmark_dir),
+                suite=first_suite(mirror, pr, folder, suite_sha=planned[pr.key].suite_sha),
+                later=lambda names: later_suites(mirror, pr, folder, names),
                 plan=plan,
                 limits=limits,
                 run_id=run.run_id,

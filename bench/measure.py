@@ -26,6 +26,7 @@ from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.measurement.machine import machine
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.suite import Suite
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Measurement, Side
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, MergeKind, PullRequest
@@ -104,7 +105,7 @@ def one(engine: ProcessEngine, image: BuiltImage, patch: bytes, *, seed: int) ->
         image,
         pr=PullRequest(facts=facts, change=change),
         patch=patch,
-        suite_files={},
+        suite=Suite("base"),
         plan=SamplingPlan(seed=seed),
         limits=ResourceLimits(),
         run_id="bench",

@@ -13,6 +13,7 @@ The last line is JSON.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -33,8 +34,8 @@ from formulacode_dagster.images.spec import plan_build
 from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.relevance import executes
-from formulacode_dagster.measurement.remote import Remote, Survey
-from formulacode_dagster.measurement.suite import suite_overlay
+from formulacode_dagster.measurement.remote import Remote
+from formulacode_dagster.measurement.suite import first_suite, later_suites
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
@@ -45,7 +46,7 @@ from formulacode_dagster.sandbox.side_file import RepositoryFacts
 if TYPE_CHECKING:
     from resources.containers import ContainersResource
 
-SURVEY_SECONDS = 300.0
+SURVEY_SECONDS = 100.0
 DONE = "timed"
 
 
@@ -63,6 +64,7 @@ class Trial:
     plan_seconds: float = 0.0
     build_seconds: float = 0.0
     image_mb: float = 0.0
+    suite: str = ""
     discovered: int = 0
     timed: int = 0
     aimed: int = 0
@@ -171,12 +173,7 @@ class Laboratory:
             discovered=len(image.benchmarks),
         )
         yield trial
-        survey, aimed = self._survey(image, mirror, pr, patch)
-        timed = sum(one.outcome == "ran" for one in survey.benchmarks)
-        if not timed:
-            words = "\n".join(f"{one.name}: {one.outcome} {one.message}" for one in survey.benchmarks)
-            raise ItemFailure("benchmarks_fail", "no benchmark gave a time", log_tail=words)
-        yield replace(trial, stage=DONE, timed=timed, aimed=aimed)
+        yield self._timed(trial, image, mirror, pr, patch, environment.suite_sha)
 
     def _facts(self, item: str) -> MergedPullRequest:
         name, _, number = item.partition("#")
@@ -199,35 +196,44 @@ class Laboratory:
             commit_count=found.commit_count,
         )
 
-    def _survey(self, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes) -> tuple[Survey, int]:
-        """Every benchmark run once on the base, and how many execute what the patch changes; -1: cannot be seen."""
+    def _timed(
+        self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, suite_sha: str
+    ) -> Trial:
+        """Run every benchmark once on the base; a later suite is tried when none executes what the patch changes."""
         files = changed_files(patch)
         paths = {path for one in files for path in (one.base_path, one.oracle_path) if path}
+        folder = image.spec.benchmark_dir
+        commits = (pr.change.base_sha, pr.facts.merge_commit_sha)
+        base, oracle = ({path: mirror.read(commit, path) or b"" for path in paths} for commit in commits)
+        tried: list[Trial] = []
         with self._engine.session(image, run_id="yield") as session:
-            remote = Remote(session, benchmark_dir=image.spec.benchmark_dir)
-            overlay = suite_overlay(mirror, pr, image.spec.benchmark_dir)
-            if overlay:
-                remote.write(overlay)
-            survey = remote.survey(
-                basenames={PurePosixPath(path).name for path in paths},
-                limit=float(self._containers.limits.benchmark_seconds),
-                budget=SURVEY_SECONDS,
-            )
-        read = {
-            path: (mirror.read(pr.change.base_sha, path), mirror.read(pr.facts.merge_commit_sha, path))
-            for path in paths
-        }
-        changed = changed_code(
-            files,
-            base={path: base for path, (base, _) in read.items() if base is not None},
-            oracle={path: oracle for path, (_, oracle) in read.items() if oracle is not None},
-            benchmark_dir=image.spec.benchmark_dir,
-            extensions=survey.extensions,
-        )
-        aimed = sum(one.outcome == "ran" and executes(one, changed.base) for one in survey.benchmarks)
-        if not aimed and changed.untraceable:
-            aimed = -1
-        return survey, aimed
+            remote = Remote(session, benchmark_dir=folder)
+            suites = [first_suite(mirror, pr, folder, suite_sha=suite_sha)]
+            names = changed_code(files, base=base, oracle=oracle, benchmark_dir=folder).names
+            for suite in itertools.chain(suites, later_suites(mirror, pr, folder, names)):
+                if suite.files is not None:
+                    remote.write(suite.files)
+                survey = remote.survey(
+                    basenames={PurePosixPath(path).name for path in paths},
+                    limit=float(self._containers.limits.benchmark_seconds),
+                    budget=SURVEY_SECONDS,
+                )
+                changed = changed_code(
+                    files, base=base, oracle=oracle, benchmark_dir=folder, extensions=survey.extensions
+                )
+                ran = [one for one in survey.benchmarks if one.outcome == "ran"]
+                aimed = sum(executes(one, changed.base) for one in ran) or (-1 if changed.untraceable else 0)
+                words = [f"{one.name}: {one.outcome} {one.message}" for one in survey.benchmarks if one not in ran]
+                words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
+                tried.append(
+                    replace(trial, stage=DONE, suite=suite.name, timed=len(ran), aimed=aimed, log="\n".join(words))
+                )
+                if ran and aimed:
+                    break
+        best = max(tried, key=lambda one: (one.timed > 0, one.aimed != 0, one.timed))
+        if not best.timed:
+            raise ItemFailure("benchmarks_fail", "no benchmark gave a time", log_tail=best.log)
+        return best
 
 
 def table(trials: Sequence[Trial]) -> Iterator[str]:
@@ -251,7 +257,7 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
         why = f"{one.reason} {one.detail[:120]}".strip().replace("|", "/").replace("\n", " ")
         aimed = "compiled" if one.aimed < 0 else str(one.aimed)
         cells = (one.item, one.merged, one.python, one.stage, why, one.plan_seconds, one.build_seconds, one.image_mb)
-        yield f"| {' | '.join(map(str, (*cells, one.discovered, one.timed, aimed)))} |"
+        yield f"| {' | '.join(map(str, (*cells, one.discovered, one.suite, one.timed, aimed)))} |"
 
 
 def figures(trials: Sequence[Trial]) -> dict[str, object]:

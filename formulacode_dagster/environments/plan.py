@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 
 from . import interpreter
-from .asv_config import AsvConfig, find_config, read_config
+from .asv_config import AsvConfig
 from .commands import read_commands
 from .declared import gather, read_metadata
 from .lock import digest
@@ -19,6 +17,7 @@ from .matrix import choose
 from .metadata import ProjectMetadata
 from .package import find_import_name, find_package_root
 from .resolver import Resolver
+from .suites import find_suite
 from .tree import Tree
 
 _OF_THE_MACHINE = frozenset(
@@ -41,7 +40,8 @@ def plan_environment(
     OutsideSystemError when the package index does not answer.
     """
     base = Tree(reader, pr.change.base_sha)
-    suite, config, notes = _find_suite(base, Tree(reader, pr.facts.merge_commit_sha))
+    suite = find_suite(reader, pr.change.base_sha, pr.facts.merge_commit_sha)
+    config = suite.config
     commands = read_commands(base, config)
     root = find_package_root(base, config, installed_folder=commands.package_folder)
     metadata = read_metadata(base, root.folder)
@@ -71,10 +71,10 @@ def plan_environment(
         build_environment=variables,
         build_commands=tuple(step.seen_from(root.folder) for step in commands.steps),
         system_packages=choice.system_packages,
-        suite_sha=suite.commit,
+        suite_sha=suite.tree.commit,
         notes=(
             f"package root {root.folder}: {root.reason}",
-            *notes,
+            *suite.notes,
             *choice.notes,
             *commands.notes,
             *left_out,
@@ -95,21 +95,6 @@ def _portable(variables: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...
         f"variable {name}={variables[name]} is left out: it belongs to the maintainers' machine" for name in variables
     )
     return kept, tuple(note for name, note in zip(variables, notes, strict=True) if name not in kept)
-
-
-def _find_suite(base: Tree, merge: Tree) -> tuple[Tree, AsvConfig, tuple[str, ...]]:
-    """The suite of the base, or that of the merge commit where the base has none."""
-    lacking: list[str] = []
-    for tree, name in ((base, "base"), (merge, "merge commit")):
-        path = find_config(tree)
-        if path is None:
-            lacking.append(f"no asv configuration at the {name}")
-            continue
-        config = read_config(tree, path)
-        if any(file.endswith(".py") for file in tree.below(config.benchmark_dir)):
-            return tree, config, tuple(f"suite of the {name}: {reason}" for reason in lacking)
-        lacking.append(f"{config.benchmark_dir}, which {path} names, holds no benchmark at the {name}")
-    raise Rejection(RejectionReason.NO_SUITE, "; ".join(lacking))
 
 
 def _declared_pythons(metadata: ProjectMetadata, config: AsvConfig) -> interpreter.Declared:

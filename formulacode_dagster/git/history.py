@@ -90,6 +90,13 @@ class Mirror:
         entries = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
         return sorted(os.fsdecode(path) for facts, _, path in entries if b" commit " not in facts)
 
+    def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
+        """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""
+        self.commit(commit)
+        specs = [f":(glob){pattern}" for pattern in patterns]
+        options = ("--first-parent", "--diff-merges=first-parent", "--reverse", "--format=%H")
+        return tuple(self._git("log", *options, f"{commit}..HEAD", "--", *specs, globs=True).decode().split())
+
     def change(self, facts: MergedPullRequest) -> tuple[Change, bytes]:
         """What *facts* did to the code, verified, and its patch; see `changes.change_of`."""
         return change_of(self, facts)
@@ -149,9 +156,9 @@ class Mirror:
         except GitError as error:
             raise self._failure(error) from error
 
-    def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
+    def _git(self, *arguments: str, stdin: bytes | None = None, globs: bool = False) -> bytes:
         try:
-            return git(self.path, *arguments, stdin=stdin)
+            return git(self.path, *arguments, stdin=stdin, extra={"GIT_LITERAL_PATHSPECS": "0"} if globs else None)
         except GitError as error:
             raise self._failure(error) from error
 

@@ -13,3 +13,6 @@ class CommitReader(Protocol):
 
     def list(self, commit: str, folder: str = "") -> list[str]:
         """Paths of all files at *commit* below *folder*, sorted."""
+
+    def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
+        """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -19,6 +20,10 @@ COMPILED_SUFFIXES = frozenset(
 BUILD_FILES = frozenset({"setup.py", "meson.build", "CMakeLists.txt", "Cargo.toml", "build.rs"})
 """Files that may change compiled code without touching its source."""
 COMPILING_DECORATORS = frozenset({"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass"})
+
+SHORTEST_NAME = 5
+"""Shorter names say too little: `get`, `run`, `main` are in every suite."""
+_DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|cpdef[\w\s\[\],.*]*?)\s+(\w+)\s*[(:]", re.MULTILINE)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -39,6 +44,8 @@ class ChangedCode:
     oracle: frozenset[CodeLocation]
     untraceable: tuple[str, ...]
     """Changed files, or parts of them, whose execution cannot be observed."""
+    names: frozenset[str] = frozenset()
+    """Names a benchmark of the change would use: changed functions, their classes, and what is public beside them."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class _Source:
 
 
 def changed_code(
-    files: Iterable[FileChange],
+    files: Sequence[FileChange],
     *,
     base: Mapping[str, bytes],
     oracle: Mapping[str, bytes],
@@ -89,7 +96,8 @@ def changed_code(
             _compare(change, base, oracle, locations, untraceable)
     if not any(locations) and not untraceable:
         untraceable = build_files
-    return ChangedCode(frozenset(locations[0]), frozenset(locations[1]), tuple(untraceable))
+    names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
+    return ChangedCode(frozenset(locations[0]), frozenset(locations[1]), tuple(untraceable), frozenset(names))
 
 
 def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
@@ -134,6 +142,19 @@ def _compare(
             found.add(CodeLocation(path, _first_line(function)))
     if unassigned:
         untraceable.append(f"{change.path}: module level")
+
+
+def _names(
+    change: FileChange, base: Mapping[str, bytes], oracle: Mapping[str, bytes], benchmark_dir: str
+) -> Iterator[str]:
+    """Names of functions and classes of a changed file that a benchmark could use, tests and the suite left out."""
+    path = PurePosixPath(change.path)
+    if path.is_relative_to(benchmark_dir) or "tests" in path.parts or path.name.startswith("test_"):
+        return
+    content = oracle.get(change.oracle_path or "") or base.get(change.base_path or "") or b""
+    for match in _DEFINITION.finditer(content.decode("utf-8", "replace")):
+        if len(match[1]) >= SHORTEST_NAME and not match[1].startswith("_"):
+            yield match[1]
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:

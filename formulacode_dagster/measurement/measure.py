@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from formulacode_dagster.images.engine import Engine, Session
@@ -12,19 +13,27 @@ from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import BenchmarkFailure, Measurement, Side
 from formulacode_dagster.models.pull_request import PullRequest
 
-from .changed_code import changed_code
+from .changed_code import ChangedCode, changed_code
 from .machine import machine
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .relevance import SHOWN, Candidate, comparable, completed, select
 from .remote import Remote, Survey, describe
 from .sampling import take_samples
+from .suite import Suite
 from .verdict import benchmark_result, judge
 
 APPLY_SECONDS = 120.0
 LOG_BYTES = 4000
 
 Progress = Callable[[str], None]
+LaterSuites = Callable[[Collection[str]], Iterable[Suite]]
+"""Gives suites of later commits for the names of what a patch changes."""
+
+
+def no_later_suites(_names: Collection[str]) -> Iterable[Suite]:
+    """None: the suite at hand has to do."""
+    return ()
 
 
 class _Log:
@@ -50,7 +59,8 @@ def measure_task(
     *,
     pr: PullRequest,
     patch: bytes,
-    suite_files: Mapping[str, bytes],
+    suite: Suite,
+    later: LaterSuites = no_later_suites,
     plan: SamplingPlan,
     limits: ResourceLimits,
     run_id: str,
@@ -58,8 +68,9 @@ def measure_task(
 ) -> tuple[Measurement, str]:
     """Measure *patch* against the base of *image*; returns the samples with their verdict, and the log.
 
-    *suite_files* are laid over base, oracle and placebo alike: the benchmarks as of the merge, by path below the
-    repository, empty when the pull request leaves them alone. A measurement that is not faster is returned as well.
+    *suite* is laid over base, oracle and placebo alike; when none of its benchmarks tells anything about the change,
+    those that *later* gives for the names of the changed code are tried. A measurement that is not faster is returned
+    as well.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `timeout`. Raises Rejection
@@ -67,7 +78,7 @@ def measure_task(
     """
     log = _Log(progress)
     try:
-        return _measure(engine, image, pr, patch, suite_files, plan, limits, run_id, log)
+        return _measure(engine, image, pr, patch, suite, later, plan, limits, run_id, log)
     except (ItemFailure, Rejection) as end:
         end.log = end.log or "\n".join(log.lines)
         raise
@@ -78,7 +89,8 @@ def _measure(
     image: BuiltImage,
     pr: PullRequest,
     patch: bytes,
-    suite_files: Mapping[str, bytes],
+    suite: Suite,
+    later: LaterSuites,
     plan: SamplingPlan,
     limits: ResourceLimits,
     run_id: str,
@@ -89,8 +101,9 @@ def _measure(
     with ExitStack() as stack:
         sessions = {side: stack.enter_context(engine.session(image, run_id=run_id)) for side in Side}
         remotes = {side: Remote(session, benchmark_dir=image.spec.benchmark_dir) for side, session in sessions.items()}
-        sources = _prepare(sessions, remotes, files, patch, suite_files, limits, log)
-        selected, failures = _choose(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
+        sources = _prepare(sessions, remotes, files, patch, suite, limits, log)
+        chooser = _Chooser(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
+        suite, selected, failures = chooser.choose(suite, later)
         samples = take_samples(remotes, selected, plan=plan, note=log)
     failures += samples.failures
     for failure in failures:
@@ -115,7 +128,7 @@ def _measure(
         engine=image.engine,
         image_digest=image.digest,
         instrument=image.spec.instrument,
-        suite="merge commit" if suite_files else "base",
+        suite=suite.name,
         rounds=plan.rounds,
         results=tuple(results),
         failures=tuple(failures),
@@ -132,7 +145,7 @@ def _prepare(
     remotes: Mapping[Side, Remote],
     files: Sequence[FileChange],
     patch: bytes,
-    suite_files: Mapping[str, bytes],
+    suite: Suite,
     limits: ResourceLimits,
     log: _Log,
 ) -> dict[Side, dict[str, bytes]]:
@@ -143,8 +156,8 @@ def _prepare(
     _apply(sessions[Side.ORACLE], patch)
     sources[Side.ORACLE] = remotes[Side.ORACLE].read(change.oracle_path for change in python if change.oracle_path)
     for side in Side:
-        if suite_files:
-            remotes[side].write(suite_files)
+        if suite.files is not None:
+            remotes[side].write(suite.files)
         # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
         log(f"rebuilding the {side}")
         _rebuild(sessions[side], side, limits, log)
@@ -186,46 +199,77 @@ def _rebuild(session: Session, side: Side, limits: ResourceLimits, log: _Log) ->
     )
 
 
-def _choose(
-    remotes: Mapping[Side, Remote],
-    files: Sequence[FileChange],
-    sources: Mapping[Side, Mapping[str, bytes]],
-    benchmark_dir: str,
-    limits: ResourceLimits,
-    plan: SamplingPlan,
-    log: _Log,
-) -> tuple[list[Candidate], list[BenchmarkFailure]]:
-    """The benchmarks to time, each seen to run on every side, and those that fail."""
-    paths = {path for change in files for path in (change.base_path, change.oracle_path) if path}
-    basenames = {PurePosixPath(path).name for path in paths}
-    limit, budget = float(limits.benchmark_seconds), plan.max_survey_seconds
+@dataclass(frozen=True)
+class _Chooser:
+    """Finds the suite, and in it the benchmarks, that tell something about the change."""
 
-    def survey(side: Side, only: Sequence[str] | None = None) -> Survey:
-        log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {side}")
-        return remotes[side].survey(basenames=basenames, limit=limit, budget=budget, only=only)
+    remotes: Mapping[Side, Remote]
+    files: Sequence[FileChange]
+    sources: Mapping[Side, Mapping[str, bytes]]
+    benchmark_dir: str
+    limits: ResourceLimits
+    plan: SamplingPlan
+    log: _Log
 
-    base, oracle = survey(Side.BASE), survey(Side.ORACLE)
-    changed = changed_code(
-        files,
-        base=sources[Side.BASE],
-        oracle=sources[Side.ORACLE],
-        benchmark_dir=benchmark_dir,
-        extensions=base.extensions,
-    )
-    log.keep(f"changed functions: {len(changed.base)} on the base, {len(changed.oracle)} with the patch")
-    if changed.untraceable:
-        log(f"cannot be traced: {', '.join(changed.untraceable)}")
-    candidates, failures = comparable(base, oracle, changed)
-    selected = select(candidates, changed, limit=plan.max_benchmarks, seed=plan.seed)
-    log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
-    missing = {
-        side: [c.name for c in selected if side not in c.by_side or c.by_side[side].outcome == "untraced"]
-        for side in Side
-    }
-    ready, stopped = completed(selected, {side: survey(side, names) for side, names in missing.items() if names})
-    if not ready:
-        raise _nothing_timed(stopped)
-    return ready, [*failures, *stopped]
+    def choose(self, suite: Suite, later: LaterSuites) -> tuple[Suite, list[Candidate], list[BenchmarkFailure]]:
+        """The suite, its benchmarks to time, each seen to run on every side, and those that fail.
+
+        Raises what the first suite ended with when no later one does better.
+        """
+        try:
+            return suite, *self._select()
+        except (Rejection, ItemFailure) as end:
+            if isinstance(end, ItemFailure) and end.kind != "benchmarks_fail":
+                raise
+            ended: Rejection | ItemFailure = end
+        self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
+        for other in later(self._changed(()).names):
+            self.log(f"trying the suite of the {other.name}")
+            for side in Side:
+                self.remotes[side].write(other.files or {})
+            try:
+                return other, *self._select()
+            except (Rejection, ItemFailure) as end:
+                self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
+        raise ended
+
+    def _survey(self, side: Side, only: Sequence[str] | None = None) -> Survey:
+        self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {side}")
+        paths = {path for change in self.files for path in (change.base_path, change.oracle_path) if path}
+        return self.remotes[side].survey(
+            basenames={PurePosixPath(path).name for path in paths},
+            limit=float(self.limits.benchmark_seconds),
+            budget=self.plan.max_survey_seconds,
+            only=only,
+        )
+
+    def _changed(self, extensions: Sequence[str]) -> ChangedCode:
+        return changed_code(
+            self.files,
+            base=self.sources[Side.BASE],
+            oracle=self.sources[Side.ORACLE],
+            benchmark_dir=self.benchmark_dir,
+            extensions=extensions,
+        )
+
+    def _select(self) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+        base, oracle = self._survey(Side.BASE), self._survey(Side.ORACLE)
+        changed = self._changed(base.extensions)
+        self.log.keep(f"changed functions: {len(changed.base)} on the base, {len(changed.oracle)} with the patch")
+        if changed.untraceable:
+            self.log(f"cannot be traced: {', '.join(changed.untraceable)}")
+        candidates, failures = comparable(base, oracle, changed)
+        selected = select(candidates, changed, limit=self.plan.max_benchmarks, seed=self.plan.seed)
+        self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
+        missing = {
+            side: [c.name for c in selected if side not in c.by_side or c.by_side[side].outcome == "untraced"]
+            for side in Side
+        }
+        again = {side: self._survey(side, names) for side, names in missing.items() if names}
+        ready, stopped = completed(selected, again)
+        if not ready:
+            raise _nothing_timed(stopped)
+        return ready, [*failures, *stopped]
 
 
 def _nothing_timed(failures: Sequence[BenchmarkFailure]) -> ItemFailure:

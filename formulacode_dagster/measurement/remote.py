@@ -81,6 +81,7 @@ class Remote:
     def __init__(self, session: Session, *, benchmark_dir: str, start_seconds: float = START_SECONDS) -> None:
         self._session = session
         self._start_seconds = start_seconds
+        self._benchmark_dir = benchmark_dir
         self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
         self._archive = session.put(ARCHIVE, harness_archive())
 
@@ -92,9 +93,14 @@ class Remote:
         return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Lay files over the checkout."""
+        """Put the suite *files*, by path below the repository, in the place of the one in the checkout."""
         content = {path: base64.b64encode(data).decode() for path, data in files.items()}
-        request = {"command": "write", "repository": self._session.repository, "files": content}
+        request = {
+            "command": "write",
+            "repository": self._session.repository,
+            "folder": self._benchmark_dir,
+            "files": content,
+        }
         completed, answers = self._ask(request, timeout=FILE_SECONDS)
         _require_end(completed, answers, "laying the suite over the checkout")
 

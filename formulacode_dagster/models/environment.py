@@ -43,7 +43,8 @@ class Environment(Frozen):
         default=(), description="Debian packages of the libraries that asv's matrix names in conda's terms"
     )
     suite_sha: str = Field(
-        default="", description="commit the suite was read at: the base, or the merge commit where the base has none"
+        default="",
+        description="commit the suite was read at: the base, else the merge, else the nearest later commit with one",
     )
     notes: tuple[str, ...] = Field(
         default=(), description="where the environment departs from the declarations, and why"

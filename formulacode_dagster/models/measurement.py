@@ -58,7 +58,7 @@ class Measurement(Frozen):
     engine: str
     image_digest: str
     instrument: tuple[str, ...]
-    suite: str = Field(description="`merge commit` where the PR brings benchmarks of its own, else `base`")
+    suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
     rounds: int
     results: tuple[BenchmarkResult, ...]
     failures: tuple[BenchmarkFailure, ...] = ()

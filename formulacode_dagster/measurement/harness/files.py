@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,10 @@ def read(request: dict[str, Any], emit: Emit) -> None:
 
 
 def write(request: dict[str, Any], _emit: Emit) -> None:
-    """Lay files over the checkout."""
+    """Lay files over the checkout, in place of what `folder` held."""
+    folder = Path(request["repository"], request["folder"])
+    if folder.is_dir():
+        shutil.rmtree(folder)
     for path, content in request["files"].items():
         file = Path(request["repository"], path)
         file.parent.mkdir(parents=True, exist_ok=True)

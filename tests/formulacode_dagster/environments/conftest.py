@@ -38,13 +38,18 @@ class DictReader:
     def list(self, commit: str, folder: str = "") -> list[str]:
         return sorted(path for path in self._commits.get(commit, {}) if path.startswith(folder))
 
+    def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
+        known = list(self._commits)
+        return tuple(sha for sha in known[known.index(commit) + 1 :] if sha not in (BASE, MERGE) and patterns)
+
 
 @pytest.fixture
 def reader_of() -> Callable[..., DictReader]:
-    """A reader from the files of the base and, where they differ, of the merge commit."""
+    """A reader from the files of the base and, where they differ, of the merge commit and of commits after it."""
 
-    def build(base: Mapping[str, str], merge: Mapping[str, str] | None = None) -> DictReader:
-        return DictReader({BASE: base, MERGE: base if merge is None else merge})
+    def build(base: Mapping[str, str], merge: Mapping[str, str] | None = None, *later: Mapping[str, str]) -> DictReader:
+        after = {str(number) * 40: files for number, files in enumerate(later, 1)}
+        return DictReader({BASE: base, MERGE: base if merge is None else merge, **after})
 
     return build
 

@@ -22,8 +22,8 @@ PACKAGE = {
 
 @pytest.fixture
 def plan(reader_of, pull_request, resolver):
-    def run(base, merge=None, interpreters=None, merged_at=datetime(2026, 1, 15, tzinfo=UTC)):
-        reader = reader_of(base, merge)
+    def run(base, merge=None, *later, interpreters=None, merged_at=datetime(2026, 1, 15, tzinfo=UTC)):
+        reader = reader_of(base, merge, *later)
         return plan_environment(
             reader, pull_request(merged_at), month=MONTH, interpreters=interpreters, resolver=resolver
         )
@@ -63,6 +63,13 @@ def test_benchmarks_that_only_the_merge_has_count_as_its_suite(plan):
     without = {path: text for path, text in SUITE.items() if path == "asv.conf.json"}
     environment = plan({**without, **PACKAGE}, {**SUITE, **PACKAGE})
     assert environment.suite_sha == "a" * 40
+
+
+def test_a_suite_that_came_after_the_merge_is_taken_from_the_nearest_commit_that_has_it(plan):
+    config = {path: text for path, text in SUITE.items() if path == "asv.conf.json"}
+    environment = plan(PACKAGE, PACKAGE, {**config, **PACKAGE}, {**SUITE, **PACKAGE}, {**SUITE, **PACKAGE})
+    assert environment.suite_sha == "2" * 40
+    assert sum("at the later commit" in note for note in environment.notes) == 1
 
 
 def test_no_suite_at_all_is_a_rejection_and_not_a_failure(plan):

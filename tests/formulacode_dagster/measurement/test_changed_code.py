@@ -81,7 +81,7 @@ def test_the_functions_that_change_in_meaning_are_found_on_both_sides(changed, o
 )
 def test_comments_docstrings_formatting_imports_and_versions_are_no_change(changed, old, new):
     found = changed({"pkg/core.py": CORE}, {"pkg/core.py": CORE.replace(old, new)})
-    assert found == type(found)(frozenset(), frozenset(), ())
+    assert (found.base, found.oracle, found.untraceable) == (frozenset(), frozenset(), ())
 
 
 def test_a_changed_name_that_nothing_in_the_file_reads_cannot_be_traced(changed):
@@ -139,3 +139,15 @@ def test_functions_of_a_new_file_are_found_on_the_oracle_side(changed):
     found = changed({"a.py": ""}, {"b.py": "def f():\n    return 1\n"})
     assert found.base == frozenset()
     assert found.oracle == {CodeLocation("b.py", 1)}
+
+
+def test_a_benchmark_of_the_change_would_use_a_public_name_of_its_file(changed):
+    before = {"pkg/core.py": "def _hidden(x):\n    return x\n\n\ndef run():\n    pass\n\n\nclass Solver:\n    pass\n"}
+    pyx = "cpdef double fast_norm(double[:] x):\n    return 1\n"
+    tests = {"pkg/tests/test_core.py": "def helper_of_tests():\n    pass\n"}
+    after = {**before, "pkg/core.py": before["pkg/core.py"].replace("return x", "return 2 * x")}
+    found = changed(
+        {**before, **tests, "pkg/_c.pyx": pyx},
+        {**after, **{k: v + "\n" for k, v in tests.items()}, "pkg/_c.pyx": pyx.replace("1", "2")},
+    )
+    assert found.names == {"Solver", "fast_norm"}

@@ -8,6 +8,7 @@ from formulacode_dagster.images.engine import Completed
 from formulacode_dagster.measurement.gates import speedup_is_real
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.suite import Suite
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.items import RejectionReason
@@ -51,7 +52,7 @@ FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "
 def measure(tmp_path, git_patch, engine_of, image, pull_request):
     """Measure the change of *files* into *after*, in sessions that are copies of a folder."""
 
-    def run(after, *, files=FILES, suite_files=None, patch=None, build=None, limits=None, plan=PLAN):
+    def run(after, *, files=FILES, suite_files=None, later=None, patch=None, build=None, limits=None, plan=PLAN):
         source = tmp_path / "source"
         source.mkdir()
         found = git_patch(source, files, after)
@@ -61,7 +62,8 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
             image,
             pr=pull_request(*after),
             patch=found if patch is None else patch,
-            suite_files=suite_files or {},
+            suite=Suite("base") if suite_files is None else Suite("merge commit", suite_files),
+            later=lambda names: later(names) if later else (),
             plan=plan,
             limits=limits or ResourceLimits(benchmark_seconds=10),
             run_id="run",
@@ -110,6 +112,31 @@ def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
     assert measured.suite == "merge commit"
     assert measured.significant == ("bench.time_total",)
     assert [(f.benchmark, f.side, f.kind) for f in measured.failures] == [("bench.time_new", Side.BASE, "error")]
+
+
+def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_change(measure):
+    """Most real losses: the benchmark of a change is often written after it."""
+    files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
+    asked = []
+
+    def later(names):
+        asked.append(names)
+        yield Suite("later commit 1", {"benchmarks/other.py": b"def time_nothing():\n    pass\n"})
+        yield Suite("later commit 2", {"benchmarks/bench.py": BENCH.encode()})
+
+    measured, log = measure({"pkg/core.py": FASTER}, files=files, later=later)
+    assert (measured.suite, measured.significant) == ("later commit 2", ("bench.time_total",))
+    # What an earlier suite laid down is gone: its benchmarks would be the later one's.
+    assert "nothing" not in log.partition("later commit 2")[2]
+    assert asked == [{"total", "double", "untouched"}]
+
+
+def test_the_first_suites_reason_stands_when_no_later_one_does_better(measure):
+    files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
+    with pytest.raises(Rejection) as caught:
+        measure({"pkg/core.py": FASTER}, files=files, later=lambda _: [Suite("later commit 1", {})])
+    assert caught.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+    assert "later commit 1" in caught.value.log
 
 
 def test_a_benchmark_that_hangs_is_a_failure_and_its_process_is_gone(measure, tmp_path):

@@ -13,6 +13,7 @@ from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.suite import Suite
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.items import RejectionReason
@@ -160,7 +161,7 @@ def measure(built, tmp_path, git_patch, pull_request) -> Measure:
             image,
             pr=pull_request(*after),
             patch=git_patch(tmp_path / "source", FILES, after),
-            suite_files={},
+            suite=Suite("base"),
             plan=PLAN,
             limits=LIMITS,
             run_id="run",

@@ -1,34 +1,64 @@
 from formulacode_dagster.measurement.machine import machine
-from formulacode_dagster.measurement.suite import suite_overlay
+from formulacode_dagster.measurement.suite import MOST_LATER, first_suite, later_suites
 
 
-class Tree:
-    """One commit's files."""
+class Reader:
+    """Files by commit; the commits after the merge in their order."""
 
-    def __init__(self, commit, files):
-        self.commit, self.files = commit, files
+    def __init__(self, commits):
+        self.commits = commits
 
     def read(self, commit, path):
-        assert commit == self.commit
-        return self.files.get(path)
+        return self.commits[commit].get(path)
 
     def list(self, commit, folder=""):
-        assert commit == self.commit
-        return sorted(path for path in self.files if path.startswith(f"{folder}/"))
+        return sorted(path for path in self.commits[commit] if path.startswith(f"{folder}/"))
+
+    def later(self, commit, *patterns):
+        assert patterns == ("benchmarks/**",)
+        return tuple(sha for sha in self.commits if sha > commit)
 
 
-TREE = Tree(
-    "c" * 40, {"benchmarks/a.py": b"a", "benchmarks/data/b.bin": b"\0", "pkg/core.py": b"c", "benchmarks2/x.py": b""}
-)
+BASE, MERGE, PLANNED = "a" * 40, "c" * 40, "d" * 40
+FILES = {"benchmarks/a.py": b"a", "benchmarks/data/b.bin": b"\0", "pkg/core.py": b"c", "benchmarks2/x.py": b""}
+SUITE = {"benchmarks/a.py": b"a", "benchmarks/data/b.bin": b"\0"}
+
+
+def suites(*later):
+    """Readers whose merge has the benchmark `time_old`, and whose later commits have these texts."""
+    texts = [b"def time_old(): old_name()", *later]
+    return Reader({chr(ord("c") + number) * 40: {"benchmarks/a.py": text} for number, text in enumerate(texts)})
 
 
 def test_a_pull_request_that_touches_the_suite_brings_all_of_it(pull_request):
-    found = suite_overlay(TREE, pull_request("pkg/core.py", "benchmarks/a.py"), "benchmarks")
-    assert found == {"benchmarks/a.py": b"a", "benchmarks/data/b.bin": b"\0"}
+    pr = pull_request("pkg/core.py", "benchmarks/a.py")
+    found = first_suite(Reader({MERGE: FILES}), pr, "benchmarks", suite_sha=BASE)
+    assert (found.name, found.files) == ("merge commit", SUITE)
 
 
-def test_a_pull_request_that_leaves_the_suite_alone_brings_nothing(pull_request):
-    assert suite_overlay(TREE, pull_request("pkg/core.py", "benchmarks2/x.py"), "benchmarks") == {}
+def test_a_pull_request_that_leaves_the_suite_alone_is_measured_with_that_of_the_base(pull_request):
+    found = first_suite(Reader({MERGE: FILES}), pull_request("pkg/core.py"), "benchmarks", suite_sha=BASE)
+    assert (found.name, found.files) == ("base", None)
+
+
+def test_a_suite_that_was_found_in_a_later_commit_is_brought_from_there(pull_request):
+    reader = Reader({MERGE: {}, PLANNED: FILES})
+    found = first_suite(reader, pull_request("pkg/core.py"), "benchmarks", suite_sha=PLANNED)
+    assert (found.name, found.files) == ("later commit dddddddddddd", SUITE)
+
+
+def test_the_nearest_later_suites_that_begin_to_speak_of_the_change_are_tried(pull_request):
+    reader = suites(b"def time_other(): pass", b"new_name()", b"new_name() # again", b"helper_name()", b"third_name()")
+    names = {"old_name", "new_name", "helper_name", "third_name"}
+    found = list(later_suites(reader, pull_request("pkg/core.py"), "benchmarks", names))
+    assert [suite.name for suite in found] == ["later commit eeeeeeeeeeee", "later commit gggggggggggg"]
+    assert found[0].files == {"benchmarks/a.py": b"new_name()"}
+    assert len(found) == MOST_LATER
+
+
+def test_what_the_suite_speaks_of_already_calls_for_no_later_one(pull_request):
+    reader = suites(b"old_name() # faster")
+    assert list(later_suites(reader, pull_request("pkg/core.py"), "benchmarks", {"old_name"})) == []
 
 
 def test_the_machine_is_named_by_its_processor_and_cores(tmp_path):
