@@ -162,7 +162,8 @@ class World:
 
 def _commit(message: str, seconds: float) -> str:
     who = f"GitHub <noreply@github.com> {int(seconds)} +0000"
-    return f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}"
+    head = f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}"
+    return f"{head}\nM 100644 inline last.txt\ndata {len(message)}\n{message}"
 
 
 @pytest.fixture

@@ -1,0 +1,179 @@
+"""The asset over real HTTP, a real Postgres and real mirrors: what a month costs, keeps, and says that it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import verdicts
+from assets.gates import BLOCKING
+from assets.pull_requests import pull_requests
+from formulacode_dagster.items.graph import UPSTREAM
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.store.database import Database
+from resources.defaults import default_resources
+from tests.formulacode_dagster.github.conftest import FEBRUARY, World
+
+MONTH = FEBRUARY.key
+SIZES = {"demo/empty": 0, "demo/large": 5, "demo/small": 2}
+Run = Callable[..., dict[str, Any]]
+
+
+def every_hour(count: int) -> Iterator[datetime]:
+    return (FEBRUARY.start + timedelta(hours=hour) for hour in range(count))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Three repositories, one of which merged nothing in the month."""
+    world = World(tmp_path / "served")
+    for name, count in SIZES.items():
+        world.merge(name, every_hour(count))
+    return world
+
+
+def track(database: Database, rows: list[Repository]) -> None:
+    with database.transaction() as connection:
+        REPOSITORIES.replace_month(connection, MONTH, rows)
+        done = [
+            LedgerEntry(stage=Stage.REPOSITORIES, month=MONTH, item=row.full_name, state=ItemState.DONE) for row in rows
+        ]
+        ledger.record(connection, done)
+
+
+@pytest.fixture
+def run(database: Database, database_url: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Materialize the month; returns the metadata."""
+    track(database, world.rows())
+    with database.transaction() as connection:
+        for stage in UPSTREAM[Stage.PULL_REQUESTS]:
+            for check in BLOCKING.get(stage, ()):
+                verdict = GateVerdict(stage=stage, month=MONTH, check=check, passed=True, blocking=True, summary="good")
+                gates.record_verdict(connection, verdict, "run")
+    monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.setenv("GH_TOKENS", "one")
+    monkeypatch.setenv("GITHUB_CLONE_URL", world.folder.as_uri())
+
+    def materialize(**config: Any) -> dict[str, Any]:
+        with world.serve() as url:
+            monkeypatch.setenv("GITHUB_API_URL", url)
+            known = default_resources()
+            wanted = set(pull_requests.required_resource_keys) & known.keys()
+            done = dg.materialize(
+                [pull_requests],
+                partition_key=MONTH,
+                resources={name: known[name] for name in wanted},
+                run_config={"ops": {"pull_requests": {"config": config}}},
+            )
+        (event,) = done.asset_materializations_for_node("pull_requests")
+        return {name: value.value for name, value in event.metadata.items()}
+
+    return materialize
+
+
+def entries(database: Database) -> dict[str, LedgerEntry]:
+    with database.transaction() as connection:
+        return {entry.item: entry for entry in ledger.entries_of(connection, MONTH, Stage.PULL_REQUESTS)}
+
+
+def counts_match(database: Database) -> GateVerdict:
+    with database.transaction() as connection:
+        return verdicts.counts_match(verdicts.Evidence(connection, MONTH, None))  # type: ignore[arg-type]
+
+
+def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_again(run, world, database):
+    first = run()
+    assert world.books["total"] == 2
+    assert first["api_points"] == world.books["points"]["graphql"] == 2
+    assert (first["dagster/row_count"], first["rows_added"], first["items_done"]) == (7, 7, 7)
+    again = run()
+    assert world.books["total"] == 0
+    assert again["checksum"] == first["checksum"]
+    assert (again["rows_added"], again["rows_changed"], again["rows_removed"]) == (0, 0, 0)
+    assert counts_match(database).passed
+
+
+def test_two_intakes_of_a_closed_month_are_seen_to_be_identical(run):
+    first, again = run(), run(force=True)
+    assert (again["worked_in_this_run"], again["checksum"]) == (3 + 7, first["checksum"])
+    assert (again["rows_added"], again["rows_changed"], again["rows_removed"]) == (0, 0, 0)
+
+
+def test_what_changed_since_the_last_intake_is_counted_and_its_change_read_again(run, world, database):
+    first = run()
+    world.facts["demo/large"] = {
+        "pull_requests": [
+            {"number": 1, "merged_at": "2026-03-02T00:00:00Z"},
+            {"number": 2, "title": "Another title"},
+            {"number": 3, "merged_at": "2026-02-20T00:00:00Z"},
+        ]
+    }
+    second = run(force=True)
+    assert (second["rows_added"], second["rows_changed"], second["rows_removed"]) == (0, 2, 1)
+    assert second["checksum"] != first["checksum"]
+    assert second["dagster/row_count"] == 6
+    assert "demo/large#1" not in entries(database)
+    assert counts_match(database).passed
+
+
+def test_a_repository_renamed_since_discovery_keeps_one_row_and_its_old_name_as_an_alias(run, world, database):
+    run(only=["demo/small"])
+    (world.folder / "demo/large.git").rename(world.folder / "demo/huge.git")
+    world.facts["demo/huge"] = {"id": world_id(database, "demo/large"), "former_names": ["demo/large"]}
+    del world.facts["demo/large"]
+    assert run()["rows_added"] == 5
+    with database.transaction() as connection:
+        names = {row.full_name: row.aliases for row in REPOSITORIES.read(connection, MONTH)}
+        stored = [row.repository for row in MERGED_PULL_REQUESTS.read(connection, MONTH)]
+    assert names["demo/huge"] == ("demo/large",)
+    assert "demo/large" not in names
+    assert sorted(set(stored)) == ["demo/huge", "demo/small"]
+    assert len(stored) == 7
+    assert entries(database)["demo/huge"].state is ItemState.DONE
+    assert not [item for item in entries(database) if item.startswith("demo/large")]
+    assert counts_match(database).passed
+    run()
+    assert world.books["total"] == 0
+
+
+def world_id(database: Database, name: str) -> int:
+    with database.transaction() as connection:
+        (row,) = [row for row in REPOSITORIES.read(connection, MONTH) if row.full_name == name]
+    return row.id
+
+
+def test_a_repository_that_vanished_is_failed_by_name_and_the_rest_of_the_month_goes_on(run, world, database):
+    world.facts["demo/large"] = {"is_gone": True}
+    assert run()["items_done"] == 2
+    entry = entries(database)["demo/large"]
+    assert (entry.state, entry.reason) == (ItemState.FAILED, "vanished")
+    assert counts_match(database).passed
+
+
+def test_a_repository_found_archived_is_rejected_and_what_was_stored_of_it_goes_no_further(run, world, database):
+    run()
+    world.facts["demo/large"] = {"is_archived": True, "archived_at": "2026-01-01T00:00:00Z"}
+    assert run(force=True)["dagster/row_count"] == 2
+    assert entries(database)["demo/large"].state is ItemState.REJECTED
+    assert not [item for item in entries(database) if item.startswith("demo/large#")]
+    assert counts_match(database).passed
+
+
+def test_rows_lost_from_the_table_shut_the_gate(run, database):
+    run()
+    with database.transaction() as connection:
+        columns = MERGED_PULL_REQUESTS.table.c
+        connection.execute(MERGED_PULL_REQUESTS.table.delete().where(columns.number == 5))
+    verdict = counts_match(database)
+    assert not verdict.passed
+    assert verdict.offenders == ("demo/large: 5 of 5, 4 in the table",)
