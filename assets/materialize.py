@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import dagster as dg
@@ -13,11 +14,14 @@ from sqlalchemy import Connection
 from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.graph import UPSTREAM
+from formulacode_dagster.items.progress import AlsoLogged, listener, listening
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.partitions import MONTHS, month_of
+from formulacode_dagster.store.usage import add_usage, usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import value_of, whole_number
 
@@ -82,13 +86,50 @@ def stage_run(
             yield StageRun(database, stage, month, context.run.run_id, config.options())
             return
         require_open(database, month, UPSTREAM[stage], BLOCKING)
-        with database.month_lock(stage, month, context.run.run_id):
+        logged = AlsoLogged(listener(), context.log.info, context.log.warning)
+        with database.month_lock(stage, month, context.run.run_id), listening(logged):
             yield StageRun(database, stage, month, context.run.run_id, config.options())
     except OutsideSystemError as error:
         # the asset's RetryPolicy speaks to this one only
         raise dg.Failure(description=str(error), metadata={"system": error.system}) from error
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+@asynccontextmanager
+async def booked(run: StageRun, source: IntakeSource) -> AsyncIterator[IntakeSource]:
+    """*source*, opened for the length of a `with` block; what it asked for is stored after it, also when it failed."""
+    try:
+        async with source:
+            yield source
+    except BaseException:
+        # the failure is what counts; the books of a database that is gone cannot be kept
+        with suppress(FormulaCodeError):
+            await asyncio.to_thread(_book, run, source)
+        raise
+    await asyncio.to_thread(_book, run, source)
+
+
+def _book(run: StageRun, source: IntakeSource) -> None:
+    with run.database.transaction() as connection:
+        add_usage(connection, source.usage())
+
+
+def usage_metadata(run: StageRun) -> dict[str, Any]:
+    """What this run's stage asked of GitHub, for the asset's page; empty when it asked nothing."""
+    with run.database.transaction() as connection:
+        totals = [one for one in usage_totals(connection, run.month, run.run_id) if one.stage is run.stage]
+    if not totals:
+        return {}
+    columns = ("requests", "points", "unchanged", "retries", "limit_hits", "seconds", "waited_seconds", "bytes")
+    records = [
+        dg.TableRecord({"resource": one.resource, **{name: round(getattr(one, name), 1) for name in columns}})
+        for one in totals
+    ]
+    return {
+        "github": dg.MetadataValue.table(records),
+        **{f"github_{name}": round(sum(getattr(one, name) for one in totals), 1) for name in columns},
+    }
 
 
 def require_done(summary: StageSummary) -> None:

@@ -107,6 +107,10 @@ class Bars:
         if not self._draws:
             self._waits.waiting(reason, seconds)
 
+    def warn(self, stage: Stage, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(f"  [yellow]{stage.value}:[/] {escape(text)}", highlight=False)
+
     def stage_finished(self, stage: Stage) -> None:
         """Sum up behind the bar, or in a line where there are no bars."""
         counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)

@@ -99,8 +99,9 @@ class FileBooks:
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, self._update, change)
             except (OSError, Timeout) as error:
-                self._alone = self._alone or MemoryBooks(self._cautious())
-                self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept by this process alone")
+                if self._alone is None:
+                    self._alone = MemoryBooks(self._cautious())
+                    self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept by this process alone")
         return await self._alone.update(change)
 
     async def close(self) -> None:

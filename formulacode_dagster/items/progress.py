@@ -28,6 +28,9 @@ class ProgressListener(Protocol):
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
         """Nothing can go on for so many *seconds*; told again every minute with what is left."""
 
+    def warn(self, stage: Stage, text: str) -> None:
+        """Something that works less well than it should, and that a person can mend."""
+
     def stage_finished(self, stage: Stage) -> None:
         """The stage is over, one way or another."""
 
@@ -45,6 +48,9 @@ class Silence:
         """Ignore it."""
 
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
+        """Ignore it."""
+
+    def warn(self, stage: Stage, text: str) -> None:
         """Ignore it."""
 
     def stage_finished(self, stage: Stage) -> None:
@@ -68,11 +74,12 @@ class WaitLines:
 
 
 class AlsoLogged:
-    """Tells *listener* everything, and a log what a person who reads it would otherwise miss: waits."""
+    """Tells *listener* everything, and a log what a person who reads it would otherwise miss: waits and warnings."""
 
-    def __init__(self, listener: ProgressListener, say: Callable[[str], None]) -> None:
+    def __init__(self, listener: ProgressListener, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
         self._listener = listener
         self._lines = WaitLines(say)
+        self._warn = warn
 
     def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
         """Hand on."""
@@ -90,6 +97,11 @@ class AlsoLogged:
         """Hand on, and log."""
         self._listener.waiting(stage, reason, seconds)
         self._lines.waiting(reason, seconds)
+
+    def warn(self, stage: Stage, text: str) -> None:
+        """Hand on, and log."""
+        self._listener.warn(stage, text)
+        self._warn(text)
 
     def stage_finished(self, stage: Stage) -> None:
         """Hand on."""

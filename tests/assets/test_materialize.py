@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
+
 import pytest
 
-from assets.materialize import require_done
+from assets.materialize import booked, require_done, usage_metadata
+from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.store.database import Database
 
 FAILED = LedgerEntry(
     stage=Stage.REPOSITORIES,
@@ -25,3 +31,68 @@ def test_a_stage_that_cannot_do_without_an_item_fails_with_that_item() -> None:
 
 def test_a_dry_run_is_not_failed_by_what_an_earlier_run_left() -> None:
     require_done(StageSummary(standing=(FAILED,), would_do=("discovery",), dry_run=True))
+
+
+class Asking:
+    """A source that asked GitHub one thing."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.is_open = False
+
+    async def __aenter__(self) -> Asking:
+        self.is_open = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.is_open = False
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        return (
+            ApiUsage(
+                run_id=self.run_id,
+                stage=Stage.PULL_REQUESTS,
+                month="2026-02",
+                resource="graphql",
+                started_at=datetime.now(tz=UTC),
+                requests=7,
+                points=9,
+                waited_seconds=61.26,
+            ),
+        )
+
+
+def use(run: StageRun, source: Asking, error: BaseException | None = None) -> None:
+    async def inside() -> None:
+        async with booked(run, source):
+            assert source.is_open
+            if error is not None:
+                raise error
+
+    asyncio.run(inside())
+
+
+def test_what_a_stage_asked_for_is_stored_when_it_ends_and_when_it_fails(database: Database) -> None:
+    run = StageRun(database, Stage.PULL_REQUESTS, "2026-02", "run 1")
+    assert usage_metadata(run) == {}
+    use(run, Asking("run 1"))
+    for error in (OutsideSystemError("github", "gone"), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            use(run, Asking("run 1"), error)
+    use(run, Asking("another"))
+    found = usage_metadata(run)
+    assert (found["github_requests"], found["github_points"], found["github_waited_seconds"]) == (21, 27, 183.8)
+    (record,) = found["github"].records
+    assert record.data["resource"] == "graphql"
+
+
+def test_the_failure_of_the_stage_is_told_when_its_books_cannot_be_kept(database: Database) -> None:
+    class Gone:
+        def transaction(self) -> None:
+            raise OutsideSystemError("postgres", "gone")
+
+    run = StageRun(Gone(), Stage.PULL_REQUESTS, "2026-02", "run 1")  # type: ignore[arg-type]
+    with pytest.raises(ItemFailure, match="the cause"):
+        use(run, Asking("run 1"), ItemFailure("timeout", "the cause"))
+    with pytest.raises(OutsideSystemError, match="postgres"):
+        use(run, Asking("run 1"))

@@ -149,3 +149,28 @@ def test_findings_are_a_line_each() -> None:
         ["ok", "github", "answers"],
         ["broken", "hub", "does", "not"],
     ]
+
+
+def test_a_wait_counts_down_behind_the_bar() -> None:
+    to = console(terminal=True, width=160)
+    with Bars(to) as bars:
+        bars.stage_started(Stage.REPOSITORIES, "2026-02", 1, 0)
+        bars.waiting(Stage.REPOSITORIES, "GitHub's limit [of] graphql requests", 754.2)
+        bars._progress.refresh()
+        bars.item_finished(Stage.REPOSITORIES, "discovery", ItemState.DONE, "")
+        bars.stage_finished(Stage.REPOSITORIES)
+    assert "waiting 12 min 3" in printed(to)
+    assert "GitHub's limit [of] graphql requests" in plain(printed(to))
+
+
+def test_a_wait_and_a_warning_are_lines_where_there_are_no_bars() -> None:
+    to = console()
+    with Bars(to) as bars:
+        bars.stage_started(Stage.REPOSITORIES, "2026-02", 1, 0)
+        bars.waiting(Stage.REPOSITORIES, "GitHub's limit [of] requests", 90.0)
+        bars.waiting(Stage.REPOSITORIES, "GitHub's limit [of] requests", 89.0)
+        bars.warn(Stage.REPOSITORIES, "the cache [x] was damaged")
+    said = printed(to)
+    assert said.count("waiting 1 min 30 s, until ") == 1
+    assert "GitHub's limit [of] requests" in said
+    assert "repositories: the cache [x] was damaged" in said
