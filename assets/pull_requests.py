@@ -24,7 +24,7 @@ from resources.github import GitHubResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, booked, report, stage_asset, stage_run, usage_metadata
 
 MIRROR_THREADS = 2
 
@@ -62,7 +62,7 @@ def pull_requests(
         windows = Windows(month, repositories)
 
         async def intake(items: Sequence[WorkItem[Repository]]) -> StageSummary:
-            async with github.source(Stage.PULL_REQUESTS, run.month, run.run_id) as source:
+            async with booked(run, github.source(Stage.PULL_REQUESTS, run.month, run.run_id)) as source:
 
                 async def window(item: WorkItem[Repository]) -> Outcome[MergedWindow]:
                     taken = await source.window(item.value, month)
@@ -102,4 +102,4 @@ def pull_requests(
             )
         )
     facts = {"repositories": len(repositories), **windows.changes, "checksum": checksum}
-    return report(context, taken_in, changed, rows=len(merged), **facts)
+    return report(context, taken_in, changed, rows=len(merged), **facts, **usage_metadata(run))
