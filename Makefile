@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench bench-measure clean
+.PHONY: help setup demo test dev check format bench bench-measure bench-intake clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,9 @@ bench: setup ## what the platform itself costs: loading, passing items, finding 
 
 bench-measure: setup ## what a measurement costs, and how often it is wrong
 	@$(BIN)/python bench/measure.py
+
+bench-intake: setup ## a month's intake beside what the predecessor did, and whether it reaches its targets
+	@$(BIN)/python bench/intake.py
 
 clean: ## remove the virtual environment and all local state
 	rm -rf $(VENV) .uv .formulacode

@@ -27,23 +27,26 @@ GRAPHQL = "graphql"
 
 
 def app(
-    folder: Path,
+    served: Path | Library,
     *,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     faults: Faults = Faults(),  # noqa: B008 - frozen
     tokens: Mapping[str, Account] | None = None,
 ) -> Starlette:
-    """A GitHub over the bare repositories `owner/name.git` of *folder* and its `sandbox.json`, if there is one.
+    """A GitHub over *served*: a folder of bare repositories `owner/name.git` and its `sandbox.json`, if there is one.
 
     *tokens* are the valid ones, with their users; None accepts any, each a user of its own. The books are in
-    `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` begins them anew.
-    Raises ConfigurationError when *folder* is none, or its side file malformed.
+    `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` begins them anew. `POST /_sandbox/clock` with
+    `{"seconds": …}` puts the clock of the limits forward, and answers with its time.
+    Raises ConfigurationError when the folder is none, or its side file malformed.
     """
-    gateway = Gateway(Library(folder), limits, FaultSource(faults), tokens)
+    library = served if isinstance(served, Library) else Library(served)
+    gateway = Gateway(library, limits, FaultSource(faults), tokens)
     routes = [
         Route("/graphql", _graphql(gateway), methods=["POST"]),
         Route("/_sandbox/calls", _books(gateway)),
         Route("/_sandbox/reset", _reset(gateway), methods=["POST"]),
+        Route("/_sandbox/clock", _clock(gateway), methods=["POST"]),
     ]
     routes += [_route(gateway, path, resource, Call(handler)) for path, resource, handler in ENDPOINTS]
     routes.append(_route(gateway, "/rate_limit", Resource.CORE, Call(rate_limit, free=True)))
@@ -123,6 +126,14 @@ def _reset(gateway: Gateway) -> Callable[[Request], Any]:
         return JSONResponse(gateway.accounting.as_json())
 
     return reset
+
+
+def _clock(gateway: Gateway) -> Callable[[Request], Any]:
+    async def clock(request: Request) -> JSONResponse:
+        gateway.put_forward(float((await request.json())["seconds"]))
+        return JSONResponse({"now": gateway.now()})
+
+    return clock
 
 
 async def _nowhere(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the handler's signature

@@ -91,6 +91,7 @@ class Faults(Frozen):
     chances: Mapping[Fault, float] = Field(default_factory=dict, description="probability of each kind, per call")
     seed: int = 0
     slow_seconds: float = 2.0
+    latency_seconds: float = Field(default=0.0, description="that every answer takes at least")
     hang_seconds: float = 3_600.0
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import itertools
 import time
@@ -79,7 +80,8 @@ class Gateway:
         self.limits = limits
         self.faults = faults
         self.accounting = Accounting()
-        self.budgets = Budgets(limits)
+        self._ahead = 0.0
+        self.budgets = Budgets(limits, self.now)
         self._tokens = tokens
         self._serial = itertools.count(1)
 
@@ -88,6 +90,14 @@ class Gateway:
         self.accounting.reset()
         self.budgets.reset()
         self.faults.restart()
+
+    def now(self) -> float:
+        """Seconds since 1970 by this GitHub's clock."""
+        return time.time() + self._ahead
+
+    def put_forward(self, seconds: float) -> None:
+        """Let so many *seconds* pass at once: whoever would wait need not."""
+        self._ahead += max(0.0, seconds)
 
     async def answer(
         self, request: Request, names: tuple[str, ...], resource: Resource, incoming: Incoming, call: Call
@@ -133,6 +143,8 @@ class Gateway:
             lambda: self.budgets.rates(visit.login),
             fault.failure if fault else None,
         )
+        if self.faults.faults.latency_seconds:
+            await asyncio.sleep(self.faults.faults.latency_seconds)
         answer = spoil(await call(asked, incoming, self), fault.fault if fault else None, graphql=visit.graphql)
         return self._broken(self._finish(visit, answer, charge=not visit.graphql), answer, fault)
 
@@ -180,7 +192,7 @@ class Gateway:
             self.budgets.charge(visit.login, visit.resource)
             self.accounting.points[visit.resource] += 1
         headers |= {
-            "date": formatdate(time.time(), usegmt=True),
+            "date": formatdate(self.now(), usegmt=True),
             "x-github-request-id": f"SAND:{next(self._serial):06X}",
             "x-github-media-type": f"{MEDIA_TYPE}; format=json",
         }

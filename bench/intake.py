@@ -1,0 +1,130 @@
+"""A month's intake of a hundred repositories: ours beside what the predecessor did, against GitHub's limits.
+
+Both meet the same generated world behind a sandbox GitHub in a process of its own, with GitHub's ceilings, minutes and
+hours, and 1 % of answers broken. The baseline would take hours: where GitHub tells it to wait, the sandbox's clock is
+put forward instead. Ours waits in earnest. What had to be found is known from the plan of the world, not from any API.
+
+    python bench/intake.py
+
+Exit code 1 when a target is missed. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from intake_report import Contender, Report, judged
+from intake_world import MONTH, World, WorldSize, open_world
+
+from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.sandbox.github.library import Library
+
+BENCH = Path(__file__).parent
+SMALL = WorldSize(repositories=8, merged=420, largest=230, files=130)
+
+
+def main() -> None:
+    """Measure, print the table and the figures, and fail when a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--small", action="store_true", help="a world of a few repositories, in seconds")
+    parser.add_argument("--rate-seconds", type=float, default=75.0, help="length of the phase that measures the rate")
+    parser.add_argument("--patches", type=int, default=1_000, help="to read from mirrors")
+    parser.add_argument("--broken", type=float, default=0.01, help="share of answers that are broken")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds that every answer takes at least")
+    options = parser.parse_args()
+    home = Path(os.environ.get("FC_HOME") or Path(tempfile.gettempdir()) / "formulacode-bench").absolute() / "bench"
+    world = open_world(home, SMALL if options.small else WorldSize())
+    with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
+        report = measure(world, Path(folder), options)
+    print(report.table())
+    print(json.dumps(report.figures()))
+    sys.exit(1 if report.missed() else 0)
+
+
+def measure(world: World, work: Path, options: argparse.Namespace) -> Report:
+    """Ours, then the rate it keeps, then patches, then the baseline; each in a process of its own."""
+    repositories = work / "repositories.json"
+    repositories.write_text(json.dumps(discovered(world)))
+    world.as_taken_in()
+    served = world.folder / "served"
+    with github(world, options) as url:
+        ours, ours_books = run("ours", url, work, "--repositories", repositories)
+        rate = {}
+        if options.rate_seconds:
+            seconds = str(options.rate_seconds)
+            rate, rate_books = run("rate", url, work, "--repositories", repositories, "--seconds", seconds)
+            rate |= {name: sum(rate_books[name].values()) for name in ("limit_hits", "faults")}
+        clone = ("--facts", work / "ours.json", "--served", served, "--patches", options.patches)
+        read, read_books = run("patches", url, work, *clone)
+        baseline, baseline_books = run("baseline", url, work, "--repositories", repositories)
+    return Report(
+        size=world.size,
+        ours=judged(Contender.OURS, world, ours, ours_books),
+        baseline=judged(Contender.BASELINE, world, baseline, baseline_books),
+        rate=rate,
+        patches=read | {"requests": read_books["total"]},
+        settings={name: getattr(options, name) for name in ("broken", "latency")},
+    )
+
+
+def discovered(world: World) -> list[dict[str, Any]]:
+    """The repositories as discovery saw them, before one was renamed and one vanished."""
+    world.as_discovered()
+    rows = [
+        Repository(
+            month=MONTH.key,
+            id=shelf.id,
+            node_id=shelf.node_id,
+            full_name=shelf.name,
+            state=RepositoryState.ARCHIVED if shelf.facts.is_archived else RepositoryState.ACTIVE,
+            default_branch="main",
+            config_path="asv.conf.json",
+        )
+        for shelf in Library(world.folder / "served").shelves()
+    ]
+    return [row.model_dump(mode="json") for row in rows]
+
+
+@contextmanager
+def github(world: World, options: argparse.Namespace) -> Iterator[str]:
+    """The address of the sandbox over *world*."""
+    command: list[Any] = [
+        *(sys.executable, BENCH / "intake_serve.py", world.folder / "served"),
+        *("--broken", options.broken, "--latency", options.latency),
+        *("--since", MONTH.start.isoformat(), "--until", MONTH.end.isoformat()),
+    ]
+    with subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        url = server.stdout.readline().strip()
+        if not url:
+            raise SystemExit("the sandbox did not start")
+        try:
+            yield url
+        finally:
+            server.stdin.close()
+            server.wait(timeout=60)
+
+
+def run(contender: str, url: str, work: Path, *arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What *contender* made of it, and the sandbox's books about it alone."""
+    httpx.post(f"{url}/_sandbox/reset", timeout=30).raise_for_status()
+    output = work / f"{contender}.json"
+    command = [sys.executable, BENCH / "intake_runs.py", contender, url, output, *arguments]
+    subprocess.run(list(map(str, command)), check=True)
+    books = httpx.get(f"{url}/_sandbox/calls", timeout=30).raise_for_status().json()
+    return json.loads(output.read_text()), books
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The GitHub of `bench/intake.py`, in a process of its own, until its input ends."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from formulacode_dagster.sandbox.github import Fault, Faults, Limits, app
+from formulacode_dagster.sandbox.github.library import Library
+from formulacode_dagster.sandbox.server import serving
+
+BROKEN = (
+    Fault.BAD_GATEWAY, Fault.UNAVAILABLE, Fault.TIMED_OUT, Fault.TRUNCATED, Fault.DROPPED,
+    Fault.RESET, Fault.HALF_PAGE, Fault.NULL_NODE, Fault.FIELD, Fault.SLOW,
+)  # fmt: skip
+"""What goes wrong by chance. Refusals for limits are not among them: those that come are real."""
+
+
+def main() -> None:
+    """Serve, tell the address in one line, and end with the input."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--broken", type=float, required=True, help="share of answers")
+    parser.add_argument("--latency", type=float, required=True, help="seconds that every answer takes at least")
+    parser.add_argument("--since", required=True)
+    parser.add_argument("--until", required=True)
+    options = parser.parse_args()
+    # The server complains of every answer that is broken off on purpose.
+    logging.disable(logging.ERROR)
+    library = Library(options.folder)
+    warm(library, options.since, options.until)
+    faults = Faults(
+        chances=dict.fromkeys(BROKEN, options.broken / len(BROKEN)),
+        seed=7,
+        slow_seconds=1.0,
+        latency_seconds=options.latency,
+    )
+    with serving(app(library, limits=Limits(), faults=faults)) as url:
+        print(url, flush=True)
+        sys.stdin.read()
+
+
+def warm(library: Library, since: str, until: str) -> None:
+    """Read every history and measure the diffs of the month, as GitHub has long done."""
+    for shelf in library.shelves():
+        month = [
+            one for one in shelf.tracker().by_merge if one.merged_at and since <= one.merged_at.isoformat() < until
+        ]
+        for one in month[:1]:
+            shelf.size(one, month)
+
+
+if __name__ == "__main__":
+    main()

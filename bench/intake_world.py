@@ -1,0 +1,289 @@
+"""The world of `bench/intake.py`: repositories, the pull requests that one month merged in them, and the truth.
+
+Everything follows from the seed. Repositories are written by `git fast-import`, what git cannot tell goes to
+`sandbox.json`, and what intake must find to `truth.json`: written from the plan, never read back from an API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from formulacode_dagster.models.month import Month
+
+MONTH = Month.parse("2026-02")
+START, END = int(MONTH.start.timestamp()), int(MONTH.end.timestamp())
+DAY = 86_400
+GITHUB = "GitHub <noreply@github.com>"
+LABELS = [f"area: {n:02}" for n in range(48)]
+WORDS = ["cache", "index", "kernel", "chunk", "mask", "dtype", "buffer", "slice", "merge", "sort", "parse", "view"]
+LINES = ["It did the same work for every row.", "Measured with asv on a quiet machine.", "See the discussion below."]
+
+
+@dataclass(frozen=True)
+class WorldSize:
+    """How large a world is. `merged` are those of the month, in all repositories that can still be asked."""
+
+    repositories: int = 100
+    merged: int = 10_000
+    largest: int = 5_200
+    files: int = 3_000
+    seed: int = 20260201
+
+    @property
+    def key(self) -> str:
+        """Names the world: this code and its numbers."""
+        code = Path(__file__).read_bytes() + json.dumps(asdict(self)).encode()
+        return hashlib.sha256(code).hexdigest()[:12]
+
+
+@dataclass
+class Landing:
+    """A pull request that is merged, some day, or never. Times are seconds since 1970."""
+
+    opened: int
+    merged: int | None
+    labels: list[str] = field(default_factory=list)
+    closing: int = 0
+    files: int = 1
+    two_parents: bool = False
+    number: int = 0
+    issues: list[int] = field(default_factory=list)
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A repository as discovery saw it, and what became of it."""
+
+    name: str
+    name_now: str
+    vanished: bool
+    archived: bool
+    pulls: dict[int, dict[str, Any]]
+    """By number: what intake must tell of each pull request merged in the month."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder to serve, and the truth about it."""
+
+    folder: Path
+    size: WorldSize
+    repositories: tuple[Known, ...]
+
+    @property
+    def expected(self) -> int:
+        """Pull requests to be found; those of vanished repositories cannot be."""
+        return sum(len(one.pulls) for one in self.repositories if not one.vanished)
+
+    def as_discovered(self) -> None:
+        """Nothing is renamed or gone yet."""
+        self._shape(renamed=False, vanished=False)
+
+    def as_taken_in(self) -> None:
+        """What happened between discovery and intake: one was renamed, one is gone."""
+        self._shape(renamed=True, vanished=True)
+
+    def _shape(self, *, renamed: bool, vanished: bool) -> None:
+        served = self.folder / "served"
+        facts = json.loads((self.folder / "facts.json").read_text())
+        shown = {}
+        for one in self.repositories:
+            now = one.name_now if renamed else one.name
+            for name in {one.name, one.name_now} - {now}:
+                if (served / f"{name}.git").exists():
+                    (served / f"{now}.git").parent.mkdir(exist_ok=True)
+                    (served / f"{name}.git").rename(served / f"{now}.git")
+            shown[now] = facts[one.name] | {"is_gone": vanished and one.vanished}
+            if now != one.name:
+                shown[now]["former_names"] = [one.name]
+        partial = served / "sandbox.json.partial"
+        partial.write_text(json.dumps({"repositories": shown}))
+        partial.replace(served / "sandbox.json")
+
+
+def open_world(home: Path, size: WorldSize) -> World:
+    """The world of *size*, generated under *home* unless it is there already."""
+    folder = home / f"intake-{size.key}"
+    if not (folder / "truth.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _generate(folder, size)
+    truth = json.loads((folder / "truth.json").read_text())
+    repositories = tuple(
+        Known(**one | {"pulls": {int(number): facts for number, facts in one["pulls"].items()}}) for one in truth
+    )
+    return World(folder, size, repositories)
+
+
+def _generate(folder: Path, size: WorldSize) -> None:
+    (folder / "served").mkdir(parents=True)
+    chance = random.Random(size.seed)  # noqa: S311 - a reproducible world, no secret
+    truth, facts = [], {}
+    for index, merged in enumerate(_shares(size)):
+        name = f"lab{index % 9}/project{index:03}"
+        landings = _plan(chance, merged, special=index)
+        if index == 0 and size.files:
+            next(one for one in landings if _in_month(one)).files = size.files
+        issues = _number(landings, name)
+        _write(folder / "served" / f"{name}.git", name, landings)
+        facts[name] = {
+            "is_archived": index in (2, 3),
+            "stars": 600 + index,
+            "size_kb": 100 + merged,
+            "issues": issues,
+            "pull_requests": [{"number": one.number, "labels": one.labels} for one in landings if one.labels],
+        }
+        pulls = {one.number: _told(one) for one in landings if _in_month(one)}
+        now = "lab9/renamed" if index == 4 else name
+        truth.append(asdict(Known(name, now, index == 5, index in (2, 3), pulls)))
+    (folder / "facts.json").write_text(json.dumps(facts))
+    (folder / "truth.json").write_text(json.dumps(truth))
+
+
+def _shares(size: WorldSize) -> list[int]:
+    """Merged in the month, by repository: one large, the rest from a few to some hundred. The sixth vanishes."""
+    chance = random.Random(size.seed + 1)  # noqa: S311 - as above
+    weights = [chance.paretovariate(1.1) for _ in range(size.repositories - 2)]
+    rest = size.merged - size.largest
+    shares = [1 + int((rest - len(weights)) * min(weight, 12) / sum(min(w, 12) for w in weights)) for weight in weights]
+    shares[0] += rest - sum(shares)
+    return [shares[0], size.largest, *shares[1:4], 40, *shares[4:]]
+
+
+def _plan(chance: random.Random, merged: int, *, special: int) -> list[Landing]:
+    """The month's merges, opened up to two years before; and a longer past, of which most has long been merged."""
+    found = []
+    for position in range(merged):
+        # A bot merges many at once: a tenth of the month's merges of a large project fall into one hour.
+        burst = merged > 1_000 and position % 10 == 0
+        moment = START + 9 * DAY + chance.randrange(3_600) if burst else chance.randrange(START, END)
+        one = Landing(moment - _lag(chance), moment, two_parents=position % 10 == 3)
+        one.closing = 14 if special < 3 and position == 1 else int(chance.random() < 0.12)
+        one.labels = LABELS[: 40 if special < 3 and position == 2 else chance.randrange(3)]
+        found.append(one)
+    for _ in range(min(3_000, max(160, 2 * merged))):
+        opened = START - chance.randrange(1, 300 * DAY)
+        found.append(Landing(opened, min(START - 1, opened + _lag(chance))))
+    for _ in range(max(2, merged // 12)):
+        opened = START - 20 * DAY + chance.randrange(48 * DAY)
+        found.append(Landing(opened, None if chance.random() < 0.5 else END + chance.randrange(20 * DAY)))
+    # The very edges of the window, and the seconds beside it.
+    edges = {0: START, 1: END - 1} if merged > 1 else {}
+    for position, moment in edges.items():
+        found[position].merged = moment
+        found[position].opened = min(found[position].opened, moment)
+    found += [Landing(START - DAY, START - 1), Landing(START, END)]
+    return found
+
+
+def _lag(chance: random.Random) -> int:
+    """From opening to merging: half within three days, a quarter within a month, a quarter up to two years."""
+    kind = chance.random()
+    if kind < 0.5:
+        return chance.randrange(600, 3 * DAY)
+    return chance.randrange(3 * DAY, 30 * DAY) if kind < 0.75 else chance.randrange(30 * DAY, 730 * DAY)
+
+
+def _in_month(one: Landing) -> bool:
+    return one.merged is not None and START <= one.merged < END
+
+
+def _number(landings: list[Landing], name: str) -> list[dict[str, Any]]:
+    """Numbers in order of opening, an issue right before the pull request that closes it."""
+    issues: list[dict[str, Any]] = []
+    number = 0
+    for one in sorted(landings, key=lambda landing: landing.opened):
+        for _ in range(one.closing):
+            number += 1
+            one.issues.append(number)
+            opened = datetime.fromtimestamp(one.opened - 60, UTC).isoformat()
+            body = f"{WORDS[number % len(WORDS)].title()} takes too long in {name}."
+            issues.append(
+                {"number": number, "title": f"Slow {number}", "body": body, "author": "user1", "created_at": opened}
+            )
+        number += 1
+        one.number = number
+        picked = " ".join(WORDS[(number * step) % len(WORDS)] for step in (1, 3, 7))
+        one.title = f"{picked.capitalize()} {number}"
+    return issues
+
+
+def _told(one: Landing) -> dict[str, Any]:
+    return {
+        "title": one.title,
+        "merged_at": one.merged,
+        "labels": sorted(one.labels),
+        "issues": sorted(one.issues),
+        "changed_files": one.files,
+    }
+
+
+def _write(path: Path, name: str, landings: list[Landing]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _git("init", "--quiet", "--bare", "--template=", "--initial-branch=main", str(path))
+    with (path / "config").open("a") as config:
+        config.write("[uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n[gc]\n\tauto = 0\n")
+    _git("-C", str(path), "fast-import", "--quiet", stdin=b"".join(_stream(name, landings)))
+    _git("-C", str(path), "pack-refs", "--all")
+
+
+def _stream(name: str, landings: list[Landing]) -> Iterator[bytes]:
+    config = json.dumps({"version": 1, "project": name, "benchmark_dir": "benchmarks"}).encode()
+    yield _commit(1, "Begin", START - 900 * DAY, START - 900 * DAY, "owner", {"asv.conf.json": config})
+    mark, tip = 1, 1
+    for one in sorted(landings, key=lambda landing: (landing.merged or landing.opened, landing.number)):
+        author = f"user{one.number % 37}"
+        changed = {f"src/part{one.number % 50}/file{n}.py": _content(one, n) for n in range(one.files)}
+        body = "\n".join([LINES[one.number % 3], *(f"Fixes #{number}" for number in one.issues)])
+        if one.merged is None or one.two_parents:
+            mark += 1
+            yield _commit(mark, f"Try {one.number}", one.opened, one.opened, author, changed, tip)
+            head = mark
+            yield b"reset refs/pull/%d/head\nfrom :%d\n\n" % (one.number, head)
+            if one.merged is not None:
+                mark += 1
+                said = f"Merge pull request #{one.number} from {author}/topic\n\n{one.title}\n\n{body}"
+                yield _commit(mark, said, one.opened, one.merged, author, changed, tip, head)
+                tip = mark
+        else:
+            mark += 1
+            said = f"{one.title} (#{one.number})\n\n{body}"
+            yield _commit(mark, said, one.opened, one.merged, author, changed, tip)
+            tip = mark
+    yield b"reset refs/heads/main\nfrom :%d\n\n" % tip
+
+
+def _content(one: Landing, n: int) -> bytes:
+    return f"# {one.number} {n}\n".encode() + b"".join(b"x%d = %d\n" % (i, one.number * i) for i in range(12))
+
+
+def _commit(
+    mark: int, message: str, authored: int, committed: int, author: str, files: dict[str, bytes], *parents: int
+) -> bytes:
+    data = message.encode()
+    lines = [
+        b"commit refs/heads/main",
+        b"mark :%d" % mark,
+        f"author {author} <{author}@users.noreply.github.com> {authored} +0000".encode(),
+        f"committer {GITHUB} {committed} +0000".encode(),
+        b"data %d\n%s" % (len(data), data),
+        *(b"%s :%d" % (b"merge" if index else b"from", parent) for index, parent in enumerate(parents)),
+    ]
+    for path, content in files.items():
+        lines.append(f"M 100644 inline {path}\n".encode() + b"data %d\n%s" % (len(content), content))
+    return b"\n".join(lines) + b"\n"
+
+
+def _git(*arguments: str, stdin: bytes = b"") -> None:
+    environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *arguments], input=stdin, env=environment, check=True, capture_output=True)
