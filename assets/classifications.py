@@ -1,6 +1,7 @@
 """`classifications`: verdict, category, difficulty and reason for every candidate."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -16,9 +17,9 @@ from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
 from formulacode_dagster.selection.symbolic import screen
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
 from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.pull_requests import done_in, patch_of
+from formulacode_dagster.store.pull_requests import iterate_done, patch_of, pull_request_of
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
@@ -46,20 +47,25 @@ def classifications(
     """Screen every pull request, then ask the model about the candidates."""
     with stage_run(context, postgres, Stage.CLASSIFICATIONS, config) as run:
         with run.database.transaction() as connection:
-            found = done_in(connection, run.month, Stage.PULL_REQUESTS)
+            items = [
+                WorkItem(pr.item, _inputs(pr, llm.model), _Screened(pr.key, _refusal(pr)))
+                for pr in iterate_done(connection, run.month, Stage.PULL_REQUESTS)
+            ]
             spent = Cost.total(entry.cost for entry in entries_of(connection, run.month, Stage.CLASSIFICATIONS))
 
-        def read_patch(pr: PullRequest) -> bytes:
+        def read(key: PullRequestKey) -> tuple[PullRequest, bytes]:
             with run.database.transaction() as connection:
-                return patch_of(connection, pr)
+                pr = pull_request_of(connection, run.month, key)
+                return pr, patch_of(connection, pr)
 
         async def judge_all() -> StageSummary:
             model = llm.language_model(postgres.completions(), month=run.month, spent=spent)
 
-            async def judge(item: WorkItem[PullRequest]) -> Outcome[Classification]:
-                screen(item.value)
-                patch = await asyncio.to_thread(read_patch, item.value)
-                verdict, cost = await classify(item.value, patch, model)
+            async def judge(item: WorkItem[_Screened]) -> Outcome[Classification]:
+                if item.value.refusal is not None:
+                    raise item.value.refusal
+                pr, patch = await asyncio.to_thread(read, item.value.key)
+                verdict, cost = await classify(pr, patch, model)
                 refused = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
                 return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=refused)
 
@@ -68,9 +74,24 @@ def classifications(
             finally:
                 await model.close()
 
-        items = [WorkItem(pr.item, _inputs(pr, llm.model), pr) for pr in found]
         summary = asyncio.run(judge_all())
     return report(context, summary, candidates=_candidates(run.month, summary))
+
+
+@dataclass(frozen=True)
+class _Screened:
+    """What is held in memory of each pull request of the month: a month has 20,000, with texts of many kB."""
+
+    key: PullRequestKey
+    refusal: Rejection | None
+
+
+def _refusal(pr: PullRequest) -> Rejection | None:
+    try:
+        screen(pr)
+    except Rejection as rejection:
+        return rejection.with_traceback(None)
+    return None
 
 
 def _inputs(pr: PullRequest, model: str) -> str:

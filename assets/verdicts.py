@@ -25,7 +25,7 @@ from formulacode_dagster.selection import gates as selection_gates
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.artifacts import Artifact, M
 from formulacode_dagster.store.classifications import positives_by_month
-from formulacode_dagster.store.pull_requests import done_in, done_items, items_by_key, patch_of
+from formulacode_dagster.store.pull_requests import done_in, done_items, items_by_key, iterate_done, patch_of
 from resources.hub import HubResource
 
 HISTORY_MONTHS = 12
@@ -82,7 +82,7 @@ def counts_match(evidence: Evidence) -> GateVerdict:
 def window_and_shas_valid(evidence: Evidence) -> GateVerdict:
     """Of `pull_requests`."""
     return github_gates.window_and_shas_valid(
-        evidence.month, done_in(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
+        evidence.month, iterate_done(evidence.connection, evidence.month, Stage.PULL_REQUESTS)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -98,24 +98,26 @@ def counts_match(
     )
 
 
-def window_and_shas_valid(month: str, prs: Sequence[PullRequest]) -> GateVerdict:
-    """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once."""
+def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> GateVerdict:
+    """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once.
+
+    *prs* are gone through once, and none is held on to.
+    """
     window = Month.parse(month)
-    times = Counter((row.facts.repository_id, row.facts.number) for row in prs)
-    offenders = [
-        f"{row.item}: {fault}"
-        for row in prs
-        for fault in _faults(row, window, times[row.facts.repository_id, row.facts.number])
-    ]
+    times: Counter[tuple[int, int]] = Counter()
+    offenders: list[str] = []
+    for row in prs:
+        times[row.key] += 1
+        offenders += [f"{row.item}: {fault}" for fault in _faults(row, window, times[row.key])]
     return GateVerdict(
         stage=Stage.PULL_REQUESTS,
         month=month,
         check="window_and_shas_valid",
         passed=not offenders,
         blocking=True,
-        summary=f"{len(offenders)} faults in {len(prs)} pull requests",
+        summary=f"{len(offenders)} faults in {times.total()} pull requests",
         offenders=tuple(offenders[:OFFENDERS_SHOWN]),
-        figures={"pull_requests": len(prs), "faults": len(offenders)},
+        figures={"pull_requests": times.total(), "faults": len(offenders)},
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, select, update
 
 from formulacode_dagster.models.items import Stage
 
 from .artifacts import REPOSITORIES
-from .tables import LEDGER
+from .ledger import rename_item
 
 
 def add_alias(connection: Connection, month: str, repository_id: int, old_name: str, new_name: str) -> bool:
@@ -28,13 +28,5 @@ def add_alias(connection: Connection, month: str, repository_id: int, old_name: 
         return False
     connection.execute(update(table).where(this).values(full_name=new_name, aliases=aliases))
     if row.full_name != new_name:
-        _rename_entry(connection, month, row.full_name, new_name)
+        rename_item(connection, month, Stage.REPOSITORIES, row.full_name, new_name)
     return True
-
-
-def _rename_entry(connection: Connection, month: str, old_name: str, new_name: str) -> None:
-    of_stage = (LEDGER.c.month == month) & (LEDGER.c.stage == Stage.REPOSITORIES.value)
-    old, new = of_stage & (LEDGER.c.item == old_name), of_stage & (LEDGER.c.item == new_name)
-    if connection.execute(select(LEDGER.c.item).where(old)).first() is not None:
-        connection.execute(delete(LEDGER).where(new))
-        connection.execute(update(LEDGER).where(old).values(item=new_name))

@@ -47,8 +47,8 @@ ALTER TABLE repositories
     ADD COLUMN size_kb     integer NOT NULL DEFAULT 0,
     ADD COLUMN archived_at timestamptz;
 
--- A pull request is stored once, whichever month or name it was found under.
-CREATE INDEX merged_pull_requests_by_identity ON merged_pull_requests (repository_id, number);
+-- A pull request is stored once, whichever month or name it was found under; people ask for it by number and name.
+CREATE INDEX merged_pull_requests_by_identity ON merged_pull_requests (number, repository_id);
 
 -- SHA-256 of the row: a window is compared with a new intake, and summed up, without reading a body.
 ALTER TABLE merged_pull_requests
