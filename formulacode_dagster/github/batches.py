@@ -22,7 +22,7 @@ class Calls(Generic[K, R]):
 
     @property
     def keys(self) -> Sequence[K]:
-        """What was asked for, each once, in the order of asking."""
+        """What was asked for and is not answered yet, each once, in the order of asking."""
         return tuple(self._futures)
 
     def add(self, key: K) -> asyncio.Future[R]:
@@ -33,17 +33,23 @@ class Calls(Generic[K, R]):
 
     def answer(self, key: K, result: R) -> None:
         """Return *result* from all calls for *key*."""
-        for future in self._open(key):
+        for future in self._close(key):
             future.set_result(result)
 
     def fail(self, key: K, error: BaseException) -> None:
         """Raise *error* from all calls for *key*."""
-        for future in self._open(key):
+        for future in self._close(key):
             future.set_exception(error)
 
-    def _open(self, key: K) -> list[asyncio.Future[R]]:
-        # a caller that was cancelled took its future with it
-        return [future for future in self._futures[key] if not future.done()]
+    def cancel(self) -> None:
+        """Cancel all calls that are not answered."""
+        for key in self.keys:
+            for future in self._close(key):
+                future.cancel()
+
+    def _close(self, key: K) -> list[asyncio.Future[R]]:
+        # what is answered is not held until the last call is; a caller that was cancelled took its future with it
+        return [future for future in self._futures.pop(key) if not future.done()]
 
 
 class Batches(Generic[K, R]):
@@ -77,6 +83,9 @@ class Batches(Generic[K, R]):
 
     def _end(self, task: asyncio.Task[None], calls: Calls[K, R]) -> None:
         self._running.discard(task)
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if task.cancelled():
+            calls.cancel()
+            return
+        error = task.exception()
         for key in calls.keys:
             calls.fail(key, error or RuntimeError(f"the batch ended without an answer for {key}"))
