@@ -19,6 +19,7 @@ from formulacode_dagster.preflight import Finding, Health, probe, programs
 from formulacode_dagster.reporting.funnel import Funnel, count_funnel
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.usage import usage_totals
 from formulacode_dagster.terminal import Bars, show_funnel
 from resources.defaults import default_resources
 from resources.settings import home, value_of
@@ -49,9 +50,9 @@ def database(*, migrated: bool = True) -> Iterator[Database]:
 
 
 def read_funnel(store: Database, month: Month) -> Funnel:
-    """The funnel of *month*, as the ledger has it now."""
+    """The funnel of *month*, as the ledger and the books have it now."""
     with store.transaction() as connection:
-        return count_funnel(month.key, ledger.entries_of(connection, month.key))
+        return count_funnel(month.key, ledger.entries_of(connection, month.key), usage_totals(connection, month.key))
 
 
 def run_months(

@@ -13,6 +13,7 @@ from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.gates import verdicts
 from formulacode_dagster.store.pull_requests import items_by_key
+from formulacode_dagster.store.usage import UsageTotal, usage_totals
 
 from .funnel import Funnel, count_funnel
 
@@ -42,6 +43,7 @@ class MonthFacts(Frozen):
     measured: tuple[MeasuredTask, ...]
     gates: tuple[GateVerdict, ...]
     release: Release | None
+    usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
 
     @property
     def cost(self) -> Cost:
@@ -79,11 +81,13 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
                 significant=len(row.significant),
             )
         )
+    usage = usage_totals(connection, key)
     releases = artifacts.RELEASES.read(connection, key)
     return MonthFacts(
         month=key,
-        funnel=count_funnel(key, entries),
+        funnel=count_funnel(key, entries, usage),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
         gates=tuple(verdicts(connection, key)),
         release=releases[0] if releases else None,
+        usage=tuple(usage),
     )

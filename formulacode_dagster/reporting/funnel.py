@@ -9,6 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RejectionReason, Stage
+from formulacode_dagster.store.usage import UsageTotal
 
 SCREENED_OUT = frozenset(
     {
@@ -48,7 +49,7 @@ class Loss(Frozen):
 
 
 class StageCost(Frozen):
-    """What one stage of the month consumed, over all runs whose results stand."""
+    """What one stage of the month consumed: of GitHub over all its runs, else over those whose results stand."""
 
     stage: Stage
     cost: Cost
@@ -90,8 +91,11 @@ class Funnel(Frozen):
         return Cost.total(one.cost for one in self.costs)
 
 
-def count_funnel(month: str, entries: Sequence[LedgerEntry]) -> Funnel:
-    """The funnel of *month* from all its ledger *entries*."""
+def count_funnel(month: str, entries: Sequence[LedgerEntry], usage: Sequence[UsageTotal] = ()) -> Funnel:
+    """The funnel of *month* from all its ledger *entries*, with what it asked of GitHub from *usage*.
+
+    A forced run replaces the entries of the one before it, but what that one asked was asked all the same.
+    """
     items = [entry for entry in entries if "#" in entry.item]
 
     def ended(stage: Stage, *states: ItemState) -> int:
@@ -123,7 +127,7 @@ def count_funnel(month: str, entries: Sequence[LedgerEntry]) -> Funnel:
         ),
         FunnelStep(name="published", title="tasks published", count=ended(Stage.PUBLISHED_DATASET, ItemState.DONE)),
     )
-    return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(entries))
+    return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(entries, usage))
 
 
 def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
@@ -153,9 +157,18 @@ def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
     return _STEP_MISSED.get(stage, stage.value)
 
 
-def _costs(entries: Sequence[LedgerEntry]) -> tuple[StageCost, ...]:
+def _costs(entries: Sequence[LedgerEntry], usage: Sequence[UsageTotal]) -> tuple[StageCost, ...]:
+    known = {entry.stage for entry in entries} | {one.stage for one in usage}
     return tuple(
-        StageCost(stage=stage, cost=Cost.total(entry.cost for entry in entries if entry.stage is stage))
+        StageCost(
+            stage=stage,
+            cost=Cost.total(entry.cost for entry in entries if entry.stage is stage).model_copy(
+                update={
+                    "api_points": sum(one.points for one in usage if one.stage is stage),
+                    "api_requests": sum(one.requests for one in usage if one.stage is stage),
+                }
+            ),
+        )
         for stage in Stage
-        if any(entry.stage is stage for entry in entries)
+        if stage in known
     )

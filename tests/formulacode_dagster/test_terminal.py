@@ -10,6 +10,7 @@ from formulacode_dagster.items.progress import ProgressListener
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.preflight import Finding, Health
 from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.store.usage import UsageTotal
 from formulacode_dagster.terminal import Bars, plain, show_findings, show_funnel, show_story
 
 HOSTILE = "[/red] [bold]{} \\"
@@ -134,12 +135,16 @@ def test_the_funnel_shows_counts_losses_and_cost() -> None:
         entry(Stage.PULL_REQUESTS, ItemState.DONE, cost=Cost(api_points=3, api_requests=2)),
         entry(Stage.CLASSIFICATIONS, ItemState.REJECTED, reason="title"),
     ]
-    show_funnel(to, count_funnel("2026-02", entries))
+    asked = UsageTotal.model_validate(
+        dict.fromkeys(UsageTotal.model_fields, 0)
+        | {"stage": Stage.PULL_REQUESTS, "resource": "graphql", "requests": 7, "points": 9}
+    )
+    show_funnel(to, count_funnel("2026-02", entries, [asked]))
     text = printed(to)
     assert "Funnel of 2026-02" in text
     assert [line.split()[-2:] for line in text.splitlines() if "merged pull requests" in line] == [["1", "█" * 30]]
     assert ["classifications", "rejected", "title", "1", "a/b#1"] in [line.split() for line in text.splitlines()]
-    assert "Cost of 2026-02: 3 API points in 2 requests, 0 tokens in 0 model calls, $0.00, 0.0 s of work" in text
+    assert "Cost of 2026-02: 9 API points in 7 requests, 0 tokens in 0 model calls, $0.00, 0.0 s of work" in text
 
 
 def test_findings_are_a_line_each() -> None:

@@ -8,12 +8,15 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.store.usage import UsageTotal
 
 MONTH = "2026-02"
+STARTED = datetime(2026, 3, 25, tzinfo=UTC)
 Enter = Callable[..., LedgerEntry]
 
 
@@ -22,6 +25,39 @@ def enter(stage: Stage, item: str, said: str = "done", month: str = MONTH, **cos
     state, _, reason = said.partition(" ")
     return LedgerEntry(
         stage=stage, month=month, item=item, state=ItemState(state), reason=reason, cost=Cost.model_validate(cost)
+    )
+
+
+@pytest.fixture(scope="session")
+def asked() -> tuple[ApiUsage, ...]:
+    """What three runs asked of GitHub; the second one was forced to do the first one's work again."""
+
+    def row(run: str, stage: Stage, resource: str, **figures: float) -> ApiUsage:
+        told = {"run_id": run, "stage": stage, "month": MONTH, "resource": resource, "started_at": STARTED}
+        return ApiUsage.model_validate(told | figures)
+
+    return (
+        row("1", Stage.REPOSITORIES, "code_search", requests=20, points=18, unchanged=2, waited_seconds=120.5),
+        row("1", Stage.PULL_REQUESTS, "graphql", requests=30, points=40, seconds=9.25, bytes=2_500_000),
+        row("2", Stage.PULL_REQUESTS, "graphql", requests=31, points=41, retries=1, limit_hits=1),
+    )
+
+
+@pytest.fixture(scope="session")
+def usage() -> tuple[UsageTotal, ...]:
+    """The same, summed."""
+    none = {"unchanged": 0, "retries": 0, "limit_hits": 0, "seconds": 0.0, "waited_seconds": 0.0, "bytes": 0}
+    return (
+        UsageTotal.model_validate(
+            none
+            | {"stage": Stage.REPOSITORIES, "resource": "code_search", "runs": 1, "requests": 20, "points": 18}
+            | {"unchanged": 2, "waited_seconds": 120.5}
+        ),
+        UsageTotal.model_validate(
+            none
+            | {"stage": Stage.PULL_REQUESTS, "resource": "graphql", "runs": 2, "requests": 61, "points": 81}
+            | {"retries": 1, "limit_hits": 1, "seconds": 9.25, "bytes": 2_500_000}
+        ),
     )
 
 
@@ -64,7 +100,7 @@ def ledger_of_a_month() -> tuple[LedgerEntry, ...]:
 
 
 @pytest.fixture
-def facts(ledger_of_a_month: tuple[LedgerEntry, ...]) -> MonthFacts:
+def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> MonthFacts:
     """The month, with what was measured, judged and released."""
     fast = MeasuredTask(
         item="a/b#1",
@@ -105,10 +141,11 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...]) -> MonthFacts:
     open_gate = shut.model_copy(update={"check": "declared_commit", "passed": True, "summary": "all", "offenders": ()})
     return MonthFacts(
         month=MONTH,
-        funnel=count_funnel(MONTH, ledger_of_a_month),
+        funnel=count_funnel(MONTH, ledger_of_a_month, usage),
         measured=(fast, slow),
         gates=(open_gate, shut),
         release=release,
+        usage=usage,
     )
 
 

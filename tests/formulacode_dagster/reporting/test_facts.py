@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import LedgerEntry, Stage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.month import FIRST_MONTH, Month
@@ -13,6 +14,7 @@ from formulacode_dagster.reporting.facts import MonthFacts, month_facts
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.gates import record_verdict
+from formulacode_dagster.store.usage import add_usage
 
 MONTH = "2026-02"
 MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
@@ -82,10 +84,13 @@ def measured(number: int, *ratios: tuple[float, float], speedup: float = 1.0) ->
 
 
 @pytest.fixture
-def told(database: Database, facts: MonthFacts, ledger_of_a_month: tuple[LedgerEntry, ...]) -> MonthFacts:
+def told(
+    database: Database, facts: MonthFacts, ledger_of_a_month: tuple[LedgerEntry, ...], asked: tuple[ApiUsage, ...]
+) -> MonthFacts:
     """The facts read from a store that holds the month."""
     with database.transaction() as connection:
         ledger.record(connection, ledger_of_a_month)
+        add_usage(connection, asked)
         artifacts.MERGED_PULL_REQUESTS.save(connection, [merged(number) for number in range(1, 11)])
         artifacts.CLASSIFICATIONS.save(connection, [classified(number) for number in range(1, 8)])
         artifacts.MEASUREMENTS.save(
@@ -113,6 +118,7 @@ def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) 
     assert {gate.check: gate for gate in told.gates} == {gate.check: gate for gate in facts.gates}
     assert told.release == facts.release
     assert told.cost == facts.cost
+    assert told.usage == facts.usage
 
 
 def test_measured_tasks_come_fastest_first_with_what_the_picture_needs(told: MonthFacts) -> None:

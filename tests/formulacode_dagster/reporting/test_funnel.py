@@ -6,13 +6,14 @@ import pytest
 
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RejectionReason, Stage
 from formulacode_dagster.reporting.funnel import SCREENED_OUT, Funnel, count_funnel
+from formulacode_dagster.store.usage import UsageTotal
 
 MONTH = "2026-02"
 
 
 @pytest.fixture
-def funnel(ledger_of_a_month: tuple[LedgerEntry, ...]) -> Funnel:
-    return count_funnel(MONTH, ledger_of_a_month)
+def funnel(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> Funnel:
+    return count_funnel(MONTH, ledger_of_a_month, usage)
 
 
 def test_every_step_counts_the_pull_requests_that_got_so_far(funnel: Funnel) -> None:
@@ -49,12 +50,17 @@ def test_repositories_and_the_release_are_no_pull_requests(funnel: Funnel) -> No
     assert "fork" not in {loss.reason for loss in funnel.losses}
 
 
+def test_what_was_asked_for_by_a_run_that_failed_before_its_first_item_counts(usage: tuple[UsageTotal, ...]) -> None:
+    (cost,) = count_funnel(MONTH, [], usage[:1]).costs
+    assert (cost.stage, cost.cost) == (Stage.REPOSITORIES, Cost(api_points=18, api_requests=20))
+
+
 def test_what_they_cost_counts_all_the_same(funnel: Funnel) -> None:
     costs = {one.stage: one.cost for one in funnel.costs}
-    assert costs[Stage.REPOSITORIES] == Cost(api_points=3, api_requests=2)
+    assert costs[Stage.REPOSITORIES] == Cost(api_points=18, api_requests=20)
     assert costs[Stage.CLASSIFICATIONS].model_calls == 7
     assert funnel.cost == Cost.total(costs.values())
-    assert (funnel.cost.api_points, funnel.cost.tokens_in, funnel.cost.dollars) == (8, 700, 3.5)
+    assert (funnel.cost.api_points, funnel.cost.tokens_in, funnel.cost.dollars) == (99, 700, 3.5)
     assert list(costs) == [stage for stage in Stage if stage in costs]
 
 

@@ -62,6 +62,9 @@ def test_the_report_answers_the_first_questions(facts: MonthFacts, nothing: Mont
         "images failed build 1 a/b#5",
         "imports failed 1 of 4 images does not import (a/b#5)",
         "declared_commit passed all",
+        "repositories code_search 1 20 18 2 0 0 0.0 120.5 0.0",
+        "pull_requests graphql 2 61 81 0 1 1 9.2 0.0 2.5",
+        "2026-02 81 99 2 1 1 9.2 120.5 2.5",
     ):
         assert said in text, said
     # what is shut is what one has to see first
@@ -100,7 +103,7 @@ def test_what_comes_from_outside_is_text_and_nothing_else(facts: MonthFacts, not
 def test_the_first_month_has_no_month_before(facts: MonthFacts, nothing: MonthFacts) -> None:
     text = rows(Page(render_report(facts, nothing)))
     assert "Nothing is known of 2026-01" in text
-    assert "change" not in text
+    assert " change" not in text
     assert "+10" not in text
 
 
