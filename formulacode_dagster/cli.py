@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from formulacode_dagster.lists import commands as repository_commands
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import RunOptions, Stage
@@ -27,6 +28,9 @@ console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_I
 complaints = Console(stderr=True, soft_wrap=True)
 INTERRUPTED = 130
 """Exit status after Ctrl-C or a polite kill, as shells have it."""
+
+
+app.add_typer(repository_commands(console), name="repositories")
 
 
 def main() -> None:
@@ -173,6 +177,19 @@ def pools() -> None:
         changed = set_pools(instance)
     for name, limit in POOLS.items():
         console.print(f"{name}: {limit}{' (set now)' if name in changed else ''}")
+
+
+@app.command()
+def mirrors(
+    evict: Annotated[
+        list[str] | None,
+        typer.Option(help="owner/repo, whose mirror is removed; may be repeated.", show_default="list them"),
+    ] = None,
+) -> None:
+    """List the mirrors on this machine: size, last use, state; or remove some."""
+    from formulacode_dagster.mirrors_command import show_or_evict
+
+    show_or_evict(console, evict or ())
 
 
 @app.command()

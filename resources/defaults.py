@@ -23,7 +23,12 @@ def default_resources() -> dict[str, Any]:
         "github": GitHubResource(
             url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS"), minimum_stars=setting("FC_MINIMUM_STARS")
         ),
-        "mirrors": MirrorsResource(folder=setting("FC_MIRRORS_DIR"), home=state, clone_url=setting("GITHUB_CLONE_URL")),
+        "mirrors": MirrorsResource(
+            folder=setting("FC_MIRRORS_DIR"),
+            home=state,
+            clone_url=setting("GITHUB_CLONE_URL"),
+            gigabytes=setting("FC_MIRRORS_GB"),
+        ),
         "llm": LLMResource(
             model=setting("LLM_MODEL"),
             base_url=setting("LLM_BASE_URL"),

@@ -32,6 +32,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("GITHUB_CLONE_URL", "https://github.com", "where repositories are cloned from; file:///folder works"),
     Setting("FC_MINIMUM_STARS", "0", "repositories with fewer stars are not tracked"),
     Setting("FC_MIRRORS_DIR", "", "bare mirrors; empty: mirrors/ under FC_HOME"),
+    Setting("FC_MIRRORS_GB", "50", "gigabytes they may take before the least recently used are removed; 0: no limit"),
     Setting("LLM_MODEL", "", "name of the model that classifies"),
     Setting("LLM_BASE_URL", "https://api.openai.com/v1", "any OpenAI-compatible endpoint"),
     Setting("LLM_API_KEY", "", "key of that endpoint", secret=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from pathlib import Path
 
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
 
@@ -14,6 +15,7 @@ class Fault(StrEnum):
     """Kinds of failure, in the order in which they are recognized."""
 
     DISK = "disk"
+    LOCKED = "locked"
     BROKEN = "broken"
     VANISHED = "vanished"
     REFUSED_OBJECT = "refused_object"
@@ -27,13 +29,15 @@ _TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
     (fault, re.compile(pattern, re.IGNORECASE))
     for fault, pattern in (
         (Fault.DISK, r"no space left on device|disk quota exceeded|read-only file system"),
+        (Fault.LOCKED, r"unable to create '.*\.lock': file exists"),
         (Fault.REFUSED_OBJECT, r"not our ref [0-9a-f]{40}|couldn't find remote ref \S+"),
         (
             Fault.BROKEN,
             r"is corrupt|inflate: data stream error|packfile .* (cannot be accessed|truncated|is invalid)|bad object"
             r"|unable to (unpack|read) |not a git repository: |file .*\.idx|index file .* (corrupt|too small)"
             r"|garbage at end|hash mismatch|sha1 mismatch|bad tree object|unknown object type|failed to apply delta"
-            r"|at offset \d+ (in|from) .*\.pack",
+            r"|at offset \d+ (in|from) .*\.pack|object file .* is empty|unterminated line in|unexpected line in"
+            r"|is not a valid object|missing (blob|tree|commit) object|did not send all necessary objects",
         ),
         # GitHub asks strangers for a password where there is nothing, so that private names do not show.
         (
@@ -67,6 +71,16 @@ def refused_object(error: GitError) -> str:
     """The commit or ref that the server does not have."""
     match = re.search(r"(?:not our ref|couldn't find remote ref) (\S+)", error.stderr, re.IGNORECASE)
     return match[1] if match else ""
+
+
+def unlock(error: GitError, mirror: Path) -> None:
+    """Remove the lock file of git's in *mirror* over which *error* stumbled, left by a git that was killed.
+
+    Only for whoever holds the mirror's own lock: then no other git writes there what it would lock.
+    """
+    found = re.search(r"unable to create '(.*\.lock)': file exists", error.stderr, re.IGNORECASE)
+    if found and mirror.resolve() in Path(found[1]).resolve().parents:
+        Path(found[1]).unlink(missing_ok=True)
 
 
 def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:

@@ -14,23 +14,25 @@ from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 from .blobs import fetch_missing, is_filtered, missing_objects
 from .changes import change_of
 from .command import GitError, git
+from .damage import BROKEN_MARK
 from .faults import Fault, fault_of, translate
-from .objects import Commit, ObjectReader
-
-BROKEN_MARK = "broken"
-"""A file of this name in a mirror asks for its rebuilding."""
+from .objects import Commit, ObjectReader, tree_entries
+from .use import Hold
 
 
 class Mirror:
     """A bare repository; safe to share between threads. Close it, or use it as a context manager.
 
+    With *hold* it is not evicted before it is closed, or nobody refers to it any more.
+
     Whatever finds it damaged raises ItemFailure `mirror_broken`, and the next `MirrorCache.ensure` rebuilds it.
     Paths are text; bytes that are not UTF-8 are kept as surrogates, as `os.fsdecode` does.
     """
 
-    def __init__(self, repository: str, path: Path) -> None:
+    def __init__(self, repository: str, path: Path, hold: Hold | None = None) -> None:
         self.repository = repository
         self.path = path
+        self._hold = hold
         self._objects = ObjectReader(path)
         self._commits: dict[str, Commit] = {}
 
@@ -43,8 +45,10 @@ class Mirror:
         self.close()
 
     def close(self) -> None:
-        """End the reading process; using the mirror again starts another."""
+        """End the reading process, and let the mirror be evicted from now on."""
         self._objects.close()
+        if self._hold is not None:
+            self._hold.release()
 
     def commit(self, sha: str) -> Commit:
         """The commit *sha*; raises ItemFailure `commit_missing`."""
@@ -81,6 +85,8 @@ class Mirror:
             found = self._get(line.split()[2]) if line else None
         else:
             found = self._get(tree.encode() + b":" + raw)
+        if found is None and self._lists(tree, raw):
+            raise self._failure(GitError(("cat-file",), -1, f"missing blob object of {path} at {commit}"))
         return found[1] if found is not None and found[0] == "blob" else None
 
     def list(self, commit: str, folder: str = "") -> list[str]:
@@ -143,6 +149,14 @@ class Mirror:
         out = self._git("ls-tree", "-r", "-z", self.commit(commit).tree, "--", *below)
         entries = (entry.split(maxsplit=3) for entry in out.split(b"\0") if entry)
         self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"})
+
+    def _lists(self, tree: str, path: bytes) -> bool:
+        """Whether *tree* has a file *path*: a file without its content is damage, and no absent file."""
+        folder, _, name = path.rpartition(b"/")
+        found = self._get(tree.encode() + b":" + folder)
+        if found is None or found[0] != "tree":
+            return False
+        return any(mode != b"160000" and entry == name for mode, entry in tree_entries(found[1]))
 
     def _fetch_blobs(self, wanted: set[str]) -> None:
         try:

@@ -1,130 +1,146 @@
 """The mirrors on this machine: one bare repository each, made once, fetched when something is missing.
 
 A mirror appears whole or not at all: it is cloned beside its place and renamed into it. A file lock per repository lets
-several processes use one cache.
+several processes use one cache, another one keeps what anybody reads from being evicted.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 
 from .blobs import missing_objects
 from .command import GitError, git
-from .history import BROKEN_MARK, Mirror
-from .remote import Remote, checked_name
+from .damage import damage_of
+from .eviction import Evicted, clear_partial, locked, make_room, mirror_path, partial_path
+from .history import Mirror
+from .remote import KEPT, Remote, checked_name
+from .use import Hold, Use
 
 __all__ = ["Mirror", "MirrorCache"]
 
 LOCK_SECONDS = 3600.0
-PARTIAL = ".partial"
-CHECKSUM = 20
 
 
 class MirrorCache:
-    """Mirrors under *root*, as `owner/name.git`, of the repositories below *clone_url*."""
+    """Mirrors under *root*, as `owner/name.git`, of the repositories below *clone_url*.
 
-    def __init__(self, root: Path, clone_url: str, *, filtered: bool | None = None) -> None:
+    When they take more than *budget* bytes (None: no limit) after one has grown, those used least recently are removed,
+    and *say* is told; a mirror that any process has open stays. A renamed repository is cloned anew under its new name:
+    commits are the same under both, and the old mirror ends as the least recently used.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        clone_url: str,
+        *,
+        filtered: bool | None = None,
+        budget: int | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         self._root = root
         self._remote = Remote(clone_url, filtered=filtered)
+        self._budget = budget
+        self._say = say
         self._refused: set[tuple[str, str]] = set()
+        self.evicted: list[Evicted] = []
 
     def ensure(self, repository: str, *, commits: Sequence[str] = (), refs: Sequence[str] = ()) -> Mirror:
         """The mirror of *repository*, holding *commits* and *refs* (`refs/pull/7/head`) where the host has them.
 
-        The network is used only when the mirror or one of them is missing. What the host does not have stays missing,
-        is not asked for again by this object, and raises ItemFailure `commit_missing` when it is read.
-        Raises ItemFailure `vanished`, `timeout`, `name`, `busy`; OutsideSystemError when the host or the disk is dead.
+        It stays on this machine until it is closed, or nobody refers to it any more. The network is used only when the
+        mirror or one of *commits* and *refs* is missing. What the host does not have stays missing, is not asked for
+        again by this object, and raises ItemFailure `commit_missing` when it is read.
+        Raises ItemFailure `vanished`, `shallow`, `timeout`, `name`, `busy`, `mirror_broken`; OutsideSystemError when
+        the host or the disk is dead.
         """
-        path = self._root / f"{checked_name(repository)}.git"
+        path = mirror_path(self._root, checked_name(repository))
         wanted = [one for one in (*commits, *refs) if (repository, one) not in self._refused]
         try:
             with self._locked(repository):
-                if _fault_in(path):
-                    self._rebuild(repository, path)
-                if _missing(path, wanted):
-                    self._remote.update(repository, path)
-                if missing := _missing(path, wanted):
-                    self._remote.fetch(repository, path, missing)
-                    self._refused.update((repository, one) for one in _missing(path, missing))
+                hold, grown = self._hold(repository, path, wanted)
+            if grown:
+                self._make_room()
         except OSError as error:
             raise OutsideSystemError(
                 "disk", f"cannot write the mirror of {repository}", why=str(error), remedy="Look at FC_MIRRORS_DIR"
             ) from error
-        return Mirror(repository, path)
+        return Mirror(repository, path, hold)
+
+    def _hold(self, repository: str, path: Path, wanted: Sequence[str]) -> tuple[Hold, bool]:
+        """The mirror brought up to date, and whether that took the network."""
+        grown = bool(damage_of(path))
+        if grown:
+            self._rebuild(repository, path)
+        self._remote.point(path, repository)
+        if missing := _missing(path, wanted):
+            grown = True
+            self._remote.update(repository, path)
+            if missing := _missing(path, missing):
+                self._remote.fetch(repository, path, missing)
+                self._refused.update((repository, one) for one in _missing(path, missing))
+        return Use(path).hold(), grown
 
     @contextmanager
     def _locked(self, repository: str) -> Iterator[None]:
-        lock = self._root / f"{repository}.lock"
-        lock.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with FileLock(lock, timeout=LOCK_SECONDS):
+            with locked(self._root, repository, LOCK_SECONDS):
                 yield
         except Timeout as error:
             raise ItemFailure(
-                "busy", f"another process has held the mirror of {repository} for an hour", remedy=f"See {lock}"
+                "busy", f"another process has held the mirror of {repository} for an hour", remedy=f"See {self._root}"
             ) from error
 
     def _rebuild(self, repository: str, path: Path) -> None:
-        partial = self._root / PARTIAL
-        partial.mkdir(parents=True, exist_ok=True)
-        stem = repository.replace("/", "__") + "@"
-        # We hold the lock: whatever lies here under this name was left by a process that died.
-        for left in partial.glob(f"{stem}*"):
-            shutil.rmtree(left, ignore_errors=True)
-        fresh, old = partial / f"{stem}{uuid.uuid4().hex}", partial / f"{stem}old"
+        clear_partial(self._root, repository)
+        fresh, old = (partial_path(self._root, repository, purpose) for purpose in ("fresh", "old"))
         try:
             self._remote.clone(repository, fresh)
+            if damage := damage_of(fresh):
+                kind = "shallow" if "shallow" in damage else "mirror_broken"
+                raise ItemFailure(kind, f"a fresh clone of {repository} cannot be used", why=damage)
             if path.exists():
+                # Somebody may be reading the damaged one, and need what it was fetched for.
+                self._remote.fetch(repository, fresh, _fetched_by_name(path))
                 path.rename(old)
             fresh.rename(path)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
 
+    def _make_room(self) -> None:
+        if self._budget is None:
+            return
+        evicted, left = make_room(self._root, self._budget)
+        self.evicted += evicted
+        if self._say is not None and evicted:
+            self._say(f"evicted from {self._root}: {', '.join(map(str, evicted))}")
+        if self._say is not None and left > self._budget:
+            over = (left - self._budget) / 1e6
+            self._say(f"{self._root} is {over:.0f} MB over FC_MIRRORS_GB: all its mirrors are in use")
 
-def _fault_in(path: Path) -> str:
-    """Why the mirror cannot be used, empty when it can: absent, marked, unreadable, or with a pack cut short."""
-    if not path.exists():
-        return "absent"
-    if (path / BROKEN_MARK).exists():
-        return "found broken"
-    for index in (path / "objects" / "pack").glob("*.idx"):
-        if not _agree(index.with_suffix(".pack"), index):
-            return f"{index.stem} is damaged"
+
+def _fetched_by_name(path: Path) -> list[str]:
+    """The commits and pull requests' refs that the mirror *path* was asked for, as far as it can still be read."""
     try:
-        refs = git(path, "for-each-ref", "--count=1", "--format=%(objectname)").split()
-        if refs:
-            git(path, "cat-file", "-e", f"{refs[0].decode()}^{{}}")
-            git(path, "rev-parse", "--verify", "--quiet", "HEAD^{tree}")
-    except GitError as error:
-        return error.stderr or "HEAD cannot be read"
-    return ""
-
-
-def _agree(pack: Path, index: Path) -> bool:
-    """Whether pack and index end with the same checksum of the pack; true of no pack that was cut short."""
-    try:
-        with pack.open("rb") as content, index.open("rb") as listing:
-            content.seek(-CHECKSUM, 2)
-            listing.seek(-2 * CHECKSUM, 2)
-            return content.read() == listing.read(CHECKSUM)
-    except OSError:
-        return False
+        listed = git(path, "for-each-ref", "--format=%(refname)", f"{KEPT}/", "refs/pull/").decode().split()
+    except GitError:
+        return []
+    return [name.removeprefix(f"{KEPT}/") for name in listed]
 
 
 def _missing(path: Path, wanted: Sequence[str]) -> list[str]:
     """Those of the commits and refs *wanted* that *path* lacks, without asking the host for them."""
     shas = [one for one in wanted if re.fullmatch(r"[0-9a-f]{40}", one)]
-    refs = [one for one in wanted if one.startswith("refs/")]
+    refs = {one for one in wanted if one.startswith("refs/")}
     lacking = missing_objects(path, shas) if shas else set()
-    known = set(git(path, "for-each-ref", "--format=%(refname)", *refs).decode().split()) if refs else set()
+    known = set(git(path, "for-each-ref", "--format=%(refname)").decode().split()) if refs else set()
     return [one for one in wanted if one in lacking or (one in refs and one not in known)]

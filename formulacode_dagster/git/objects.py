@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -12,6 +13,7 @@ from typing import IO
 from .command import STDERR_KEPT, GitError, environment, program
 
 LAST_WORDS_SECONDS = 5.0
+HASH_BYTES = 20
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,16 @@ class Commit:
             elif key == b"committer":
                 committed = int(value.rsplit(b" ", 2)[-2])
         return cls(sha, tree, tuple(parents), author, committed, message)
+
+
+def tree_entries(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Mode and name of every entry, from the content of a tree object."""
+    start = 0
+    while start < len(raw):
+        end = raw.index(b"\0", start)
+        mode, _, name = raw[start:end].partition(b" ")
+        yield mode, name
+        start = end + 1 + HASH_BYTES
 
 
 class ObjectReader:

@@ -11,13 +11,11 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, O
 
 from .blobs import REMOTE
 from .command import GitError, git
-from .faults import Fault, fault_of, refused_object, translate
+from .faults import Fault, fault_of, refused_object, translate, unlock
 
 ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 1.0
 TRANSFER_SECONDS = 3600.0
-REFUSALS = 100
-"""More unknown commits than this in one request mean that something else is wrong."""
 BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 KEPT = "refs/kept"
 
@@ -69,12 +67,20 @@ class Remote:
 
         self._insist(attempt, "clone", repository)
 
+    def point(self, mirror: Path, repository: str) -> None:
+        """Have *mirror* fetch from here: the clone URL may have changed since it was made. Raises as `clone` does."""
+        source = self._url_of(repository)
+        try:
+            if f"\turl = {source}\n" not in (mirror / "config").read_text():
+                git(mirror, "config", "--replace-all", f"remote.{REMOTE}.url", source)
+        except GitError as error:
+            raise translate(error, "fetch", repository) from error
+
     def update(self, repository: str, mirror: Path) -> None:
         """Fetch branches and tags. Nothing is dropped: commits of deleted branches stay."""
         base = ["fetch", "--quiet", "--force", "--no-write-fetch-head", REMOTE, *BRANCHES_AND_TAGS]
 
         def attempt() -> None:
-            self._point(mirror, repository)
             try:
                 git(mirror, *base, seconds=TRANSFER_SECONDS)
             except GitError as error:
@@ -83,17 +89,14 @@ class Remote:
                 # A branch `a` that became `a/b` can only be fetched once the old one is dropped.
                 git(mirror, base[0], "--prune", *base[1:], seconds=TRANSFER_SECONDS)
 
-        self._insist(attempt, "fetch", repository)
+        self._insist(attempt, "fetch", repository, mirror)
 
     def fetch(self, repository: str, mirror: Path, wanted: Collection[str]) -> None:
         """Fetch commits by hash and refs by name; those that the host does not have are left out."""
         left = list(dict.fromkeys(wanted))
 
         def attempt() -> None:
-            self._point(mirror, repository)
-            for _ in range(REFUSALS):
-                if not left:
-                    return
+            while left:
                 specs = [f"+{one}:{KEPT}/{one}" if _SHA.fullmatch(one) else f"+{one}:{one}" for one in left]
                 try:
                     git(
@@ -102,11 +105,14 @@ class Remote:
                         "--quiet",
                         "--no-tags",
                         "--no-write-fetch-head",
+                        # A month's commits are more than a command line takes.
+                        "--stdin",
                         REMOTE,
-                        *specs,
+                        stdin="".join(f"{spec}\n" for spec in specs).encode(),
                         seconds=TRANSFER_SECONDS,
                     )
                 except GitError as error:
+                    # A host names one that it does not have, and sends nothing.
                     refused = refused_object(error)
                     if refused not in left:
                         raise
@@ -114,31 +120,34 @@ class Remote:
                 else:
                     return
 
-        self._insist(attempt, "fetch", repository)
+        self._insist(attempt, "fetch", repository, mirror)
 
     def _source(self, repository: str) -> str:
-        if self._folder is None:
-            return f"{self._url}/{repository}.git"
+        if self._folder is None or (self._folder / f"{repository}.git").is_dir():
+            return self._url_of(repository)
         if not self._folder.is_dir():
             raise OutsideSystemError(
                 "git", f"the folder {self._folder} is not there", remedy="Set GITHUB_CLONE_URL to a folder of mirrors"
             )
+        raise ItemFailure("vanished", f"{repository} cannot be cloned: there is no {self._folder / repository}.git")
+
+    def _url_of(self, repository: str) -> str:
+        if self._folder is None:
+            return f"{self._url}/{repository}.git"
         path = self._folder / f"{repository}.git"
-        if not path.is_dir():
-            raise ItemFailure("vanished", f"{repository} cannot be cloned: there is no {path}")
-        return str(path) if not self.filtered else f"file://{path}"
+        return f"file://{path}" if self.filtered else str(path)
 
-    def _point(self, mirror: Path, repository: str) -> None:
-        """The clone URL may have changed since the mirror was made."""
-        git(mirror, "config", f"remote.{REMOTE}.url", self._source(repository))
-
-    def _insist(self, attempt: Callable[[], None], what: str, repository: str) -> None:
+    def _insist(self, attempt: Callable[[], None], what: str, repository: str, mirror: Path | None = None) -> None:
         for number in range(1, ATTEMPTS + 1):
             try:
                 attempt()
             except GitError as error:
-                if number == ATTEMPTS or fault_of(error) not in (Fault.HOST, Fault.PASSING):
+                fault = fault_of(error)
+                if number == ATTEMPTS or fault not in (Fault.HOST, Fault.PASSING, Fault.LOCKED):
                     raise translate(error, what, repository) from error
-                self._sleep(FIRST_WAIT_SECONDS * 2 ** (number - 1))
+                if fault is Fault.LOCKED and mirror is not None:
+                    unlock(error, mirror)
+                else:
+                    self._sleep(FIRST_WAIT_SECONDS * 2 ** (number - 1))
             else:
                 return

@@ -78,7 +78,7 @@ def helped(*arguments: str) -> str:
 
 
 def test_the_commands_are_the_documented_ones() -> None:
-    documented = {"run", "funnel", "why", "preflight", "migrate", "pools", "sandbox", "demo", "dev"}
+    documented = {"run", "funnel", "why", "preflight", "migrate", "pools", "mirrors", "sandbox", "demo", "dev"}
     assert documented == set(COMMANDS)
     text = helped()
     for name in documented:
@@ -124,6 +124,8 @@ def test_without_a_command_there_is_help(tmp_path: Path) -> None:
         (["run", "--start-date", "2026-03-01", "--end-date", "2026-02-01"], "holds no month. Put the end after"),
         (["run", "--month", MONTH, "--only", "not an item"], "Write it as owner/repo or owner/repo#123"),
         (["why", "nonsense"], "'nonsense' names neither a repository nor a pull request"),
+        (["mirrors", "--evict", "a/b"], "there is no mirror of a/b. `fc-data mirrors` lists them"),
+        (["mirrors", "--evict", "../etc"], "'../etc' names neither a repository"),
         (["sandbox", "--repositories", "."], "holds no bare repository. Put them there as owner/name.git"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -150,7 +152,7 @@ def test_a_setting_of_the_env_file_counts(tmp_path: Path) -> None:
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
-    for command in ("migrate", "pools", "sandbox"):
+    for command in ("migrate", "pools", "mirrors", "sandbox"):
         assert str(tmp_path / "home") in complaint(fc_data(tmp_path, command))
 
 

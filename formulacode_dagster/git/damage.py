@@ -1,0 +1,73 @@
+"""Whether a mirror can be trusted: what kill -9, a full disk or a stranger's hand leaves of one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from .blobs import is_filtered
+from .command import GitError, git
+
+BROKEN_MARK = "broken"
+"""A file of this name in a mirror asks for its rebuilding."""
+SHALLOW = "shallow"
+CHECKSUM = 20
+INDEXED_SECONDS = 10.0
+"""git puts the index of a pack beside it within moments; other processes fetch contents while we look."""
+
+
+def damage_of(mirror: Path) -> str:
+    """Why *mirror* cannot be used, empty when it can. Costs two short calls of git, whatever its size."""
+    return visible_damage(mirror) or _read_damage(mirror)
+
+
+def visible_damage(mirror: Path) -> str:
+    """What the files alone show of it, without a call of git."""
+    if not mirror.exists():
+        return "absent"
+    if (mirror / BROKEN_MARK).exists():
+        return "found broken"
+    if (mirror / SHALLOW).exists():
+        return "its history is cut short (shallow)"
+    if (mirror / "info" / "grafts").exists():
+        return "its history is altered (grafts)"
+    packs = mirror / "objects" / "pack"
+    for pack in packs.glob("*.pack"):
+        if not _agree(pack, pack.with_suffix(".idx")) and not _is_new(pack):
+            return f"{pack.name} and its index do not fit"
+    for index in packs.glob("*.idx"):
+        if not index.with_suffix(".pack").exists():
+            return f"{index.name} has no pack"
+    if not is_filtered(mirror) and any(packs.glob("*.promisor")):
+        return "its configuration does not tell that contents were left out"
+    return ""
+
+
+def _read_damage(mirror: Path) -> str:
+    try:
+        refs = git(mirror, "for-each-ref", "--count=1", "--format=%(objectname)", "refs/heads/", "refs/tags/").split()
+        if refs:
+            git(mirror, "cat-file", "-e", f"{refs[0].decode()}^{{}}")
+        elif any((mirror / "objects" / "pack").glob("*.pack")):
+            return "its refs are lost"
+    except GitError as error:
+        return error.stderr or "its first branch cannot be read"
+    return ""
+
+
+def _is_new(pack: Path) -> bool:
+    try:
+        return not pack.with_suffix(".idx").exists() and time.time() - pack.stat().st_ctime < INDEXED_SECONDS
+    except FileNotFoundError:
+        return True
+
+
+def _agree(pack: Path, index: Path) -> bool:
+    """Whether pack and index end with the same checksum of the pack; true of no pack that was cut short."""
+    try:
+        with pack.open("rb") as content, index.open("rb") as listing:
+            content.seek(-CHECKSUM, 2)
+            listing.seek(-2 * CHECKSUM, 2)
+            return content.read() == listing.read(CHECKSUM)
+    except OSError:
+        return False

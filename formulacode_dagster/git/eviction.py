@@ -1,0 +1,166 @@
+"""Which mirrors there are, and which go when they take too much of the disk: the one unused for longest first."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+
+from .damage import visible_damage
+from .use import Use
+
+PARTIAL = ".partial"
+"""Folder of what is being made or removed; a name in it is the repository's, its slash a comma, then `@`."""
+GIGABYTE = 10**9
+
+
+class MirrorState(StrEnum):
+    """What may be done with a mirror."""
+
+    READY = "ready"
+    IN_USE = "in use"
+    BROKEN = "broken"
+    """The next use rebuilds it."""
+
+
+@dataclass(frozen=True)
+class KeptMirror:
+    """One mirror on this machine; `bytes` is what its removal frees, `why` tells what is broken."""
+
+    repository: str
+    bytes: int
+    last_used: datetime
+    state: MirrorState
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Evicted:
+    """A mirror that was removed, and what that freed."""
+
+    repository: str
+    bytes: int
+    last_used: datetime
+
+    def __str__(self) -> str:
+        return f"{self.repository} ({self.bytes / 1e6:.1f} MB, last used {self.last_used:%Y-%m-%d %H:%M} UTC)"
+
+
+def mirror_path(root: Path, repository: str) -> Path:
+    """Where the mirror of *repository* is, or would be."""
+    return root / f"{repository}.git"
+
+
+@contextmanager
+def locked(root: Path, repository: str, seconds: float) -> Iterator[None]:
+    """Nobody else makes, fetches or removes the mirror of *repository* meanwhile. Raises Timeout, OSError."""
+    lock = root / f"{repository}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock, timeout=seconds):
+        yield
+
+
+def kept_mirrors(root: Path) -> list[KeptMirror]:
+    """The mirrors below *root*, those used last first. Raises OSError."""
+    found = [_kept(repository, root) for repository in _repositories(root)]
+    return sorted((one for one in found if one is not None), key=lambda one: one.last_used, reverse=True)
+
+
+def evict(root: Path, repository: str) -> Evicted:
+    """Remove the mirror of *repository*.
+
+    Raises ConfigurationError when there is none, ItemFailure `busy` while anybody uses it, OSError.
+    """
+    if not mirror_path(root, repository).is_dir():
+        raise ConfigurationError(f"there is no mirror of {repository}", remedy="`fc-data mirrors` lists them")
+    gone = _remove(root, repository)
+    if gone is None:
+        raise ItemFailure("busy", f"the mirror of {repository} is in use", remedy="Wait for the run that reads it")
+    return gone
+
+
+def make_room(root: Path, budget: int) -> tuple[list[Evicted], int]:
+    """Remove mirrors until those below *root* take *budget* bytes at most; the mirrors removed, and the bytes left.
+
+    Mirrors in use stay, so more than *budget* may be left. Raises OSError.
+    """
+    _sweep(root)
+    uses = [(repository, Use(mirror_path(root, repository))) for repository in _repositories(root)]
+    sized = [(use.last(), use.size(), repository) for repository, use in uses if use.mirror.exists()]
+    left = sum(size for _, size, _ in sized)
+    evicted = []
+    for _, _, repository in sorted(sized):
+        if left <= budget:
+            break
+        gone = _remove(root, repository)
+        if gone is not None:
+            evicted.append(gone)
+            left -= gone.bytes
+    return evicted, left
+
+
+def partial_path(root: Path, repository: str, purpose: str) -> Path:
+    """A place of its own for what is not, or no more, the mirror of *repository*."""
+    folder = root / PARTIAL
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{_stem(repository)}{purpose}-{uuid.uuid4().hex}"
+
+
+def clear_partial(root: Path, repository: str) -> None:
+    """Remove what processes that died have left; whoever asks holds the lock of *repository*."""
+    for left in (root / PARTIAL).glob(f"{_stem(repository)}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _stem(repository: str) -> str:
+    return f"{repository.replace('/', ',')}@"
+
+
+def _repositories(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)).removesuffix(".git") for path in root.glob("[!.]*/*.git"))
+
+
+def _kept(repository: str, root: Path) -> KeptMirror | None:
+    use = Use(mirror_path(root, repository))
+    try:
+        why = visible_damage(use.mirror)
+        with use.nobody() as unused:
+            state = MirrorState.BROKEN if why else MirrorState.READY if unused else MirrorState.IN_USE
+        return KeptMirror(repository, use.size(), use.last(), state, why)
+    except FileNotFoundError:
+        return None
+
+
+def _remove(root: Path, repository: str) -> Evicted | None:
+    """Remove one mirror; None when somebody uses or makes it, or it is gone."""
+    use = Use(mirror_path(root, repository))
+    aside = partial_path(root, repository, "evicted")
+    try:
+        with locked(root, repository, 0), use.nobody() as unused:
+            if not unused:
+                return None
+            gone = Evicted(repository, use.size(), use.last())
+            use.mirror.rename(aside)
+    except (Timeout, FileNotFoundError):
+        return None
+    shutil.rmtree(aside, ignore_errors=True)
+    return gone
+
+
+def _sweep(root: Path) -> None:
+    """Remove what processes that died have left, of whichever repository."""
+    for repository in {path.name.partition("@")[0].replace(",", "/") for path in (root / PARTIAL).glob("*@*")}:
+        try:
+            with locked(root, repository, 0):
+                clear_partial(root, repository)
+        except Timeout:
+            continue
