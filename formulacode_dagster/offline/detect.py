@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.sandbox.side_file import SIDE_FILE
 
 from .completion import Completion
 from .files import Files, FilesSource
@@ -32,11 +35,34 @@ class OfflineSource:
             return f"the folder of mirrors {self.mirrors}"
         return f"files: {self.files}"
 
+    def state(self) -> str:
+        """A short text that changes whenever what lies there does: files by size and time, mirrors by their refs."""
+        paths = self.files.paths if self.files is not None else ()
+        seen = [_stat(path) for path in paths]
+        if self.mirrors is not None:
+            seen += [one for path in mirrors_in(self.mirrors).values() for one in _refs(path)]
+            seen.append(_stat(self.mirrors / SIDE_FILE))
+        return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
     def open(self, completion: Completion) -> IntakeSource:
         """The source itself; *completion* fills in what files do not tell. Raises ConfigurationError."""
         if self.files is not None:
             return FilesSource(self.files, completion)
         return MirrorsSource(self.mirrors or Path())
+
+
+def _stat(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path), -1, -1
+    return str(path), found.st_size, found.st_mtime_ns
+
+
+def _refs(mirror: Path) -> list[tuple[str, int, int]]:
+    """Git replaces files of refs, so that the times of their folders tell of every change."""
+    folders = [Path(folder) for folder, _, _ in os.walk(mirror / "refs")]
+    return sorted(_stat(path) for path in (mirror / "HEAD", mirror / "packed-refs", *folders))
 
 
 def detect(text: str) -> OfflineSource:

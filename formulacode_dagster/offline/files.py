@@ -34,8 +34,13 @@ class Files:
     pull_requests: Path | None = None
     counts: Path | None = None
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Those that there are."""
+        return tuple(path for path in (self.repositories, self.pull_requests, self.counts) if path is not None)
+
     def __str__(self) -> str:
-        return ", ".join(str(path) for path in (self.repositories, self.pull_requests, self.counts) if path)
+        return ", ".join(map(str, self.paths))
 
 
 @dataclass(frozen=True)
