@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
 
 import dagster as dg
 from pydantic import Field
@@ -18,7 +19,7 @@ from formulacode_dagster.items.progress import AlsoLogged, listener, listening
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
-from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.partitions import MONTHS, month_of
 from formulacode_dagster.store.usage import add_usage, usage_totals
@@ -96,8 +97,29 @@ def stage_run(
         raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
+class Metered(Protocol):
+    """Something that asks GitHub while it is open, and knows what it asked."""
+
+    async def __aenter__(self) -> Self:
+        """Open it."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        ...
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """What was asked so far."""
+        ...
+
+
+Source = TypeVar("Source", bound=Metered)
+
+
 @asynccontextmanager
-async def booked(run: StageRun, source: IntakeSource) -> AsyncIterator[IntakeSource]:
+async def booked(run: StageRun, source: Source) -> AsyncIterator[Source]:
     """*source*, opened for the length of a `with` block; what it asked for is stored after it, also when it failed."""
     try:
         async with source:
@@ -110,7 +132,7 @@ async def booked(run: StageRun, source: IntakeSource) -> AsyncIterator[IntakeSou
     await asyncio.to_thread(_book, run, source)
 
 
-def _book(run: StageRun, source: IntakeSource) -> None:
+def _book(run: StageRun, source: Metered) -> None:
     with run.database.transaction() as connection:
         add_usage(connection, source.usage())
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.github.links import walk_links
+from formulacode_dagster.github.links import LinkSource
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
@@ -20,7 +20,7 @@ from formulacode_dagster.store.pull_requests import done_in, patch_of
 from resources.github import GitHubResource
 from resources.postgres import PostgresResource
 
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, booked, report, stage_asset, stage_run, usage_metadata
 
 WALKED = "references followed two steps, as they stood at the merge"
 STORED = "the closing issues stored at intake: no token to ask GitHub with"
@@ -61,17 +61,16 @@ def problem_statements(
 
         async def render_all() -> StageSummary:
             async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(github.client(Stage.PROBLEM_STATEMENTS)) if asks else None
+                links = None
+                if asks and not config.dry_run:
+                    source = LinkSource(github.client(run.stage), run.stage, run.month, run.run_id)
+                    links = await stack.enter_async_context(booked(run, source))
 
                 async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
                     pr, cost = item.value, Cost()
                     walk = known.get(pr.key)
-                    if walk is None and client is not None:
-                        with client.account() as account:
-                            walk = await walk_links(
-                                client, pr.facts.repository, pr.facts.number, before=pr.facts.merged_at
-                            )
-                        cost = account.cost
+                    if walk is None and links is not None:
+                        walk, cost = await links.walk(pr.facts)
                     statement = await asyncio.to_thread(render, pr, walk)
                     return Outcome(statement, cost, _detail(statement))
 
@@ -90,6 +89,7 @@ def problem_statements(
         pull_requests_walked=len(walks),
         linked_issues=sum(len(walk.links) for walk in walks),
         unreadable_links=sum(len(walk.unreadable) for walk in walks),
+        **usage_metadata(run),
     )
 
 

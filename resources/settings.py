@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import dagster as dg
-
 from formulacode_dagster.models.errors import ConfigurationError
 
 
@@ -102,7 +100,9 @@ def setting(name: str) -> str:
     known = _BY_NAME[name]
     if os.environ.get(name, "") == "":
         return known.default
-    return dg.EnvVar(name)
+    from dagster import EnvVar
+
+    return EnvVar(name)
 
 
 def value_of(name: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -98,7 +98,7 @@ class GitHubClient:
             lives=self._lives,
         )
 
-    async def __aenter__(self) -> GitHubClient:
+    async def __aenter__(self) -> Self:
         await self._http.__aenter__()
         return self
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import TracebackType
+from typing import Self
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadKind, UnreadableLink
+from formulacode_dagster.models.pull_request import MergedPullRequest
 
 from .client import GitHubClient
 from .references import Reference
-from .threads import Thread, ThreadNode, as_it_stood, read_threads
+from .threads import Thread, ThreadNode, as_it_stood, link_to, read_threads
 
 DEPTH = 2
 LIMIT = 6
@@ -38,7 +43,8 @@ async def walk_links(
     the comments and the timeline, nearest first and then in that order; 50 a level are followed.
 
     Costs 1 request and 1 point for the pull request, 1 request and at most 3 points for each level that is needed to
-    fill *limit*; 1 of both more for each 50 bodies that were edited after the merge and each page of more than 100 comments or events.
+    fill *limit*; 1 of both more for each 50 bodies that were edited after the merge, and for each page of more than
+    100 comments or events.
 
     A reference that cannot be read is recorded and passed over: vanished, converted, or private (unless it is in the
     pull request's own repository, for what is not public must not come into a statement that is). Raises ItemFailure
@@ -52,6 +58,35 @@ async def walk_links(
     if root.kind != "PullRequest":
         raise ItemFailure("not_a_pull_request", f"{name} is an issue", remedy="Name a pull request")
     return await _Walk(client, root, before or root.merged_at, limit, only_issues).walk(depth)
+
+
+class LinkSource:
+    """Walks over *client*, which it opens and closes; its usage is booked for *stage*, *month* and *run_id*."""
+
+    def __init__(self, client: GitHubClient, stage: Stage, month: str, run_id: str) -> None:
+        self._client = client
+        self._stage = stage
+        self._month = month
+        self._run_id = run_id
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.__aexit__(kind, error, trace)
+
+    async def walk(self, facts: MergedPullRequest) -> tuple[LinkWalk, Cost]:
+        """What `walk_links` finds behind a merged pull request, and what that cost; raises as it does."""
+        with self._client.account() as account:
+            walk = await walk_links(self._client, facts.repository, facts.number, before=facts.merged_at)
+        return walk, account.cost
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """What was asked so far, by GitHub's resource."""
+        return self._client.usage(run_id=self._run_id, stage=self._stage, month=self._month)
 
 
 @dataclass
@@ -76,7 +111,7 @@ class _Walk:
         level: Sequence[Thread] = [root]
         for distance in range(1, depth + 1):
             level = await self._next(level)
-            self.links += [_link(one, distance) for one in level if self._is_wanted(one)]
+            self.links += [link_to(one, distance) for one in level if self._is_wanted(one)]
             if not level or len(self.links) >= self.limit:
                 break
         self.left_out += max(0, len(self.links) - self.limit)
@@ -131,17 +166,3 @@ class _Walk:
     def _note(self, thread: Thread) -> None:
         if thread.partly_read:
             self.partly_read.append(str(thread.name))
-
-
-def _link(thread: Thread, distance: int) -> Link:
-    return Link(
-        repository=thread.name.repository,
-        number=thread.name.number,
-        title=thread.title,
-        body=thread.body,
-        author=thread.author,
-        created_at=thread.created_at,
-        kind=thread.kind,
-        distance=distance,
-        comments=thread.comments,
-    )

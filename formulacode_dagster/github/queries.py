@@ -75,39 +75,51 @@ query MergedCounts($ids: [ID!]!{variables}) {{
 """
 
 
+_PULL_REQUEST_FIELDS = f"""
+fragment pullRequestFields on PullRequest {{
+  id
+  number
+  title
+  body
+  author {{ login }}
+  createdAt
+  mergedAt
+  baseRefName
+  headRefOid
+  mergeCommit {{ oid }}
+  changedFiles
+  commits {{ totalCount }}
+  repository {{ databaseId nameWithOwner }}
+  labels(first: 30) {{ totalCount pageInfo {{ hasNextPage endCursor }} nodes {{ name }} }}
+  closingIssuesReferences(first: 10) {{
+    totalCount
+    pageInfo {{ hasNextPage endCursor }}
+    nodes {{ ...issueFields }}
+  }}
+}}
+{_ISSUE_FIELDS}"""
+
 MERGED_PULL_REQUESTS = f"""
 query MergedPullRequests($search: String!, $first: Int!, $after: String) {{
   search(query: $search, type: ISSUE, first: $first, after: $after) {{
     issueCount
     pageInfo {{ hasNextPage endCursor }}
-    nodes {{
-      ... on PullRequest {{
-        id
-        number
-        title
-        body
-        author {{ login }}
-        createdAt
-        mergedAt
-        baseRefName
-        headRefOid
-        mergeCommit {{ oid }}
-        changedFiles
-        commits {{ totalCount }}
-        repository {{ databaseId nameWithOwner }}
-        labels(first: 30) {{ totalCount pageInfo {{ hasNextPage endCursor }} nodes {{ name }} }}
-        closingIssuesReferences(first: 10) {{
-          totalCount
-          pageInfo {{ hasNextPage endCursor }}
-          nodes {{ ...issueFields }}
-        }}
-      }}
-    }}
+    nodes {{ ...pullRequestFields }}
   }}
   {_RATE_LIMIT}
 }}
-{_ISSUE_FIELDS}"""
+{_PULL_REQUEST_FIELDS}"""
 """A page of a merged window with its whole count, 2 points for 100 pull requests. Never more than 1,000 results."""
+
+PULL_REQUEST_BY_NAME = f"""
+query PullRequestByName($owner: String!, $name: String!, $number: Int!) {{
+  repository(owner: $owner, name: $name, followRenames: true) {{
+    pullRequest(number: $number) {{ ...pullRequestFields }}
+  }}
+  {_RATE_LIMIT}
+}}
+{_PULL_REQUEST_FIELDS}"""
+"""One pull request by any name its repository ever had, 1 point."""
 
 PULL_REQUEST_LABELS = f"""
 query PullRequestLabels($id: ID!, $after: String) {{
@@ -216,8 +228,8 @@ _THREAD = f"""
 def threads_query(count: int) -> str:
     """The query for *count* issues or pull requests by name, as variables `owner0`, `name0`, `number0`, `owner1`, ….
 
-    Each has two connections of 100, a pull request three: 50 of them cost 2 points. What is not there is null, with a
-    NOT_FOUND error at its path.
+    Each counts as an issue's two connections of 100 and a pull request's three: 50 cost 3 points. What is not there is
+    null, with a NOT_FOUND error at its path.
     """
     places = range(count)
     variables = ", ".join(f"$owner{n}: String!, $name{n}: String!, $number{n}: Int!" for n in places)
@@ -278,6 +290,7 @@ ALL_QUERIES = {
     "RepositoryByName": REPOSITORY_BY_NAME,
     "MergedCounts": merged_counts(2),
     "MergedPullRequests": MERGED_PULL_REQUESTS,
+    "PullRequestByName": PULL_REQUEST_BY_NAME,
     "PullRequestLabels": PULL_REQUEST_LABELS,
     "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
     "IssueEdits": ISSUE_EDITS,

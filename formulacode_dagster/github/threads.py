@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.links import ThreadComment, ThreadKind, UnreadableLink
+from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, UnreadableLink
 
 from .answers import GraphQLAnswer
 from .client import GitHubClient
@@ -151,6 +151,21 @@ async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment:
     texts = [text for read_one in whole for text in (read_one.node, *read_one.comments)]
     bodies = await bodies_before(client, texts, moment)
     return tuple(_thread(one, bodies, moment) for one in whole)
+
+
+def link_to(thread: Thread, distance: int) -> Link:
+    """*thread* as what a pull request leads to in *distance* steps."""
+    return Link(
+        repository=thread.name.repository,
+        number=thread.name.number,
+        title=thread.title,
+        body=thread.body,
+        author=thread.author,
+        created_at=thread.created_at,
+        kind=thread.kind,
+        distance=distance,
+        comments=thread.comments,
+    )
 
 
 @dataclass(frozen=True)

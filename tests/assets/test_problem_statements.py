@@ -160,6 +160,7 @@ def test_the_issues_behind_it_are_in_the_statement_and_the_solution_is_not(run: 
     assert [one.name for one in row.walk.unreadable] == ["acme/wheels#404"]
     told = metadata(done)
     assert (told["issues_from"], told["linked_issues"], told["unreadable_links"]) == (WALKED, 2, 1)
+    assert (told["github_requests"], told["github_points"]) == (4, 4)
     assert (told["api_requests"], told["api_points"]) == (books["total"], books["points"]["graphql"]) == (4, 4)
 
 

@@ -1,0 +1,64 @@
+"""The issues behind a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from formulacode_dagster.github import client as platform
+from formulacode_dagster.github.links import DEPTH, LIMIT, walk_links
+from formulacode_dagster.models.links import Link, LinkWalk, UnreadableLink
+
+from .client import GitHubClient
+from .pull_request import PR
+
+
+@dataclass(frozen=True)
+class Links(Sequence[Link]):
+    """What a walk found, nearest first, and what it could not read."""
+
+    walk: LinkWalk
+
+    @property
+    def unreadable(self) -> tuple[UnreadableLink, ...]:
+        """References that GitHub does not show."""
+        return self.walk.unreadable
+
+    def __len__(self) -> int:
+        return len(self.walk.links)
+
+    @overload
+    def __getitem__(self, index: int) -> Link: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Link]: ...
+    def __getitem__(self, index: int | slice) -> Link | Sequence[Link]:
+        return self.walk.links[index]
+
+
+async def scrape_links(
+    pr: PR,
+    *,
+    client: platform.GitHubClient | None = None,
+    depth: int = DEPTH,
+    only_issues: bool = True,
+    limit: int = LIMIT,
+) -> Links:
+    """At most *limit* issues that *pr* leads to in *depth* steps, each as it stood at the merge.
+
+    With *client*, or one of the settings. What it follows, costs and raises is told by `github.links.walk_links`, which
+    the pipeline uses as well.
+    """
+    if client is None:
+        async with GitHubClient() as own:
+            return await scrape_links(pr, client=own, depth=depth, only_issues=only_issues, limit=limit)
+    walk = await walk_links(
+        client,
+        pr.repository,
+        pr.issue_number,
+        before=pr.facts.merged_at if pr.facts else None,
+        depth=depth,
+        limit=limit,
+        only_issues=only_issues,
+    )
+    return Links(walk)

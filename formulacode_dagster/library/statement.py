@@ -1,0 +1,46 @@
+"""The text a solver is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.pull_request import LinkedIssue
+from formulacode_dagster.problems import render
+
+from .links import Links
+from .pull_request import PR
+
+
+def render_problem_statement(
+    pr: PR,
+    *,
+    anonymize: bool = True,
+    issues: Sequence[LinkedIssue] | None = None,
+    repo_description: str = "",
+    patch: bytes | None = None,
+) -> str:
+    """The statement of *pr* in markdown, by the same rendering as the pipeline's.
+
+    *issues* are those of `scrape_links`, which also tells the pull request's own text as it stood at the merge, or any
+    others; without them, the closing issues of *pr*. Lines of the patch, *patch* or that of *pr*, are withheld, so
+    there has to be one. Raises ConfigurationError when *pr* was not fetched or has no patch, ItemFailure (`leak`) when
+    the solution cannot be kept out.
+    """
+    if pr.facts is None:
+        raise ConfigurationError(f"nothing is known of {pr.item} but its name", remedy="Use `await PR.fetch(...)`")
+    patch = pr.patch if patch is None else patch
+    if patch is None:
+        raise ConfigurationError(
+            f"the patch of {pr.item} is not at hand, so its lines cannot be kept out of the statement",
+            remedy="Use `await PR.fetch(...)`, or pass patch=await client.get_diff(...)",
+        )
+    statement = render.render_problem_statement(
+        pr.facts,
+        patch=patch,
+        repository_description=repo_description,
+        walk=issues.walk if isinstance(issues, Links) else None,
+        issues=issues,
+        anonymize=anonymize,
+    )
+    return statement.text

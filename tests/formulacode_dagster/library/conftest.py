@@ -1,0 +1,82 @@
+"""An `astropy/astropy` on localhost, and the settings that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from formulacode_dagster.sandbox.github import app
+from formulacode_dagster.sandbox.server import serving
+
+NAME = "astropy/astropy"
+FACTS: dict[str, Any] = {
+    NAME: {
+        "former_names": ["astro/py"],
+        "issues": [
+            {
+                "number": 9,
+                "title": "Sky coordinates are slow",
+                "body": "@eve measured it, see #10",
+                "author": "mallory-slow",
+                "created_at": "2024-01-01T00:00:00Z",
+                "edits": [{"edited_at": "2024-04-01T00:00:00Z", "body": "The cache solved it"}],
+                "comments": [{"author": "bob", "body": "Same here", "created_at": "2024-01-02T00:00:00Z"}],
+            },
+            {"number": 10, "title": "Matching catalogues", "body": "#16222", "created_at": "2024-01-01T00:00:00Z"},
+        ],
+        "pull_requests": [
+            {
+                "number": 16222,
+                "title": "Faster sky coordinates",
+                "body": "Fixes #9. The tables were built anew each time.",
+                "author": "ada",
+                "labels": ["performance"],
+                "created_at": "2024-03-01T00:00:00Z",
+                "merged_at": "2024-03-10T00:00:00Z",
+                "files": {"sky.py": "from functools import cache\ntable = build_sky_table(catalogue, order=3)\n"},
+                "titles": [{"edited_at": "2024-03-05T00:00:00Z", "title": "Faster sky coordinates (again)"}],
+            },
+            {
+                "number": 16300,
+                "title": "Everything at once",
+                "created_at": "2024-03-11T00:00:00Z",
+                "merged_at": "2024-03-12T00:00:00Z",
+                "files": {f"part{n:03}.py": f"x = {n}\n" for n in range(310)},
+            },
+        ],
+    }
+}
+
+
+@dataclass(frozen=True)
+class Served:
+    """The sandbox's address and its books."""
+
+    url: str
+
+    def books(self) -> dict[str, Any]:
+        return httpx.get(f"{self.url}/_sandbox/calls").json()
+
+
+@pytest.fixture
+def served(
+    github_folder: Callable[..., Path], database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Served]:
+    folder = github_folder(FACTS)
+    with serving(app(folder)) as url:
+        settings = {
+            "GITHUB_API_URL": url,
+            "GITHUB_CLONE_URL": folder.as_uri(),
+            "GH_TOKENS": "sandbox",
+            "FC_HOME": str(tmp_path / "home"),
+            "FC_DATABASE_URL": database_url,
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        yield Served(url)
