@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import httpx
 import pytest
 
 from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.pacing import Pacing
 from formulacode_dagster.github.retry import Retries
+from formulacode_dagster.github.tokens import TokenPool
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import NOW, TOKEN
 
@@ -275,3 +279,69 @@ def test_a_body_that_breaks_off_on_the_wire_is_tried_again(clock):
         client = GitHubClient(url, [TOKEN], clock=clock, retries=Retries())
         assert graphql(client).data == {"viewer": {}}
     assert calls == ["/graphql", "/graphql"]
+
+
+def test_a_server_that_names_a_time_is_given_it(connect, clock):
+    graphql(connect(script(said("maintenance", 503, retry_after="7"), good())))
+    assert sum(clock.slept) == 7
+
+
+@pytest.mark.parametrize(
+    ("limit", "waits"),
+    [
+        (errors({"message": "You have exceeded a secondary rate limit"}), 60),
+        (errors({"type": "RATE_LIMITED", "message": "API rate limit exceeded"}), 60),
+        (said("slow down", 429), 60),
+    ],
+)
+def test_a_limit_in_every_form_is_waited_for_a_minute_at_least(connect, clock, limit, waits):
+    client = connect(script(limit, good()))
+    graphql(client)
+    assert waits <= sum(clock.slept) <= 1.5 * waits
+    assert (client.totals.limit_hits, client.cost.api_requests, client.cost.api_points) == (1, 2, 3)
+
+
+def test_another_user_s_token_goes_on_while_one_is_used_up(connect, clock):
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.headers["authorization"] == "Bearer used-up":
+            headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW) + 3_000)}
+            return httpx.Response(403, json={"message": "API rate limit exceeded"}, headers=headers)
+        return good()
+
+    client = connect(answer, tokens=("used-up", "fresh"))
+    for_all = run(client, lambda client: asyncio.gather(*(client.graphql(QUERY) for _ in range(20))))
+    assert len(for_all) == 20
+    assert clock.slept == []
+    assert client.tokens()[0].remaining == {"graphql": 0}
+
+
+def test_after_a_secondary_limit_the_pace_is_halved(connect, clock):
+    sent: list[float] = []
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        sent.append(clock.now)
+        return said("You have exceeded a secondary rate limit", 403, retry_after="60") if len(sent) == 1 else good()
+
+    client = connect(answer, pacing=Pacing(graphql_points=60, burst_seconds=0))
+    run(client, lambda client: asyncio.gather(*(client.graphql(QUERY) for _ in range(10))))
+    gaps = [after - before for before, after in pairwise(sent[1:])]
+    assert sent[1] - sent[0] >= 60
+    assert all(1.6 < gap <= 2 for gap in gaps)
+
+
+def test_what_was_asked_is_told_by_resource_with_waits_and_retries(connect):
+    answers = script(said("", 502), said("slow", 429, retry_after="30"), httpx.Response(200, json={}))
+    client = connect(answers)
+    rest(client, "/search/code")
+    (row,) = client.usage(run_id="run", stage=Stage.REPOSITORIES, month="2026-02")
+    told = (row.run_id, row.stage, row.month, row.resource, row.requests, row.points, row.retries, row.limit_hits)
+    assert told == ("run", Stage.REPOSITORIES, "2026-02", "code_search", 3, 1, 1, 1)
+    assert 30 < row.waited_seconds < 31
+    assert row.bytes > 0
+
+
+def test_the_public_api_and_a_list_of_tokens_are_enough():
+    client = GitHubClient(tokens=["one", "two"])
+    assert [state.name for state in client.tokens()] == ["token 1 of 2", "token 2 of 2"]
+    assert client._url == "https://api.github.com"
+    assert GitHubClient(tokens=TokenPool(["one"])).tokens() == TokenPool(["one"]).states()
