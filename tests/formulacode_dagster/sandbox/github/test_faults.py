@@ -103,6 +103,47 @@ def test_a_node_fails_beside_the_others(small, folder):
     assert answer["errors"][0]["path"] == ["search", "nodes", 0]
 
 
+ALIASES = """query Both { a: search(query: "is:pr", type: ISSUE, first: 1) { issueCount }
+    b: repository(owner: "ada", name: "engine") { pullRequests(first: 9) { nodes { number } } }
+    c: repository(owner: "ada", name: "engine") { name } }"""
+
+
+def part(*path: str | int, kind: str = "") -> Faults:
+    return Faults(scripted=(ScriptedFault(endpoint="graphql", fault=Fault.FIELD, path=path, error_type=kind),))
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [((), ["c"]), (("b",), ["b"]), (("b", "pullRequests", "nodes", 2), ["b", "pullRequests", "nodes", 2])],
+)
+def test_a_part_fails_at_its_path_and_what_stands_beside_it_is_whole(small, folder, path, where):
+    with served(folder, part(*path)) as http:
+        bad, good = (http.post("/graphql", json={"query": ALIASES}).json() for _ in range(2))
+    assert [error["path"] for error in bad["errors"]] == [where]
+    value = bad["data"]
+    for step in where:
+        value = value[step]
+    assert value is None
+    assert bad["data"]["a"] == {"issueCount": 4}
+    assert "errors" not in good
+    assert len(good["data"]["b"]["pullRequests"]["nodes"]) == 4
+
+
+def test_a_part_that_cannot_be_null_takes_what_holds_it_along(small, folder):
+    with served(folder, part("a", kind="NOT_FOUND")) as http:
+        answer = http.post("/graphql", json={"query": ALIASES}).json()
+    assert answer["errors"][0]["type"] == "NOT_FOUND"
+    assert answer["errors"][0]["path"] == ["a"]
+    assert answer.get("data") is None
+
+
+def test_a_search_says_that_it_is_incomplete(small, folder):
+    with served(folder, Faults.at("GET /search/code", 1, Fault.INCOMPLETE)) as http:
+        bad, good = (http.get("/search/code", params={"q": "extension:txt"}).json() for _ in range(2))
+    assert (bad["incomplete_results"], good["incomplete_results"]) == (True, False)
+    assert len(bad["items"]) == len(good["items"]) // 2 > 0
+
+
 def test_a_slow_answer_is_right_and_a_hanging_one_never_comes(small, folder):
     scripted = (
         ScriptedFault(endpoint="GET /user", call=1, fault=Fault.SLOW),

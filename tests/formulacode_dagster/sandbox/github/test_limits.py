@@ -169,3 +169,27 @@ def test_limits_without_limits_still_cut_short(small, caller):
     assert Limits.none().search_cap == 1000
     asks = caller(limits=Limits.none(), faults=Faults(scripted=(ScriptedFault(call=99),)))
     assert asks.get("/repos/ada/engine").headers["x-ratelimit-remaining"] == "999999999"
+
+
+def test_a_token_without_a_right_is_refused_in_each_api_s_way(small, caller):
+    tokens = {
+        "fine": Account(login="ada", scopes=None, refused=(Resource.GRAPHQL, Resource.CODE_SEARCH)),
+        "classic": Account(login="bob", scopes=()),
+    }
+    asks = caller("fine", tokens=tokens)
+    told = asks.http.post("/graphql", json=VIEWER)
+    assert (told.status_code, told.json()["errors"][0]["type"]) == (200, "FORBIDDEN")
+    assert asks.get("/search/code", q="filename:file1.txt").status_code == 403
+    user = asks.get("/user")
+    assert (user.status_code, "x-oauth-scopes" in user.headers) == (200, False)
+    assert caller("classic", tokens=tokens).get("/user").headers["x-oauth-scopes"] == ""
+    assert asks.books["points"] == {"core": 1}
+
+
+def test_the_clock_can_be_put_forward_instead_of_waiting(small, caller):
+    asks = caller(limits=Limits(core=1))
+    asks.get("/user")
+    assert asks.get("/user").status_code == 403
+    told = asks.http.post("/_sandbox/clock", json={"seconds": 3601}).json()
+    assert told["now"] - time.time() > 3590
+    assert asks.get("/user").status_code == 200

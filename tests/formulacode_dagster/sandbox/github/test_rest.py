@@ -192,3 +192,18 @@ def test_a_repository_that_is_gone_is_still_in_the_index(suites, tell, caller):
     tell({"ada/root": {"is_gone": True}})
     assert "ada/root/asv.conf.json" in found(caller, "filename:asv.conf.json")
     assert caller().get("/repos/ada/root").status_code == 404
+
+
+def test_code_search_leaves_out_what_is_excluded(small, repository, caller):
+    other = repository("bob/engine")
+    other.write(other.commit("Begin", "2025-12-01T00:00:00", files={"a/asv.conf.jsonc": "{}", "b/asv.conf.json": "{}"}))
+    asks = caller()
+
+    def paths(query: str) -> list[str]:
+        return [one["path"] for one in asks.get("/search/code", q=query).json()["items"]]
+
+    assert paths("filename:asv.conf.json") == ["b/asv.conf.json"]
+    assert paths('filename:asv.conf.jsonc language:"JSON with Comments"') == ["a/asv.conf.jsonc"]
+    assert paths("extension:json extension:json -path:b") == []
+    assert paths("filename:asv.conf.json -repo:bob/engine") == []
+    assert paths("filename:asv.conf.json -user:ada") == ["b/asv.conf.json"]

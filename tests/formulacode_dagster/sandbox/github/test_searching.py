@@ -143,3 +143,36 @@ def test_repositories_are_found_by_stars_and_without_forks(small, repository, te
     assert caller().data(query, q="fork:true stars:>=500")["search"]["repositoryCount"] == 2
     items = caller().get("/search/repositories", q="stars:>10").json()["items"]
     assert [item["full_name"] for item in items] == ["ada/engine", "eve/loom"]
+
+
+def test_what_was_told_of_a_pull_request_is_forgotten_when_its_repository_changes(small, tell, caller, folder):
+    import time
+
+    from formulacode_dagster.sandbox.github.library import FRESH_SECONDS
+
+    asks = caller()
+    query = """{ search(query: "repo:ada/engine is:merged merged:2026-01-31", type: ISSUE, first: 5) {
+      issueCount nodes { ... on PullRequest { number title labels(first: 5) { nodes { name } } } } } }"""
+    first = asks.data(query)["search"]
+    assert asks.data(query)["search"] == first
+    tell({"ada/engine": {"pull_requests": [{"number": 2, "title": "Renamed", "labels": ["fast"]}]}})
+    time.sleep(FRESH_SECONDS + 0.1)
+    (node,) = asks.data(query)["search"]["nodes"]
+    assert (node["title"], node["labels"]["nodes"]) == ("Renamed", [{"name": "fast"}])
+
+
+def test_several_repositories_are_united_and_unknown_and_former_names_find_nothing(small, repository, tell, caller):
+    other = repository("bob/loom")
+    root = other.commit("Begin", "2026-01-01T00:00:00")
+    other.write(other.commit("Weave (#1)", "2026-01-10T00:00:00", root, committer="GitHub <noreply@github.com>"))
+    tell({"bob/loom": {"former_names": ["bob/web"]}})
+    query = """query($words: String!) { search(query: $words, type: ISSUE, first: 9) {
+      issueCount nodes { ... on PullRequest { number repository { nameWithOwner } } } } }"""
+
+    def found(*names: str) -> int:
+        words = " ".join(f"repo:{name}" for name in names) + " is:pr is:merged merged:2026-01-01..2026-01-31"
+        return caller().data(query, words=words)["search"]["issueCount"]
+
+    assert found("ada/engine", "bob/loom") == found("ada/engine") + found("bob/loom") == 3
+    assert found("ada/engine", "nobody/nothing") == 2
+    assert (found("bob/web"), found("BOB/Loom")) == (0, 1)
