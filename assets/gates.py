@@ -103,6 +103,13 @@ GATES: tuple[Gate, ...] = (
         "Benchmarks are discovered in every image.",
         verdicts.benchmarks_discovered,
     ),
+    Gate(
+        Stage.IMAGES,
+        "one_benchmark_runs",
+        True,
+        "A benchmark runs in every image, and gives a time.",
+        verdicts.one_benchmark_runs,
+    ),
     Gate(Stage.IMAGES, "nothing_planted", True, "No image holds anything planted.", verdicts.nothing_planted),
     Gate(Stage.IMAGES, "oracle_absent", True, "No image holds the author's patch.", verdicts.oracle_absent),
     Gate(

@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.environments.suite_files import first_suite
 from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.spec import plan_build
 from formulacode_dagster.items.fingerprint import fingerprint
@@ -66,7 +67,7 @@ def images(
 
         def build(item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
             pr, environment = item.value
-            mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha,))
+            mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
             anchor = mirror.anchor(pr.change.base_sha, month.start)
             for commit in (anchor, pr.change.base_sha):
                 mirror.complete(commit)
@@ -77,6 +78,7 @@ def images(
                 mirror=mirror.path,
                 pr=pr,
                 run_id=run.run_id,
+                suite=first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha),
                 force=config.force,
                 progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
             )

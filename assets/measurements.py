@@ -5,12 +5,12 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.environments.suite_files import first_suite, later_suites
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.measurement.measure import measure_task
-from formulacode_dagster.measurement.suite import first_suite, later_suites
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import RejectionReason, Stage

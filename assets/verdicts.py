@@ -159,6 +159,11 @@ def benchmarks_discovered(evidence: Evidence) -> GateVerdict:
     return image_gates.benchmarks_discovered(evidence.month, _images(evidence))
 
 
+def one_benchmark_runs(evidence: Evidence) -> GateVerdict:
+    """At least one benchmark of every image gives a time."""
+    return image_gates.one_benchmark_runs(evidence.month, _images(evidence))
+
+
 def nothing_planted(evidence: Evidence) -> GateVerdict:
     """Of `images`."""
     return image_gates.nothing_planted(evidence.month, _images(evidence))

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import uv
 
+from formulacode_dagster.environments.suite_files import SuiteFiles
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.measurement.machine import machine
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.suite import Suite
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Measurement, Side
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, MergeKind, PullRequest
@@ -105,7 +105,7 @@ def one(engine: ProcessEngine, image: BuiltImage, patch: bytes, *, seed: int) ->
         image,
         pr=PullRequest(facts=facts, change=change),
         patch=patch,
-        suite=Suite("base"),
+        suite=SuiteFiles("base"),
         plan=SamplingPlan(seed=seed),
         limits=ResourceLimits(),
         run_id="bench",

@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.environments.suite_files import SuiteFiles, first_suite, later_suites
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.engine import Engine
@@ -35,7 +36,6 @@ from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.relevance import executes
 from formulacode_dagster.measurement.remote import Remote
-from formulacode_dagster.measurement.suite import first_suite, later_suites
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
@@ -164,7 +164,8 @@ class Laboratory:
         yield trial
         anchor = mirror.anchor(change.base_sha, month.start)
         spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=self._containers.os_image)
-        image, _ = build_task_image(self._engine, spec, mirror=mirror.path, pr=pr, run_id="yield")
+        suite = first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha)
+        image, _ = build_task_image(self._engine, spec, mirror=mirror.path, pr=pr, run_id="yield", suite=suite)
         trial = replace(
             trial,
             stage="timing",
@@ -173,7 +174,7 @@ class Laboratory:
             discovered=len(image.benchmarks),
         )
         yield trial
-        yield self._timed(trial, image, mirror, pr, patch, environment.suite_sha)
+        yield self._timed(trial, image, mirror, pr, patch, suite)
 
     def _facts(self, item: str) -> MergedPullRequest:
         name, _, number = item.partition("#")
@@ -197,7 +198,7 @@ class Laboratory:
         )
 
     def _timed(
-        self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, suite_sha: str
+        self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, first: SuiteFiles
     ) -> Trial:
         """Run every benchmark once on the base; a later suite is tried when none executes what the patch changes."""
         files = changed_files(patch)
@@ -208,9 +209,8 @@ class Laboratory:
         tried: list[Trial] = []
         with self._engine.session(image, run_id="yield") as session:
             remote = Remote(session, benchmark_dir=folder)
-            suites = [first_suite(mirror, pr, folder, suite_sha=suite_sha)]
             names = changed_code(files, base=base, oracle=oracle, benchmark_dir=folder).names
-            for suite in itertools.chain(suites, later_suites(mirror, pr, folder, names)):
+            for suite in itertools.chain([first], later_suites(mirror, pr, folder, names)):
                 if suite.files is not None:
                     remote.write(suite.files)
                 survey = remote.survey(

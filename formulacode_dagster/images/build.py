@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
 
@@ -21,10 +22,11 @@ def build_task_image(
     mirror: Path,
     pr: PullRequest,
     run_id: str,
+    suite: SuiteFiles = BASE_SUITE,
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[BuiltImage, str]:
-    """Build and verify the image of *pr*; also the build's whole log.
+    """Build and verify the image of *pr*, with the benchmarks of *suite*; also the build's whole log.
 
     Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`, or named
     after the verification that failed; OutsideSystemError when Docker, the disk or the package index is gone.
@@ -45,7 +47,7 @@ def build_task_image(
         benchmarks=(),
         verifications=(),
     )
-    verifications, benchmarks = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id)
+    verifications, benchmarks = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id, suite=suite)
     for verification in verifications:
         if not verification.ok:
             raise BuildFailure(

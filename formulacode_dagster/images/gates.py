@@ -31,6 +31,11 @@ def benchmarks_discovered(month: str, images: Sequence[BuiltImage]) -> GateVerdi
     return verdict.model_copy(update={"figures": verdict.figures | figures})
 
 
+def one_benchmark_runs(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
+    """In every image at least one benchmark runs to its end and gives a time."""
+    return _verdict("one_benchmark_runs", "one_benchmark_runs", "with a benchmark that runs", month, images)
+
+
 def nothing_planted(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
     """No image holds code that runs unasked or stands in for another."""
     return _verdict("nothing_planted", "nothing_planted", "with nothing planted", month, images)

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
+from formulacode_dagster.measurement.remote import Remote, Surveyed
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, Verification
 from formulacode_dagster.models.pull_request import PullRequest
 
@@ -23,6 +26,8 @@ from .planted import find_planted, installed, site_packages
 
 IMPORT_SECONDS = 300.0
 DISCOVERY_SECONDS = 600.0
+RUN_SECONDS = 20.0
+BENCHMARK_SECONDS = 60.0
 SHOWN = 5
 EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 _EXTENSION = re.compile(r"^(?P<module>.+?)(\.cpython-[^/]+|\.abi3)?\.so$")
@@ -37,15 +42,23 @@ class Discovery:
 
 
 def verify_image(
-    engine: Engine, image: BuiltImage, *, mirror: Path, pr: PullRequest, run_id: str
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    mirror: Path,
+    pr: PullRequest,
+    run_id: str,
+    suite: SuiteFiles = BASE_SUITE,
 ) -> tuple[tuple[Verification, ...], tuple[str, ...]]:
     """Verify *image* in the order of the gates, stopping at the first failure; also the benchmarks found.
+
+    *suite* is laid over the checkout of the session, where it is not the one of the base commit.
 
     Raises OutsideSystemError when the engine is gone, ItemFailure (`mirror`) when the mirror lacks the commits.
     """
     done: list[Verification] = []
     found: list[str] = []
-    for verification in _verifications(engine, image, mirror, pr, run_id, found):
+    for verification in _verifications(engine, image, mirror, pr, run_id, suite, found):
         done.append(verification)
         if not verification.ok:
             break
@@ -53,7 +66,13 @@ def verify_image(
 
 
 def _verifications(
-    engine: Engine, image: BuiltImage, mirror: Path, pr: PullRequest, run_id: str, found: list[str]
+    engine: Engine,
+    image: BuiltImage,
+    mirror: Path,
+    pr: PullRequest,
+    run_id: str,
+    suite: SuiteFiles,
+    found: list[str],
 ) -> Iterator[Verification]:
     spec = image.spec
     with tempfile.TemporaryDirectory(prefix="fc-verify-") as folder:
@@ -73,9 +92,13 @@ def _verifications(
     with engine.session(image, run_id=run_id) as session:
         modules = modules_of_package(facts, spec.package_name)
         yield imports(modules, import_errors(session, modules))
+        remote = Remote(session, benchmark_dir=spec.benchmark_dir)
+        if suite.files is not None:
+            remote.write(suite.files)
         discovery = discover(session, spec.benchmark_dir)
         found.extend(discovery.names if discovery else ())
         yield benchmarks(discovery)
+        yield one_benchmark_runs(run_some(remote))
 
 
 def declared_commit(facts: ImageFacts, base_sha: str, base: Mapping[str, tuple[str, str]]) -> Verification:
@@ -138,6 +161,29 @@ def benchmarks(discovery: Discovery | None) -> Verification:
     lost = "; ".join(f"{module} lost: {error}" for module, error in list(discovery.lost.items())[:SHOWN])
     detail = f"{len(discovery.names)} benchmarks" + (f"; {lost}" if lost else "")
     return Verification(name="benchmarks", ok=bool(discovery.names), detail=detail)
+
+
+def run_some(remote: Remote) -> Sequence[Surveyed] | str:
+    """Benchmarks run once each, as many as RUN_SECONDS allow; why, when the suite did not come to an end."""
+    try:
+        return remote.survey(basenames=(), limit=BENCHMARK_SECONDS, budget=RUN_SECONDS).benchmarks
+    except ItemFailure as failure:
+        return str(failure)
+
+
+def one_benchmark_runs(surveyed: Sequence[Surveyed] | str) -> Verification:
+    """At least one benchmark runs to its end and gives a time."""
+    if isinstance(surveyed, str):
+        return Verification(name="one_benchmark_runs", ok=False, detail=surveyed)
+    ran = [one for one in surveyed if one.outcome == "ran"]
+    if ran:
+        detail = f"{len(ran)} benchmarks run, {ran[0].name} among them"
+        return Verification(name="one_benchmark_runs", ok=True, detail=detail)
+    failed = [one for one in surveyed if one.outcome != "skipped"]
+    # the last line of a traceback is the one that says what happened
+    words = {one.name: (one.message.splitlines() or [""])[-1] for one in failed}
+    problems = [f"{one.name} {one.outcome}: {words[one.name]}" for one in failed]
+    return _verdict("one_benchmark_runs", problems or ["every benchmark is skipped"], "")
 
 
 def modules_of_package(facts: ImageFacts, package_name: str) -> tuple[str, ...]:

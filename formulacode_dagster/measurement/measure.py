@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from formulacode_dagster.environments.suite_files import SuiteFiles
 from formulacode_dagster.images.engine import Engine, Session
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
@@ -20,18 +21,17 @@ from .plan import SamplingPlan
 from .relevance import SHOWN, Candidate, comparable, completed, select
 from .remote import Remote, Survey, describe
 from .sampling import take_samples
-from .suite import Suite
 from .verdict import benchmark_result, judge
 
 APPLY_SECONDS = 120.0
 LOG_BYTES = 4000
 
 Progress = Callable[[str], None]
-LaterSuites = Callable[[Collection[str]], Iterable[Suite]]
+LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
 """Gives suites of later commits for the names of what a patch changes."""
 
 
-def no_later_suites(_names: Collection[str]) -> Iterable[Suite]:
+def no_later_suites(_names: Collection[str]) -> Iterable[SuiteFiles]:
     """None: the suite at hand has to do."""
     return ()
 
@@ -59,7 +59,7 @@ def measure_task(
     *,
     pr: PullRequest,
     patch: bytes,
-    suite: Suite,
+    suite: SuiteFiles,
     later: LaterSuites = no_later_suites,
     plan: SamplingPlan,
     limits: ResourceLimits,
@@ -89,7 +89,7 @@ def _measure(
     image: BuiltImage,
     pr: PullRequest,
     patch: bytes,
-    suite: Suite,
+    suite: SuiteFiles,
     later: LaterSuites,
     plan: SamplingPlan,
     limits: ResourceLimits,
@@ -145,7 +145,7 @@ def _prepare(
     remotes: Mapping[Side, Remote],
     files: Sequence[FileChange],
     patch: bytes,
-    suite: Suite,
+    suite: SuiteFiles,
     limits: ResourceLimits,
     log: _Log,
 ) -> dict[Side, dict[str, bytes]]:
@@ -211,7 +211,9 @@ class _Chooser:
     plan: SamplingPlan
     log: _Log
 
-    def choose(self, suite: Suite, later: LaterSuites) -> tuple[Suite, list[Candidate], list[BenchmarkFailure]]:
+    def choose(
+        self, suite: SuiteFiles, later: LaterSuites
+    ) -> tuple[SuiteFiles, list[Candidate], list[BenchmarkFailure]]:
         """The suite, its benchmarks to time, each seen to run on every side, and those that fail.
 
         Raises what the first suite ended with when no later one does better.

@@ -65,7 +65,7 @@ class Tier(Frozen):
 class Verification(Frozen):
     """One fact about a built image, established by the host."""
 
-    name: str = Field(description="`declared_commit`, `imports`, `benchmarks`, `nothing_planted`, `oracle_absent`")
+    name: str = Field(description="`declared_commit`, `imports`, `benchmarks`, `one_benchmark_runs` …")
     ok: bool
     detail: str = ""
 

@@ -70,6 +70,7 @@ def test_a_build_is_verified_and_its_tiers_are_told_apart(built: tuple[BuiltImag
         "nothing_planted",
         "imports",
         "benchmarks",
+        "one_benchmark_runs",
     ]
     assert image.benchmarks == ("bench_answer.time_answer",)
     assert [tier.name for tier in image.tiers] == ["base", "repo", "task"]

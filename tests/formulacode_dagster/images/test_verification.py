@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.environments.suite_files import SuiteFiles
 from formulacode_dagster.images import gates
 from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.images.process_engine import ProcessEngine
-from formulacode_dagster.images.verification import Discovery, benchmarks, imports, verify_image
+from formulacode_dagster.images.verification import Discovery, benchmarks, imports, one_benchmark_runs, verify_image
+from formulacode_dagster.measurement.remote import Surveyed
 from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.image import BuiltImage, Verification
 
 from .conftest import COMPILED, LIMITS, MONTH, PURE, Sample, git, make_sample, make_spec
 
-ORDER = ("declared_commit", "oracle_absent", "nothing_planted", "imports", "benchmarks")
+ORDER = ("declared_commit", "oracle_absent", "nothing_planted", "imports", "benchmarks", "one_benchmark_runs")
 
 
 @pytest.fixture
@@ -154,6 +156,44 @@ class TestAnImage:
             )
         assert caught.value.kind == "benchmarks"
 
+    def test_whose_benchmarks_all_fail_is_found_by_running_one(self, tmp_path: Path, lock: str) -> None:
+        """Failure 40: discovery alone verifies nothing."""
+        files = {**PURE, "benchmarks/bench_total.py": "def time_x():\n    raise RuntimeError('no data')\n"}
+        sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
+        engine = ProcessEngine(tmp_path / "root", LIMITS)
+        with pytest.raises(BuildFailure, match=r"bench_total\.time_x error: .*no data") as caught:
+            build_task_image(
+                engine, make_spec(sample, lock), mirror=sample.mirror, pr=sample.pull_request(), run_id="run"
+            )
+        assert caught.value.kind == "one_benchmark_runs"
+
+    def test_without_a_suite_of_its_own_is_verified_with_the_one_of_another_commit(
+        self, tmp_path: Path, lock: str
+    ) -> None:
+        files = {path: text for path, text in PURE.items() if not path.startswith("benchmarks/")}
+        sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
+        suite = {path: text.encode() for path, text in PURE.items() if path.startswith("benchmarks/")}
+        engine = ProcessEngine(tmp_path / "root", LIMITS)
+        image, _ = build_task_image(
+            engine,
+            make_spec(sample, lock),
+            mirror=sample.mirror,
+            pr=sample.pull_request(),
+            run_id="run",
+            suite=SuiteFiles("later commit", suite),
+        )
+        assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
+        assert not (Path(image.location) / "repository/benchmarks").exists()
+
+
+def test_a_suite_that_only_skips_or_breaks_off_gives_no_time() -> None:
+    facts = {"name": "a.time_x", "module": "a", "owner": "", "attribute": "time_x", "index": 0, "timeout": 1}
+    skipped = Surveyed.model_validate({**facts, "cache_folder": "", "outcome": "skipped"})
+    assert not one_benchmark_runs([]).ok
+    assert not one_benchmark_runs("broke off").ok
+    assert one_benchmark_runs([skipped]).detail == "every benchmark is skipped"
+    assert one_benchmark_runs([skipped, skipped.model_copy(update={"outcome": "ran"})]).ok
+
 
 def test_modules_that_were_lost_do_not_cost_the_others() -> None:
     verdict = benchmarks(Discovery(("a.time_x",), {"b": "ImportError: c"}))
@@ -172,6 +212,7 @@ GATES = {
     gates.declared_commit: "declared_commit",
     gates.imports: "imports",
     gates.benchmarks_discovered: "benchmarks",
+    gates.one_benchmark_runs: "one_benchmark_runs",
     gates.nothing_planted: "nothing_planted",
     gates.oracle_absent: "oracle_absent",
 }

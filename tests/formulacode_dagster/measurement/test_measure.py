@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.environments.suite_files import SuiteFiles
 from formulacode_dagster.images.engine import Completed
 from formulacode_dagster.measurement.gates import speedup_is_real
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.suite import Suite
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.items import RejectionReason
@@ -62,7 +62,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
             image,
             pr=pull_request(*after),
             patch=found if patch is None else patch,
-            suite=Suite("base") if suite_files is None else Suite("merge commit", suite_files),
+            suite=SuiteFiles("base") if suite_files is None else SuiteFiles("merge commit", suite_files),
             later=lambda names: later(names) if later else (),
             plan=plan,
             limits=limits or ResourceLimits(benchmark_seconds=10),
@@ -121,8 +121,8 @@ def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_ch
 
     def later(names):
         asked.append(names)
-        yield Suite("later commit 1", {"benchmarks/other.py": b"def time_nothing():\n    pass\n"})
-        yield Suite("later commit 2", {"benchmarks/bench.py": BENCH.encode()})
+        yield SuiteFiles("later commit 1", {"benchmarks/other.py": b"def time_nothing():\n    pass\n"})
+        yield SuiteFiles("later commit 2", {"benchmarks/bench.py": BENCH.encode()})
 
     measured, log = measure({"pkg/core.py": FASTER}, files=files, later=later)
     assert (measured.suite, measured.significant) == ("later commit 2", ("bench.time_total",))
@@ -134,7 +134,7 @@ def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_ch
 def test_the_first_suites_reason_stands_when_no_later_one_does_better(measure):
     files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
     with pytest.raises(Rejection) as caught:
-        measure({"pkg/core.py": FASTER}, files=files, later=lambda _: [Suite("later commit 1", {})])
+        measure({"pkg/core.py": FASTER}, files=files, later=lambda _: [SuiteFiles("later commit 1", {})])
     assert caught.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
     assert "later commit 1" in caught.value.log
 

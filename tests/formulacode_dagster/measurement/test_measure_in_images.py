@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 import uv
 
+from formulacode_dagster.environments.suite_files import SuiteFiles
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.suite import Suite
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.items import RejectionReason
@@ -161,7 +161,7 @@ def measure(built, tmp_path, git_patch, pull_request) -> Measure:
             image,
             pr=pull_request(*after),
             patch=git_patch(tmp_path / "source", FILES, after),
-            suite=Suite("base"),
+            suite=SuiteFiles("base"),
             plan=PLAN,
             limits=LIMITS,
             run_id="run",

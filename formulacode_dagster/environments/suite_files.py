@@ -16,14 +16,17 @@ _WORD = re.compile(rb"[A-Za-z_]\w+")
 
 
 @dataclass(frozen=True)
-class Suite:
+class SuiteFiles:
     """The benchmark folder as of one commit; None for the files that the checkout has anyway."""
 
     name: str
     files: Mapping[str, bytes] | None = None
 
 
-def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, suite_sha: str) -> Suite:
+BASE_SUITE = SuiteFiles("base")
+
+
+def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, suite_sha: str) -> SuiteFiles:
     """The suite of the base; that of the merge commit when the pull request touches it.
 
     Benchmarks that a pull request adds for its own change exist on one side only; laid over all sides they can be
@@ -34,10 +37,12 @@ def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, su
         return _suite("merge commit", reader, pr.facts.merge_commit_sha, folder)
     if suite_sha and suite_sha not in (pr.change.base_sha, pr.facts.merge_commit_sha):
         return _suite(_later_name(suite_sha), reader, suite_sha, folder)
-    return Suite("base")
+    return BASE_SUITE
 
 
-def later_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str, names: Collection[str]) -> Iterator[Suite]:
+def later_suites(
+    reader: CommitReader, pr: PullRequest, benchmark_dir: str, names: Collection[str]
+) -> Iterator[SuiteFiles]:
     """Suites after the merge that begin to speak of one of *names*, the nearest first, MOST_LATER at most.
 
     *names* are those of what the patch changes, and of what is public beside it.
@@ -61,9 +66,9 @@ def _later_name(commit: str) -> str:
     return f"later commit {commit[:12]}"
 
 
-def _suite(name: str, reader: CommitReader, commit: str, folder: str) -> Suite:
+def _suite(name: str, reader: CommitReader, commit: str, folder: str) -> SuiteFiles:
     contents = ((path, reader.read(commit, path)) for path in reader.list(commit, folder))
-    return Suite(name, {path: content for path, content in contents if content is not None})
+    return SuiteFiles(name, {path: content for path, content in contents if content is not None})
 
 
 def _words(reader: CommitReader, commit: str, folder: str) -> set[bytes]:

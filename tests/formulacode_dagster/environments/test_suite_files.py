@@ -1,5 +1,7 @@
-from formulacode_dagster.measurement.machine import machine
-from formulacode_dagster.measurement.suite import MOST_LATER, first_suite, later_suites
+import pytest
+
+from formulacode_dagster.environments.suite_files import MOST_LATER, first_suite, later_suites
+from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 
 
 class Reader:
@@ -30,39 +32,45 @@ def suites(*later):
     return Reader({chr(ord("c") + number) * 40: {"benchmarks/a.py": text} for number, text in enumerate(texts)})
 
 
-def test_a_pull_request_that_touches_the_suite_brings_all_of_it(pull_request):
-    pr = pull_request("pkg/core.py", "benchmarks/a.py")
+@pytest.fixture
+def touching(pull_request):
+    """A pull request that changes the files given, on BASE, landed as MERGE."""
+
+    def build(*paths):
+        pr = pull_request()
+        facts = pr.facts.model_copy(update={"merge_commit_sha": MERGE})
+        files = tuple(ChangedFile(path=path, status="M") for path in paths)
+        return PullRequest(facts=facts, change=pr.change.model_copy(update={"base_sha": BASE, "files": files}))
+
+    return build
+
+
+def test_a_pull_request_that_touches_the_suite_brings_all_of_it(touching):
+    pr = touching("pkg/core.py", "benchmarks/a.py")
     found = first_suite(Reader({MERGE: FILES}), pr, "benchmarks", suite_sha=BASE)
     assert (found.name, found.files) == ("merge commit", SUITE)
 
 
-def test_a_pull_request_that_leaves_the_suite_alone_is_measured_with_that_of_the_base(pull_request):
-    found = first_suite(Reader({MERGE: FILES}), pull_request("pkg/core.py"), "benchmarks", suite_sha=BASE)
+def test_a_pull_request_that_leaves_the_suite_alone_is_measured_with_that_of_the_base(touching):
+    found = first_suite(Reader({MERGE: FILES}), touching("pkg/core.py"), "benchmarks", suite_sha=BASE)
     assert (found.name, found.files) == ("base", None)
 
 
-def test_a_suite_that_was_found_in_a_later_commit_is_brought_from_there(pull_request):
+def test_a_suite_that_was_found_in_a_later_commit_is_brought_from_there(touching):
     reader = Reader({MERGE: {}, PLANNED: FILES})
-    found = first_suite(reader, pull_request("pkg/core.py"), "benchmarks", suite_sha=PLANNED)
+    found = first_suite(reader, touching("pkg/core.py"), "benchmarks", suite_sha=PLANNED)
     assert (found.name, found.files) == ("later commit dddddddddddd", SUITE)
 
 
-def test_the_nearest_later_suites_that_begin_to_speak_of_the_change_are_tried(pull_request):
+def test_the_nearest_later_suites_that_begin_to_speak_of_the_change_are_tried(touching):
     reader = suites(b"def time_other(): pass", b"new_name()", b"new_name() # again", b"helper_name()", b"third_name()")
     names = {"old_name", "new_name", "helper_name", "third_name"}
-    found = list(later_suites(reader, pull_request("pkg/core.py"), "benchmarks", names))
+    found = list(later_suites(reader, touching("pkg/core.py"), "benchmarks", names))
     assert [suite.name for suite in found] == ["later commit eeeeeeeeeeee", "later commit gggggggggggg"]
     assert found[0].files == {"benchmarks/a.py": b"new_name()"}
     assert len(found) == MOST_LATER
 
 
-def test_what_the_suite_speaks_of_already_calls_for_no_later_one(pull_request):
+def test_what_the_suite_speaks_of_already_calls_for_no_later_one(touching):
     reader = suites(b"old_name() # faster")
-    assert list(later_suites(reader, pull_request("pkg/core.py"), "benchmarks", {"old_name"})) == []
-
-
-def test_the_machine_is_named_by_its_processor_and_cores(tmp_path):
-    info = tmp_path / "cpuinfo"
-    info.write_text("processor\t: 0\nmodel name\t: Fast CPU 3000\nflags\t: x\n")
-    assert machine(info).startswith("Fast CPU 3000, ")
-    assert "cores" in machine(tmp_path / "missing")
+    assert list(later_suites(reader, touching("pkg/core.py"), "benchmarks", {"old_name"})) == []
