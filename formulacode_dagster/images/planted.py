@@ -131,10 +131,14 @@ def _is_debians(path: str, fact: FileFact) -> bool:
 
 
 def _altered(facts: ImageFacts, area: Area, distributions: list[Distribution]) -> Iterator[str]:
+    # Two projects of the lock may bring one file, as parts of a namespace; the one installed last wrote it.
+    of_lock = {(path, value) for one in distributions if not one.is_local for path, value in one.record.items()}
     for distribution in distributions:
         for path, value in distribution.record.items():
             fact = facts.files[area].get(path)
-            if value.startswith("sha256=") and (fact is None or value != f"sha256={fact.sha256}"):
+            if not value.startswith("sha256="):
+                continue
+            if fact is None or (value != f"sha256={fact.sha256}" and (path, f"sha256={fact.sha256}") not in of_lock):
                 what = "is missing" if fact is None else "is not the file that was installed"
                 yield f"{path} of {distribution.name} {what}"
 
