@@ -11,6 +11,7 @@ from pydantic import PrivateAttr
 
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.interpreters import installed_interpreters
 from formulacode_dagster.images.select_engine import choose_engine
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ConfigurationError
@@ -47,7 +48,13 @@ class ContainersResource(dg.ConfigurableResource[Any]):
 
     def resolver(self) -> Resolver:
         """What turns declared requirements into hashed locks."""
-        return Resolver(Path(self.home) / "cache" / "locks")
+
+        def interpreters() -> dict[str, Path]:
+            import uv
+
+            return {minor: found.path for minor, found in installed_interpreters(uv.find_uv_bin()).items()}
+
+        return Resolver(Path(self.home) / "cache" / "locks", interpreters=interpreters)
 
     @property
     def limits(self) -> ResourceLimits:

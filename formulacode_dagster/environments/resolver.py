@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -90,7 +90,9 @@ class Resolver:
     """Resolves requirements as of a date. Equal questions are answered from *cache_dir* without a call.
 
     The index is uv's own default unless *environment* (the process's own when None) holds uv's settings for another;
-    of that environment only the settings of index, proxy and certificates are handed on. Calls block: use a thread.
+    of that environment only the settings of index, proxy and certificates are handed on. *interpreters* tells, by
+    `3.x`, those of this machine: a source distribution is read by the one it was written for, where that is here.
+    Calls block: use a thread.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Resolver:
         cache_dir: Path,
         *,
         environment: Mapping[str, str] | None = None,
+        interpreters: Callable[[], Mapping[str, Path]] = dict,
         platform: str = "linux",
         timeout: float = 300.0,
     ) -> None:
@@ -106,6 +109,7 @@ class Resolver:
         self._cache_dir = cache_dir
         self._platform = platform
         self._timeout = timeout
+        self._interpreters = interpreters
         self.calls = 0
         """How often uv was started to resolve."""
 
@@ -172,17 +176,18 @@ class Resolver:
 
     def _compile(self, wanted: list[str], python: str, cut_off: datetime, build_sources: bool) -> tuple[int, str, str]:
         self._cache_dir.mkdir(parents=True, exist_ok=True)
+        fitting = self._interpreters().get(python) if build_sources else None
         arguments = [
             *(self._uv, "pip", "compile", "-", "--generate-hashes", "--no-header", "--no-annotate", "--no-config"),
-            *("--no-progress", "--color", "never", "--no-python-downloads", "--python", sys.executable),
+            *("--no-progress", "--color", "never", "--no-python-downloads", "--python", str(fitting or sys.executable)),
             *("--cache-dir", str(self._cache_dir.resolve() / "uv"), "--python-platform", self._platform),
             *("--python-version", python, "--exclude-newer", _instant(cut_off)),
         ]
-        floors = READING_FLOORS if build_sources else {"setuptools": BUILD_FLOOR}
+        floors = READING_FLOORS if build_sources and fitting is None else {"setuptools": BUILD_FLOOR}
         for name, floor in floors.items():
             if cut_off < floor:
                 arguments += ["--exclude-newer-package", f"{name}={_instant(floor)}"]
-        late = [name for name, floor in READING_FLOORS.items() if build_sources and cut_off < floor]
+        late = [name for name, floor in floors.items() if build_sources and cut_off < floor]
         ceilings = [self._ceiling(name, python, cut_off) for name in late]
         if not build_sources:
             arguments.append("--no-build")

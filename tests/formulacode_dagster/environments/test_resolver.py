@@ -2,9 +2,11 @@ import os
 from datetime import UTC, datetime
 
 import pytest
+import uv
 
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.resolver import Resolver, Unsolvable
+from formulacode_dagster.images.interpreters import installed_interpreters
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 
 AT = datetime(2026, 1, 15, tzinfo=UTC)
@@ -156,3 +158,15 @@ def test_the_real_index_has_source_distributions_of_another_era(tmp_path):
     )
     assert pins(resolution) == {"docopt": "0.6.2", "setuptools": "40.8.0"}
     assert len(resolution.notes) == 2
+
+
+@pytest.mark.network
+def test_a_source_distribution_is_read_by_the_interpreter_it_was_written_for(tmp_path):
+    """bottleneck of 2021 builds against numpy 1.17, which a newer interpreter would compile for hours."""
+    here = {minor: found.path for minor, found in installed_interpreters(uv.find_uv_bin()).items()}
+    if "3.8" not in here:
+        pytest.skip("no Python 3.8 on this machine")
+    at = datetime(2021, 8, 2, tzinfo=UTC)
+    resolver = Resolver(tmp_path, interpreters=lambda: here, timeout=120)
+    resolution = resolver.resolve(["bottleneck"], python="3.8", exclude_newer=at, build_sources=True)
+    assert pins(resolution) == {"bottleneck": "1.3.2", "numpy": "1.21.1"}
