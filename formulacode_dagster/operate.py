@@ -27,12 +27,17 @@ from resources.settings import home, value_of
 
 def resolved(name: str) -> Any:
     """One of the default resources, its settings read from the environment."""
-    resource = default_resources()[name]
+    return _resolve(default_resources()[name])
+
+
+def _resolve(value: Any) -> Any:
+    if isinstance(value, dg.EnvVar):
+        return value.get_value()
+    if not isinstance(value, dg.ConfigurableResource):
+        return value
     # Dagster's own way opens a storage for it, and closes it noisily
-    fields = {field: getattr(resource, field) for field in type(resource).model_fields}
-    return type(resource)(
-        **{field: value.get_value() if isinstance(value, dg.EnvVar) else value for field, value in fields.items()}
-    )
+    fields = {field: _resolve(getattr(value, field)) for field in type(value).model_fields}
+    return type(value)(**fields)
 
 
 @contextmanager
@@ -103,7 +108,8 @@ def _check(name: str) -> Finding:
         if name == "postgres":
             with database() as store:
                 return Health.OK, f"{store.where} answers and is up to date"
-        healthy, text = resolved(name).preflight()
+        # whether GitHub is asked at all, intake knows
+        healthy, text = resolved("intake" if name == "github" else name).preflight()
         return (Health.OK if healthy else Health.WARNING), text
 
     return probe(name, ask)

@@ -7,6 +7,7 @@ from typing import Any
 from .containers import ContainersResource
 from .github import GitHubResource
 from .hub import HubResource
+from .intake import IntakeResource, clone_url
 from .llm import LLMResource
 from .mirrors import MirrorsResource
 from .postgres import PostgresResource
@@ -18,7 +19,7 @@ from .settings import home, setting
 def default_resources() -> dict[str, Any]:
     """Every resource by the name under which the assets ask for it. Needs no secret; nothing is opened yet."""
     state = str(home())
-    return {
+    named = {
         "postgres": PostgresResource(url=setting("FC_DATABASE_URL"), home=state),
         "github": GitHubResource(
             url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS"), minimum_stars=setting("FC_MINIMUM_STARS")
@@ -26,7 +27,7 @@ def default_resources() -> dict[str, Any]:
         "mirrors": MirrorsResource(
             folder=setting("FC_MIRRORS_DIR"),
             home=state,
-            clone_url=setting("GITHUB_CLONE_URL"),
+            clone_url=clone_url(),
             gigabytes=setting("FC_MIRRORS_GB"),
         ),
         "llm": LLMResource(
@@ -70,3 +71,7 @@ def default_resources() -> dict[str, Any]:
         ),
         "reports": ReportsResource(home=state),
     }
+    intake = IntakeResource(
+        offline=setting("FC_OFFLINE_SOURCE"), github=named["github"], mirrors=named["mirrors"]
+    )
+    return {**named, "intake": intake}

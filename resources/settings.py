@@ -28,6 +28,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("GH_TOKENS", "", "GitHub tokens, comma separated; public_repo is enough", secret=True),
     Setting("GITHUB_API_URL", "https://api.github.com", "GitHub's API"),
     Setting("GITHUB_CLONE_URL", "https://github.com", "where repositories are cloned from; file:///folder works"),
+    Setting(
+        "FC_OFFLINE_SOURCE", "", "files, or a folder of files or of mirrors, to take in instead of asking GitHub; see README"
+    ),
     Setting("FC_MINIMUM_STARS", "0", "repositories with fewer stars are not tracked"),
     Setting("FC_MIRRORS_DIR", "", "bare mirrors; empty: mirrors/ under FC_HOME"),
     Setting("FC_MIRRORS_GB", "50", "gigabytes they may take before the least recently used are removed; 0: no limit"),
