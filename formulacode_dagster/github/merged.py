@@ -21,7 +21,7 @@ from formulacode_dagster.models.repository import Repository
 from .client import GitHubClient
 from .counting import Counted, Ended, Question, count_merged
 from .judging import Judged, judge
-from .linked import closing_issues, labels
+from .linked import whole_pull_request
 from .nodes import PullRequestNode
 from .packing import SEARCH_CAP, Leaf, cut, join, pack
 from .paging import read_leaf
@@ -142,23 +142,8 @@ class _Intake:
         return MergedWindow(tuple(sorted(pull_requests, key=lambda one: one.number)), count)
 
     async def _pull_request(self, counted: Counted, node: PullRequestNode) -> MergedPullRequest:
-        return MergedPullRequest(
-            month=self._month.key,
-            repository_id=counted.repository.id,
-            repository=counted.name,
-            number=node.number,
-            title=node.title,
-            body=node.body,
-            author=node.author.login if node.author else "ghost",
-            labels=await labels(self._client, node),
-            created_at=node.created_at,
-            merged_at=node.merged_at,
-            base_ref=node.base_ref_name,
-            head_sha=node.head_ref_oid,
-            merge_commit_sha=node.merge_commit.oid if node.merge_commit else "",
-            commit_count=node.commits.total_count,
-            changed_files=node.changed_files,
-            linked_issues=await closing_issues(self._client, node),
+        return await whole_pull_request(
+            self._client, node, month=self._month, repository_id=counted.repository.id, repository=counted.name
         )
 
     def _book(self, cost: Cost, weights: Sequence[tuple[Repository, int]]) -> None:

@@ -149,22 +149,6 @@ query PullRequestClosingIssues($id: ID!, $after: String) {{
 {_ISSUE_FIELDS}"""
 """The closing issues that did not fit in the window's page."""
 
-ISSUE_EDITS = f"""
-query IssueEdits($id: ID!, $after: String) {{
-  node(id: $id) {{
-    ... on Issue {{
-      userContentEdits(first: 100, after: $after) {{
-        totalCount
-        pageInfo {{ hasNextPage endCursor }}
-        nodes {{ editedAt diff }}
-      }}
-    }}
-  }}
-  {_RATE_LIMIT}
-}}
-"""
-"""The history of an issue's body, asked only where it was edited after the merge."""
-
 BODY_VERSIONS = f"""
 query BodyVersions($ids: [ID!]!, $after: String) {{
   nodes(ids: $ids) {{
@@ -293,7 +277,6 @@ ALL_QUERIES = {
     "PullRequestByName": PULL_REQUEST_BY_NAME,
     "PullRequestLabels": PULL_REQUEST_LABELS,
     "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
-    "IssueEdits": ISSUE_EDITS,
     "BodyVersions": BODY_VERSIONS,
     "Threads": threads_query(2),
     "ThreadComments": THREAD_COMMENTS,
