@@ -27,17 +27,12 @@ from resources.settings import home, value_of
 
 def resolved(name: str) -> Any:
     """One of the default resources, its settings read from the environment."""
-    return _resolve(default_resources()[name])
-
-
-def _resolve(value: Any) -> Any:
-    if isinstance(value, dg.EnvVar):
-        return value.get_value()
-    if not isinstance(value, dg.ConfigurableResource):
-        return value
+    resource = default_resources()[name]
     # Dagster's own way opens a storage for it, and closes it noisily
-    fields = {field: _resolve(getattr(value, field)) for field in type(value).model_fields}
-    return type(value)(**fields)
+    fields = {field: getattr(resource, field) for field in type(resource).model_fields}
+    return type(resource)(
+        **{field: value.get_value() if isinstance(value, dg.EnvVar) else value for field, value in fields.items()}
+    )
 
 
 @contextmanager

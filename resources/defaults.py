@@ -19,7 +19,7 @@ from .settings import home, setting
 def default_resources() -> dict[str, Any]:
     """Every resource by the name under which the assets ask for it. Needs no secret; nothing is opened yet."""
     state = str(home())
-    named = {
+    return {
         "postgres": PostgresResource(url=setting("FC_DATABASE_URL"), home=state),
         "github": GitHubResource(
             url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS"), minimum_stars=setting("FC_MINIMUM_STARS")
@@ -27,6 +27,15 @@ def default_resources() -> dict[str, Any]:
         "mirrors": MirrorsResource(
             folder=setting("FC_MIRRORS_DIR"),
             home=state,
+            clone_url=clone_url(),
+            gigabytes=setting("FC_MIRRORS_GB"),
+        ),
+        "intake": IntakeResource(
+            offline=setting("FC_OFFLINE_SOURCE"),
+            api_url=setting("GITHUB_API_URL"),
+            tokens=setting("GH_TOKENS"),
+            home=state,
+            mirrors_folder=setting("FC_MIRRORS_DIR"),
             clone_url=clone_url(),
             gigabytes=setting("FC_MIRRORS_GB"),
         ),
@@ -71,7 +80,3 @@ def default_resources() -> dict[str, Any]:
         ),
         "reports": ReportsResource(home=state),
     }
-    intake = IntakeResource(
-        offline=setting("FC_OFFLINE_SOURCE"), github=named["github"], mirrors=named["mirrors"]
-    )
-    return {**named, "intake": intake}

@@ -16,11 +16,30 @@ from .settings import setting, value_of
 
 
 class IntakeResource(dg.ConfigurableResource[Any]):
-    """Hands out the source of intake: what FC_OFFLINE_SOURCE names, else GitHub."""
+    """Hands out the source of intake: what FC_OFFLINE_SOURCE names, else GitHub.
+
+    Its fields are those of the resources behind it: Dagster would start nested ones a second time.
+    """
 
     offline: str
-    github: dg.ResourceDependency[GitHubResource]
-    mirrors: dg.ResourceDependency[MirrorsResource]
+    api_url: str
+    tokens: str
+    home: str
+    mirrors_folder: str
+    clone_url: str
+    gigabytes: str
+
+    @property
+    def github(self) -> GitHubResource:
+        """GitHub."""
+        return GitHubResource(url=self.api_url, tokens=self.tokens, home=self.home)
+
+    @property
+    def mirrors(self) -> MirrorsResource:
+        """The mirrors that complete what files leave out."""
+        return MirrorsResource(
+            folder=self.mirrors_folder, home=self.home, clone_url=self.clone_url, gigabytes=self.gigabytes
+        )
 
     def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
         """A source, to be used as an async context manager; what it asks of GitHub is booked for the three.
