@@ -12,6 +12,7 @@ from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.intake import Windows, tracked_repositories, window_item
 from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.tracked import found_again
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
@@ -59,6 +60,7 @@ def pull_requests(
         cache = mirrors.cache()
         with run.database.transaction() as connection:
             repositories = tracked_repositories(connection, run.month)
+            again = found_again(connection, run.month)
         windows = Windows(month, repositories)
 
         async def take_in(items: Sequence[WorkItem[Repository]]) -> StageSummary:
@@ -69,7 +71,8 @@ def pull_requests(
                     return Outcome(taken, taken.cost, f"{taken.count.stored} merged pull requests")
 
                 # windows that are asked for at the same time share requests
-                return await run_items(run, items, window, windows.save, prune=False, concurrency=len(items) or None)
+                together = len(items) or None
+                return await run_items(run, items, window, windows.save, prune=False, concurrency=together, redo=again)
 
         now, state = datetime.now(tz=UTC), intake.state()
         taken_in = asyncio.run(take_in([window_item(one, month, now, state) for one in repositories]))
@@ -99,6 +102,7 @@ def pull_requests(
                 save_changes,
                 concurrency=min(config.max_concurrency, MIRROR_THREADS),
                 besides=names,
+                redo=again,
             )
         )
     facts = {"repositories": len(repositories), **windows.changes, "checksum": checksum}

@@ -14,6 +14,7 @@ from .postgres import PostgresResource
 from .registry import RegistryResource
 from .reports import ReportsResource
 from .settings import home, setting
+from .tracking import TrackingResource
 
 
 def default_resources() -> dict[str, Any]:
@@ -21,9 +22,8 @@ def default_resources() -> dict[str, Any]:
     state = str(home())
     return {
         "postgres": PostgresResource(url=setting("FC_DATABASE_URL"), home=state),
-        "github": GitHubResource(
-            url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS"), minimum_stars=setting("FC_MINIMUM_STARS")
-        ),
+        "github": GitHubResource(url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS")),
+        "tracking": TrackingResource(minimum_stars=setting("FC_MINIMUM_STARS"), languages=setting("FC_LANGUAGES")),
         "mirrors": MirrorsResource(
             folder=setting("FC_MIRRORS_DIR"),
             home=state,

@@ -21,6 +21,8 @@ fragment repositoryFields on Repository {
   isEmpty
   isPrivate
   stargazerCount
+  diskUsage
+  archivedAt
   description
   primaryLanguage { name }
   defaultBranchRef { name }
@@ -48,13 +50,20 @@ query RepositoriesById($ids: [ID!]!) {{
 {_REPOSITORY_FIELDS}"""
 """Up to 100 repositories by node id, 1 point; a vanished one is null, with a NOT_FOUND error at its path."""
 
-REPOSITORY_BY_NAME = f"""
-query RepositoryByName($owner: String!, $name: String!) {{
-  repository(owner: $owner, name: $name, followRenames: true) {{ ...repositoryFields }}
+
+def repositories_by_name(count: int) -> str:
+    """Ask for *count* repositories `$owner0`/`$name0` … by any name they ever had, as `r0` …; 1 point for up to 100."""
+    variables = ", ".join(f"$owner{index}: String!, $name{index}: String!" for index in range(count))
+    looked_up = "".join(
+        f"\n  r{index}: repository(owner: $owner{index}, name: $name{index}, followRenames: true) "
+        "{ ...repositoryFields }"
+        for index in range(count)
+    )
+    return f"""
+query RepositoriesByName({variables}) {{{looked_up}
   {_RATE_LIMIT}
 }}
 {_REPOSITORY_FIELDS}"""
-"""One repository by any name it ever had, 1 point."""
 
 
 def merged_counts(searches: int) -> str:
@@ -271,7 +280,7 @@ PROBE = "query Probe { rateLimit { remaining } }"
 ALL_QUERIES = {
     "Probe": PROBE,
     "RepositoriesById": REPOSITORIES_BY_ID,
-    "RepositoryByName": REPOSITORY_BY_NAME,
+    "RepositoriesByName": repositories_by_name(2),
     "MergedCounts": merged_counts(2),
     "MergedPullRequests": MERGED_PULL_REQUESTS,
     "PullRequestByName": PULL_REQUEST_BY_NAME,
