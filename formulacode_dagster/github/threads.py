@@ -151,7 +151,8 @@ def _refusal(answer: GraphQLAnswer, alias: str) -> str:
 async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
     """*nodes* with nothing that was written, edited, linked or renamed at *moment* or later."""
     whole = [await _completed(client, node, moment) for node in nodes]
-    texts: list[Written] = [text for one in whole for text in (one.node, *one.comments)]
+    texts: list[Written] = [one.node for one in whole]
+    texts += [comment for one in whole for comment in one.comments]
     bodies = await bodies_before(client, texts, moment)
     return tuple(_thread(one, bodies, moment) for one in whole)
 
