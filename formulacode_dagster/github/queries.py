@@ -108,17 +108,32 @@ fragment pullRequestFields on PullRequest {{
 }}
 {_ISSUE_FIELDS}"""
 
-MERGED_PULL_REQUESTS = f"""
-query MergedPullRequests($search: String!, $first: Int!, $after: String) {{
-  search(query: $search, type: ISSUE, first: $first, after: $after) {{
-    issueCount
-    pageInfo {{ hasNextPage endCursor }}
-    nodes {{ ...pullRequestFields }}
-  }}
-  {_RATE_LIMIT}
+_MERGED_PAGE = f"""
+fragment mergedPage on SearchResultItemConnection {{
+  issueCount
+  pageInfo {{ hasNextPage endCursor }}
+  nodes {{ ...pullRequestFields }}
 }}
 {_PULL_REQUEST_FIELDS}"""
-"""A page of a merged window with its whole count, 2 points for 100 pull requests. Never more than 1,000 results."""
+
+
+def merged_pull_requests(searches: int) -> str:
+    """A page of each of *searches* (`$q0`, `$first0`, `$after0` …) with the size of the whole, as `s0` ….
+
+    Costs a hundredth of a point for each search and two for each pull request that is asked for: 2 points for 100,
+    however many searches they are spread over. A search shows never more than 1,000.
+    """
+    variables = ", ".join(f"$q{n}: String!, $first{n}: Int!, $after{n}: String" for n in range(searches))
+    pages = "".join(
+        f"\n  s{n}: search(query: $q{n}, type: ISSUE, first: $first{n}, after: $after{n}) {{ ...mergedPage }}"
+        for n in range(searches)
+    )
+    return f"""
+query MergedPullRequests({variables}) {{{pages}
+  {_RATE_LIMIT}
+}}
+{_MERGED_PAGE}"""
+
 
 PULL_REQUEST_BY_NAME = f"""
 query PullRequestByName($owner: String!, $name: String!, $number: Int!) {{
@@ -282,7 +297,7 @@ ALL_QUERIES = {
     "RepositoriesById": REPOSITORIES_BY_ID,
     "RepositoriesByName": repositories_by_name(2),
     "MergedCounts": merged_counts(2),
-    "MergedPullRequests": MERGED_PULL_REQUESTS,
+    "MergedPullRequests": merged_pull_requests(2),
     "PullRequestByName": PULL_REQUEST_BY_NAME,
     "PullRequestLabels": PULL_REQUEST_LABELS,
     "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
