@@ -8,6 +8,10 @@ from __future__ import annotations
 
 CODE_SEARCH_PATH = "/search/code"
 RATE_LIMIT_PATH = "/rate_limit"
+USER_PATH = "/user"
+PULL_REQUEST_PATH = "/repos/{repository}/pulls/{number}"
+PULL_REQUEST_FILES_PATH = "/repos/{repository}/pulls/{number}/files"
+TIMELINE_PATH = "/repos/{repository}/issues/{number}/timeline"
 
 _RATE_LIMIT = "rateLimit { cost remaining resetAt }"
 
@@ -289,8 +293,8 @@ query ThreadEvents($id: ID!, $after: String) {{
 {_NAMED_THREAD}"""
 """The events that did not fit beside their thread, 1 point a page."""
 
-PROBE = "query Probe { rateLimit { remaining } }"
-"""Whether GitHub lives; free."""
+PROBE = "query Probe { viewer { login } rateLimit { cost remaining } }"
+"""Whether GitHub lives, and who asks; 1 point."""
 
 ALL_QUERIES = {
     "Probe": PROBE,
