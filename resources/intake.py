@@ -4,6 +4,7 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.github.links import LinkSource
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
@@ -49,6 +50,12 @@ class IntakeResource(dg.ConfigurableResource[Any]):
         if not self.offline:
             return self.github.source(stage, month, run_id)
         return detect(self.offline).open(MirrorCompletion(self.mirrors.cache()))
+
+    def links(self, stage: Stage, month: str, run_id: str) -> LinkSource | None:
+        """Who follows the references of pull requests; None offline and without a token: only GitHub knows them."""
+        if self.offline or not self.tokens.strip():
+            return None
+        return LinkSource(self.github.client(stage), stage, month, run_id)
 
     def state(self) -> str:
         """Part of the inputs of what is taken in: another one when the source is, or when what lies there changed."""
