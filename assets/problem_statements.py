@@ -6,7 +6,6 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.github.links import LinkSource
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
@@ -17,13 +16,13 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.problems.render import TEMPLATE_VERSION, render_problem_statement
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
-from resources.github import GitHubResource
+from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 
 from .materialize import ItemConfig, booked, report, stage_asset, stage_run, usage_metadata
 
 WALKED = "references followed two steps, as they stood at the merge"
-STORED = "the closing issues stored at intake: no token to ask GitHub with"
+STORED = "the closing issues stored at intake: GitHub is not asked offline, nor without a token"
 
 
 @stage_asset(
@@ -40,7 +39,7 @@ STORED = "the closing issues stored at intake: no token to ask GitHub with"
     pool="github",
 )
 def problem_statements(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, github: GitHubResource
+    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, intake: IntakeResource
 ) -> dg.MaterializeResult[Any]:
     """Follow the references of every performance pull request once, and render its statement."""
     with stage_run(context, postgres, Stage.PROBLEM_STATEMENTS, config) as run:
@@ -49,9 +48,9 @@ def problem_statements(
             described = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}
             before = PROBLEM_STATEMENTS.read(connection, run.month)
         known = {(row.repository_id, row.number): row.walk for row in before if row.walk and not config.force}
-        asks = bool(github.tokens.strip())
+        source = intake.links(run.stage, run.month, run.run_id)
         # what was rendered while there was nobody to ask is looked at again once there is
-        unasked = {(row.repository_id, row.number) for row in before if asks and not row.walk}
+        unasked = {(row.repository_id, row.number) for row in before if source and not row.walk}
 
         def render(pr: PullRequest, walk: LinkWalk | None) -> ProblemStatement:
             with run.database.transaction() as connection:
@@ -61,10 +60,7 @@ def problem_statements(
 
         async def render_all() -> StageSummary:
             async with AsyncExitStack() as stack:
-                links = None
-                if asks and not config.dry_run:
-                    source = LinkSource(github.client(run.stage), run.stage, run.month, run.run_id)
-                    links = await stack.enter_async_context(booked(run, source))
+                links = await stack.enter_async_context(booked(run, source)) if source else None
 
                 async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
                     pr, cost = item.value, Cost()
@@ -81,11 +77,12 @@ def problem_statements(
         items = [WorkItem(pr.item, _inputs(pr, described), pr) for pr in found]
         summary = asyncio.run(render_all())
         with run.database.transaction() as connection:
-            walks = [row.walk for row in PROBLEM_STATEMENTS.read(connection, run.month) if row.walk]
+            rows = PROBLEM_STATEMENTS.read_keys(connection, run.month, [pr.key for pr in found]).values()
+        walks = [row.walk for row in rows if row.walk]
     return report(
         context,
         summary,
-        issues_from=WALKED if asks else STORED,
+        issues_from=WALKED if source else STORED,
         pull_requests_walked=len(walks),
         linked_issues=sum(len(walk.links) for walk in walks),
         unreadable_links=sum(len(walk.unreadable) for walk in walks),

@@ -12,6 +12,7 @@ from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.intake import Windows, tracked_repositories, window_item
 from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.tracked import found_again
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
@@ -20,7 +21,7 @@ from formulacode_dagster.models.pull_request import Change
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.store.pull_requests import MergedName, merged_one, save_changes
 from formulacode_dagster.store.windows import checksum_of_month
-from resources.github import GitHubResource
+from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
@@ -50,7 +51,7 @@ def pull_requests(
     context: dg.AssetExecutionContext,
     config: ItemConfig,
     postgres: PostgresResource,
-    github: GitHubResource,
+    intake: IntakeResource,
     mirrors: MirrorsResource,
 ) -> dg.MaterializeResult[Any]:
     """Ask for the windows of all repositories at once, then read each base and patch from the mirror."""
@@ -59,20 +60,22 @@ def pull_requests(
         cache = mirrors.cache()
         with run.database.transaction() as connection:
             repositories = tracked_repositories(connection, run.month)
+            again = found_again(connection, run.month)
         windows = Windows(month, repositories)
 
-        async def intake(items: Sequence[WorkItem[Repository]]) -> StageSummary:
-            async with booked(run, github.source(Stage.PULL_REQUESTS, run.month, run.run_id)) as source:
+        async def take_in(items: Sequence[WorkItem[Repository]]) -> StageSummary:
+            async with booked(run, intake.source(Stage.PULL_REQUESTS, run.month, run.run_id)) as source:
 
                 async def window(item: WorkItem[Repository]) -> Outcome[MergedWindow]:
                     taken = await source.window(item.value, month)
                     return Outcome(taken, taken.cost, f"{taken.count.stored} merged pull requests")
 
                 # windows that are asked for at the same time share requests
-                return await run_items(run, items, window, windows.save, prune=False, concurrency=len(items) or None)
+                together = len(items) or None
+                return await run_items(run, items, window, windows.save, prune=False, concurrency=together, redo=again)
 
-        now = datetime.now(tz=UTC)
-        taken_in = asyncio.run(intake([window_item(one, month, now) for one in repositories]))
+        now, state = datetime.now(tz=UTC), intake.state()
+        taken_in = asyncio.run(take_in([window_item(one, month, now, state) for one in repositories]))
         with run.database.transaction() as connection:
             windows.rename_items(connection)
             names = [one.full_name for one in tracked_repositories(connection, run.month)]
@@ -99,6 +102,7 @@ def pull_requests(
                 save_changes,
                 concurrency=min(config.max_concurrency, MIRROR_THREADS),
                 besides=names,
+                redo=again,
             )
         )
     facts = {"repositories": len(repositories), **windows.changes, "checksum": checksum}

@@ -7,74 +7,108 @@ from typing import Any
 import dagster as dg
 from sqlalchemy import Connection
 
-from formulacode_dagster.github.discovery import Discovery, discover_repositories
 from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.tracked import (
+    DISCOVERY,
+    Exclusion,
+    cost_of,
+    decide,
+    exclusions,
+    needs_discovery,
+    tracking_items,
+)
 from formulacode_dagster.items.work import Outcome, WorkItem
-from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason, Stage
+from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.offline.identity import settle
 from formulacode_dagster.store.artifacts import REPOSITORIES
-from resources.github import GitHubResource
+from formulacode_dagster.store.listed import listed as listed_repositories
+from formulacode_dagster.store.withdrawn import withdraw
+from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
+from resources.tracking import TrackingResource
 
-from .materialize import ItemConfig, keep_nothing, report, require_done, stage_asset, stage_run
+from .materialize import ItemConfig, booked, report, require_done, stage_asset, stage_run, usage_metadata
 
-DISCOVERY = "discovery"
-_REJECTED = {
-    RepositoryState.FORK: RejectionReason.FORK,
-    RepositoryState.ARCHIVED: RejectionReason.ARCHIVED,
-    RepositoryState.EMPTY: RejectionReason.EMPTY,
-    RepositoryState.PRIVATE: RejectionReason.PRIVATE,
-}
+DECIDED_AT_ONCE = 500
+"""Decisions cost nothing: this many go into one transaction."""
 
 
 @stage_asset(
     Stage.REPOSITORIES,
     group="intake",
     kinds={"github", "postgres"},
-    description="One row is a repository that keeps an asv suite, as of the month. Forks and archived ones are marked.",
+    description="One row is a repository with an asv suite, or on the list, as of the month. The ledger tells which of "
+    "them are tracked, and why the others are not.",
     columns={
         "id": ("bigint", "GitHub's id, which survives renames"),
         "full_name": ("text", "owner/name now"),
         "aliases": ("jsonb", "names under which it was also found"),
-        "state": ("text", "active, archived, fork, empty or vanished"),
-        "config_path": ("text", "path of the asv configuration"),
+        "state": ("text", "active, archived, fork, empty, private or vanished"),
+        "archived_at": ("timestamptz", "since when it is read-only"),
+        "config_path": ("text", "path of the asv configuration; empty where it was found by its name"),
         "stars": ("integer", "stars as of intake"),
+        "language": ("text", "primary language as of intake"),
+        "size_kb": ("integer", "of the git repository"),
     },
     pool="github",
 )
 def repositories(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, github: GitHubResource
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    intake: IntakeResource,
+    tracking: TrackingResource,
 ) -> dg.MaterializeResult[Any]:
-    """Find repositories by code search, then decide which of them are tracked."""
+    """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
     with stage_run(context, postgres, Stage.REPOSITORIES, config) as run:
-        month = Month.parse(run.month)
+        month, rules = Month.parse(run.month), tracking.rules()
+        with run.database.transaction() as connection:
+            listed = listed_repositories(connection)
+            before = REPOSITORIES.read(connection, run.month)
 
-        async def discover(_: WorkItem[None]) -> Outcome[Discovery]:
-            async with github.client(Stage.REPOSITORIES) as client:
-                found = await discover_repositories(client, month, minimum_stars=github.stars)
-                return Outcome(found, client.cost, f"{len(found.repositories)} repositories found")
+        async def discover(_: WorkItem[None]) -> Outcome[tuple[Repository, ...]]:
+            async with booked(run, intake.source(Stage.REPOSITORIES, run.month, run.run_id)) as source:
+                found = await source.discover(month, tuple(one.full_name for one in listed.values()))
+                return Outcome(found, cost_of(source.usage()), f"{len(found)} repositories found")
 
-        def keep(connection: Connection, found: Sequence[Discovery]) -> None:
-            for discovery in found:
-                REPOSITORIES.replace_month(connection, run.month, discovery.repositories)
+        def keep(connection: Connection, found: Sequence[tuple[Repository, ...]]) -> None:
+            for rows in found:
+                REPOSITORIES.replace_month(connection, run.month, settle(connection, run.month, rows))
 
-        whole = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, github.stars), None, always=True)
-        discovered = asyncio.run(run_items(run, [whole], discover, keep, prune=False))
+        whole = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, intake.state()), None, always=True)
+        again = [DISCOVERY] if needs_discovery(before, listed) else []
+        discovered = asyncio.run(run_items(run, [whole], discover, keep, prune=False, redo=again))
         require_done(discovered)
         with run.database.transaction() as connection:
             rows = REPOSITORIES.read(connection, run.month)
-        items = [WorkItem(row.full_name, fingerprint(Stage.REPOSITORIES, row.model_dump()), row) for row in rows]
-        decided = asyncio.run(run_items(run, items, in_thread(_decide), keep_nothing, besides=[DISCOVERY]))
-    return report(context, discovered, decided, rows=len(rows))
+
+        def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
+            withdraw(connection, run.month, rejected)
+
+        items = tracking_items(rows, rules, listed)
+        decided = asyncio.run(run_items(run, items, decide, drop, concurrency=DECIDED_AT_ONCE, besides=[DISCOVERY]))
+    requests = discovered.cost.api_requests
+    return report(
+        context,
+        discovered,
+        decided,
+        rows=len(rows),
+        tracked=decided.count(ItemState.DONE),
+        not_tracked=_table(exclusions(decided.standing, rows)),
+        **usage_metadata(run),
+        **({"requests_per_100_repositories": round(100 * requests / len(rows), 1)} if requests and rows else {}),
+    )
 
 
-def _decide(item: WorkItem[Repository]) -> Outcome[None]:
-    repository = item.value
-    if repository.state is RepositoryState.VANISHED:
-        raise ItemFailure("vanished", f"{repository.full_name} is not on GitHub any more")
-    if repository.state in _REJECTED:
-        raise Rejection(_REJECTED[repository.state], f"{repository.full_name} is {repository.state}")
-    return Outcome(detail=f"asv configuration at {repository.config_path}")
+def _table(found: Sequence[Exclusion]) -> dg.TableMetadataValue:
+    schema = dg.TableSchema(
+        [dg.TableColumn("reason"), dg.TableColumn("repositories", "int"), dg.TableColumn("such as")]
+    )
+    records = [
+        dg.TableRecord({"reason": one.reason, "repositories": one.count, "such as": "; ".join(one.examples)})
+        for one in found
+    ]
+    return dg.MetadataValue.table(records, schema)

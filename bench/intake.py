@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from filelock import FileLock
 from intake_report import Contender, Report, judged
 from intake_world import MONTH, World, WorldSize, open_world
 
@@ -43,8 +44,10 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds that every answer takes at least")
     options = parser.parse_args()
     home = Path(os.environ.get("FC_HOME") or Path(tempfile.gettempdir()) / "formulacode-bench").absolute() / "bench"
-    world = open_world(home, SMALL if options.small else WorldSize())
-    with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
+    home.mkdir(parents=True, exist_ok=True)
+    # The world is altered while it is taken in: it is one bench's at a time.
+    with FileLock(home / "intake.lock"), tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
+        world = open_world(home, SMALL if options.small else WorldSize())
         report = measure(world, Path(folder), options)
     print(report.table())
     print(json.dumps(report.figures()))

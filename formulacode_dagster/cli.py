@@ -17,6 +17,7 @@ from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeErr
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.offline_commands import commands as offline_commands
 
 app = typer.Typer(
     help="Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it.",
@@ -31,6 +32,7 @@ INTERRUPTED = 130
 
 
 app.add_typer(repository_commands(console), name="repositories")
+app.add_typer(offline_commands(console), name="offline")
 
 
 def main() -> None:
@@ -88,9 +90,17 @@ def run(
         int | None, typer.Option(min=1, help="At most so many pull requests of a repository.", show_default="no limit")
     ] = None,
     max_concurrency: Annotated[int, typer.Option(min=1, help="Items worked on at the same time.")] = 8,
+    offline_source: Annotated[
+        str | None,
+        typer.Option(
+            help="Files, or a folder of files or mirrors, to take in instead of asking GitHub.",
+            show_default="FC_OFFLINE_SOURCE",
+        ),
+    ] = None,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
     from formulacode_dagster.month_run import dagster_instance
+    from formulacode_dagster.offline_commands import use_offline_source
     from formulacode_dagster.operate import run_months
 
     months = _months(month, start_date, end_date)
@@ -101,6 +111,8 @@ def run(
         force=not resume,
         dry_run=dry_run,
     )
+    if offline_source is not None:
+        use_offline_source(console, offline_source)
     with dagster_instance() as instance:
         succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())
     raise typer.Exit(0 if succeeded else 1)

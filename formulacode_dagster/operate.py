@@ -103,7 +103,8 @@ def _check(name: str) -> Finding:
         if name == "postgres":
             with database() as store:
                 return Health.OK, f"{store.where} answers and is up to date"
-        healthy, text = resolved(name).preflight()
+        # whether GitHub is asked at all, intake knows
+        healthy, text = resolved("intake" if name == "github" else name).preflight()
         return (Health.OK if healthy else Health.WARNING), text
 
     return probe(name, ask)

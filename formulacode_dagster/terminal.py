@@ -23,6 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from formulacode_dagster.items.progress import WaitLines, duration
+from formulacode_dagster.items.tracked import Exclusion
+from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.preflight import Finding, Health
 from formulacode_dagster.reporting.funnel import Funnel
@@ -168,6 +170,37 @@ def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> Non
             console.print(f"    attempt {entry.attempt}, cost {spent}, run {entry.run_id}", style="dim", markup=False)
         if entry.log_tail:
             console.print(plain(entry.log_tail), style="dim", markup=False, highlight=False)
+
+
+def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, LedgerEntry | None]], month: str) -> None:
+    """The allow and deny list; with a *month*, how each repository on it ended there."""
+    if not lines:
+        console.print("The list is empty: the rules alone decide.", highlight=False)
+        return
+    table = Table(title="Decided by people", title_justify="left", box=None)
+    for heading in ("repository", "verdict", "since", "reason", *([month] if month else [])):
+        table.add_column(heading, overflow="fold")
+    for line, entry in lines:
+        colour = "green" if line.verdict is ListVerdict.ALLOW else "yellow"
+        ended = "not seen yet" if entry is None else f"[{_COLOURS[entry.state]}]{entry.state.value}[/] {entry.reason}"
+        table.add_row(
+            escape(line.full_name),
+            f"[{colour}]{line.verdict.value}[/]",
+            f"{line.listed_at:%Y-%m-%d}",
+            escape(line.reason),
+            *([ended.rstrip()] if month else []),
+        )
+    console.print(table)
+
+
+def show_exclusions(console: Console, found: Sequence[Exclusion], month: str) -> None:
+    """Why repositories are not tracked in *month*, with some of those it concerns."""
+    table = Table(title=f"Not tracked in {month}", title_justify="left", box=None)
+    for heading in ("reason", "repositories", "such as"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(escape(one.reason), str(one.count), escape("; ".join(one.examples)))
+    console.print(table if found else f"Nothing is known of {month}, or every repository is tracked.", highlight=False)
 
 
 def plain(text: str) -> str:

@@ -7,12 +7,14 @@ from typing import Any
 from .containers import ContainersResource
 from .github import GitHubResource
 from .hub import HubResource
+from .intake import IntakeResource, clone_url
 from .llm import LLMResource
 from .mirrors import MirrorsResource
 from .postgres import PostgresResource
 from .registry import RegistryResource
 from .reports import ReportsResource
 from .settings import home, setting
+from .tracking import TrackingResource
 
 
 def default_resources() -> dict[str, Any]:
@@ -20,13 +22,21 @@ def default_resources() -> dict[str, Any]:
     state = str(home())
     return {
         "postgres": PostgresResource(url=setting("FC_DATABASE_URL"), home=state),
-        "github": GitHubResource(
-            url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS"), minimum_stars=setting("FC_MINIMUM_STARS")
-        ),
+        "github": GitHubResource(url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS")),
+        "tracking": TrackingResource(minimum_stars=setting("FC_MINIMUM_STARS"), languages=setting("FC_LANGUAGES")),
         "mirrors": MirrorsResource(
             folder=setting("FC_MIRRORS_DIR"),
             home=state,
-            clone_url=setting("GITHUB_CLONE_URL"),
+            clone_url=clone_url(),
+            gigabytes=setting("FC_MIRRORS_GB"),
+        ),
+        "intake": IntakeResource(
+            offline=setting("FC_OFFLINE_SOURCE"),
+            api_url=setting("GITHUB_API_URL"),
+            tokens=setting("GH_TOKENS"),
+            home=state,
+            mirrors_folder=setting("FC_MIRRORS_DIR"),
+            clone_url=clone_url(),
             gigabytes=setting("FC_MIRRORS_GB"),
         ),
         "llm": LLMResource(

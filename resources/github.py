@@ -13,15 +13,12 @@ from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
 
-from .settings import whole_number
-
 
 class GitHubResource(dg.ConfigurableResource[Any]):
     """Hands out the async client."""
 
     url: str
     tokens: str
-    minimum_stars: str
 
     def client(self, stage: Stage) -> GitHubClient:
         """A client, to be used as an async context manager; its waits show as progress of *stage*."""
@@ -51,8 +48,3 @@ class GitHubResource(dg.ConfigurableResource[Any]):
         if aside:
             return False, f"{self.url}: {len(aside)} of {count} tokens set aside ({'; '.join(aside)})"
         return True, f"{self.url} answers, {count} tokens are good"
-
-    @property
-    def stars(self) -> int:
-        """Repositories with fewer stars are not tracked."""
-        return whole_number("FC_MINIMUM_STARS", self.minimum_stars)

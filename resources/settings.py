@@ -28,7 +28,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("GH_TOKENS", "", "GitHub tokens, comma separated; public_repo is enough", secret=True),
     Setting("GITHUB_API_URL", "https://api.github.com", "GitHub's API"),
     Setting("GITHUB_CLONE_URL", "https://github.com", "where repositories are cloned from; file:///folder works"),
-    Setting("FC_MINIMUM_STARS", "0", "repositories with fewer stars are not tracked"),
+    Setting(
+        "FC_OFFLINE_SOURCE",
+        "",
+        "files, or a folder of files or of mirrors, to take in instead of asking GitHub; see README",
+    ),
+    Setting("FC_MINIMUM_STARS", "500", "repositories with fewer stars are not tracked, unless they are allowed"),
+    Setting(
+        "FC_LANGUAGES",
+        "Python,Cython,C,C++,Cuda,Fortran,Rust,Jupyter Notebook",
+        "primary languages, in GitHub's words, of tracked repositories; any: whichever",
+    ),
     Setting("FC_MIRRORS_DIR", "", "bare mirrors; empty: mirrors/ under FC_HOME"),
     Setting("FC_MIRRORS_GB", "50", "gigabytes they may take before the least recently used are removed; 0: no limit"),
     Setting("LLM_MODEL", "", "name of the model that classifies"),

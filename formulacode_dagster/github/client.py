@@ -44,7 +44,7 @@ class GitHubClient:
 
     With *home*, limits are kept together with all other clients on this machine that use the same folder, and REST
     answers are kept there to be asked for conditionally. *on_wait* hears why it waits and for how many seconds more,
-    *on_trouble* what is wrong with that folder.
+    *on_trouble* what is wrong with that folder, and which token was set aside.
 
     Every method raises OutsideSystemError when GitHub is dead, ConfigurationError when it demands a token that is not
     there, ItemFailure when it refuses this very request for good (kinds `vanished`, `forbidden`, `graphql`, `request`)
@@ -96,6 +96,7 @@ class GitHubClient:
             waits=waits,
             clock=self._clock,
             lives=self._lives,
+            on_trouble=on_trouble,
         )
 
     async def __aenter__(self) -> Self:

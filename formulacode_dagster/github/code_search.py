@@ -1,8 +1,15 @@
-"""Every file of a name on GitHub, by REST code search: counted, and split by size past the 1,000 it shows."""
+"""Every file of a name on GitHub, by REST code search: counted, and split past the 1,000 that it shows.
+
+Searched are default branches, files below 384 KB, and repositories with fewer than 500,000 files that were active or
+found within the last year; of forks those with more stars than their parent, and only where `fork:` asks for them.
+https://docs.github.com/en/search-github/searching-on-github/searching-code
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from formulacode_dagster.models.errors import ItemFailure
 
@@ -14,7 +21,11 @@ SEARCH_CAP = 1_000
 PAGE = 100
 ATTEMPTS = 3
 LARGEST_FILE = 384 * 1024
-"""Code search indexes no larger files."""
+"""Larger files are not searched; the last slice is open to them all the same."""
+FULL = 0.85
+"""How full a slice is meant to be: aimed at the brim, every other one would overflow."""
+
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -22,11 +33,13 @@ class CodeHit:
     """A file that was found."""
 
     path: str
+    repository_id: int
     repository_node_id: str
     repository: str
 
 
 class _RepositoryPart(Answered):
+    id: int
     node_id: str
     full_name: str
 
@@ -42,51 +55,160 @@ class _Page(Answered):
     incomplete_results: bool
     items: tuple[_Item, ...]
 
+    @property
+    def hits(self) -> set[CodeHit]:
+        return {
+            CodeHit(one.path, one.repository.id, one.repository.node_id, one.repository.full_name) for one in self.items
+        }
 
-async def find_files(client: GitHubClient, name: str) -> tuple[CodeHit, ...]:
-    """All files named exactly *name*, by repository and path.
 
-    Raises ItemFailure (kind `incomplete`) when GitHub's own count cannot be reached.
+@dataclass(frozen=True)
+class _Slice:
+    """A part of all files of one name."""
+
+    name: str
+    size: str = ""
+    where: str = ""
+    forks: str = "fork:true"
+
+    @property
+    def query(self) -> str:
+        return " ".join(part for part in (f"filename:{self.name}", self.forks, self.size, self.where) if part)
+
+    def between(self, low: int, high: int) -> _Slice:
+        return replace(self, size=f"size:{low}..{high}")
+
+    def halves(self) -> tuple[_Slice, _Slice] | None:
+        """Two that are this one together, for files of one size; None when no qualifier is left to tell them apart."""
+        if not self.where:
+            return replace(self, where="path:/"), replace(self, where="-path:/")
+        if self.forks == "fork:true":
+            return replace(self, forks="fork:only"), replace(self, forks="")
+        return None
+
+
+async def find_files(client: GitHubClient, name: str, tell: Tell) -> tuple[CodeHit, ...]:
+    """All files named exactly *name*, by repository and path; *tell* hears how far it is.
+
+    Raises ItemFailure (kind `incomplete`), naming the search, when GitHub's own count cannot be reached.
     """
-    hits = await _slice(client, name, 0, LARGEST_FILE, whole=True)
+    hits = await _Finder(client, name, tell).find()
     exact = {hit for hit in hits if hit.path.rpartition("/")[2] == name}
     return tuple(sorted(exact, key=lambda hit: (hit.repository.lower(), hit.path.count("/"), hit.path)))
 
 
-async def _slice(client: GitHubClient, name: str, low: int, high: int, *, whole: bool = False) -> set[CodeHit]:
-    # The unsliced question comes first: most often it is the only one.
-    query = f"filename:{name} fork:true" + ("" if whole else f" size:{low}..{high}")
-    hits: set[CodeHit] = set()
-    shortage = ""
-    for _ in range(ATTEMPTS):
-        page = await _page(client, query, 1)
-        reported = page.total_count
-        if reported > SEARCH_CAP:
-            if low == high:
-                raise _incomplete(query, f"{reported} files of one size, search shows {SEARCH_CAP}")
-            # Configurations are small: half of them lie far below the middle of the range.
-            middle = low + max(0, (high - low) // 8) if high - low > SEARCH_CAP else (low + high) // 2
-            lower = await _slice(client, name, low, middle)
-            return lower | await _slice(client, name, middle + 1, high)
-        # What a repeated question finds in addition counts: an answer may be cut short by a time limit of GitHub's.
-        pages = [page]
-        for number in range(2, -(-reported // PAGE) + 1):
-            pages.append(await _page(client, query, number))
-        hits = hits.union(*map(_hits, pages))
-        if len(hits) >= reported and not any(page.incomplete_results for page in pages):
-            return hits
-        shortage = f"{len(hits)} of {reported} files"
-    raise _incomplete(query, shortage)
+class _Finder:
+    """One name: what was found so far, of how many."""
+
+    def __init__(self, client: GitHubClient, name: str, tell: Tell) -> None:
+        self._client = client
+        self._whole = _Slice(name)
+        self._tell = tell
+        self._hits: set[CodeHit] = set()
+        self._total = 0
+
+    async def find(self) -> set[CodeHit]:
+        first = await self._open(self._whole)
+        self._total = first.total_count
+        # Most often the unsliced question is the only one.
+        if self._total <= SEARCH_CAP:
+            await self._take(self._whole, first)
+        else:
+            await self._sweep()
+        if len(self._hits) < self._total:
+            # A file may have gone while the slices were asked for one after the other.
+            self._total = (await self._open(self._whole)).total_count
+            if len(self._hits) < self._total:
+                raise _incomplete(self._whole, f"{len(self._hits)} of {self._total} files in all slices")
+        return self._hits
+
+    async def _sweep(self) -> None:
+        """From small files to large ones, a slice at a time, as large as the counts so far let hope."""
+        low = below = 0
+        overflows = [(LARGEST_FILE, self._total)]
+        while True:
+            if self._total - below <= SEARCH_CAP:
+                tail = replace(self._whole, size=f"size:>={low}")
+                first = await self._open(tail)
+                if first.total_count <= SEARCH_CAP:
+                    await self._take(tail, first)
+                    return
+                self._total = below + first.total_count
+                overflows = [(_ceiling(low), self._total)]
+            high = _guess(low, below, overflows)
+            piece = self._whole.between(low, high)
+            first = await self._open(piece)
+            if first.total_count > SEARCH_CAP and low < high:
+                overflows.append((high, below + first.total_count))
+                continue
+            await self._take_or_halve(piece, first)
+            low, below = high + 1, below + first.total_count
+            overflows = [one for one in overflows if one[0] > high] or [(_ceiling(low), self._total)]
+
+    async def _take_or_halve(self, piece: _Slice, first: _Page) -> None:
+        if first.total_count <= SEARCH_CAP:
+            await self._take(piece, first)
+            return
+        halves = piece.halves()
+        if halves is None:
+            raise _incomplete(piece, f"{first.total_count} files of one size, and search shows {SEARCH_CAP}")
+        counted = 0
+        for half in halves:
+            page = await self._open(half)
+            counted += page.total_count
+            await self._take_or_halve(half, page)
+        if counted < first.total_count:
+            raise _incomplete(piece, f"its halves have {counted} of {first.total_count} files")
+
+    async def _open(self, piece: _Slice) -> _Page:
+        """The first page of *piece*, with its count; asked again when GitHub ran out of time over it."""
+        for _ in range(ATTEMPTS):
+            page = await self._page(piece, 1)
+            if not page.incomplete_results:
+                return page
+        raise _incomplete(piece, "GitHub ran out of time over it")
+
+    async def _take(self, piece: _Slice, first: _Page) -> None:
+        """All hits of *piece*; what a repeated question finds in addition counts."""
+        found: set[CodeHit] = set()
+        for attempt in range(ATTEMPTS):
+            opened = await self._open(piece) if attempt else first
+            pages = [opened]
+            for number in range(2, -(-min(opened.total_count, SEARCH_CAP) // PAGE) + 1):
+                pages.append(await self._page(piece, number))
+                self._tell(f"{self._whole.name}: {len(self._hits) + number * PAGE} of {self._total} files")
+            found = found.union(*(page.hits for page in pages))
+            if len(found) >= opened.total_count and not any(page.incomplete_results for page in pages):
+                self._hits |= found
+                self._tell(f"{self._whole.name}: {len(self._hits)} of {self._total} files")
+                return
+        raise _incomplete(piece, f"{len(found)} of {opened.total_count} files")
+
+    async def _page(self, piece: _Slice, number: int) -> _Page:
+        answer = await self._client.rest(CODE_SEARCH_PATH, {"q": piece.query, "per_page": PAGE, "page": number})
+        return read(_Page, answer.data, f"the code search for {piece.query!r}")
 
 
-async def _page(client: GitHubClient, query: str, number: int) -> _Page:
-    answer = await client.rest(CODE_SEARCH_PATH, {"q": query, "per_page": PAGE, "page": number})
-    return read(_Page, answer.data, f"the code search for {query!r}")
+def _guess(low: int, below: int, overflows: list[tuple[int, int]]) -> int:
+    """Up to which size the next slice should go.
+
+    Sizes below *low* are in and held *below* files; *overflows* are (size, how many files up to it), the nearest last.
+    """
+    size, count = overflows[-1]
+    if count - below <= SEARCH_CAP:
+        return max(low, size)
+    # Sizes of configurations spread over their logarithm; after an overflow the middle finds a crowded size soonest.
+    part = min(FULL * SEARCH_CAP / (count - below), 0.5 if len(overflows) > 1 else 1.0)
+    start, end = math.log(low + 1), math.log(size + 1)
+    return max(low, min(size - 1, int(math.exp(start + part * (end - start))) - 1))
 
 
-def _hits(page: _Page) -> set[CodeHit]:
-    return {CodeHit(item.path, item.repository.node_id, item.repository.full_name) for item in page.items}
+def _ceiling(low: int) -> int:
+    """A size that few files from *low* on exceed; a server of one's own may search larger ones."""
+    return max(LARGEST_FILE, 4 * (low + 1))
 
 
-def _incomplete(query: str, why: str) -> ItemFailure:
-    return ItemFailure("incomplete", f"the code search for {query!r} is not complete", why=why, remedy="Try again")
+def _incomplete(piece: _Slice, why: str) -> ItemFailure:
+    return ItemFailure(
+        "incomplete", f"the code search for {piece.query!r} is not complete", why=why, remedy="Try again"
+    )

@@ -93,7 +93,7 @@ async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Co
 async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended | _Again]:
     variables: dict[str, object] = {"ids": [question.repository.node_id for question in questions]}
     for index, question in enumerate(questions):
-        variables[f"q{index}"] = search_text([question.name], question.window)
+        variables[f"q{index}"] = search_text(question.name, question.window)
     try:
         answer = await client.graphql(merged_counts(len(questions)), variables)
     except ItemFailure as failure:

@@ -1,130 +1,101 @@
-"""Which repositories keep an asv suite, as of now, by GitHub id."""
+"""Which repositories keep an asv suite, as of now, by GitHub id. Whether they are tracked is `tracking`'s to say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.items.progress import listener
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
 from .client import GitHubClient
 from .code_search import CodeHit, find_files
-from .nodes import RepositoryNode, read
-from .queries import REPOSITORIES_BY_ID, REPOSITORY_BY_NAME
+from .metadata import Found, Unseen, repositories_by_id, repositories_named
+from .nodes import RepositoryNode
 
-CONFIG_NAME = "asv.conf.json"
-IDS_PER_REQUEST = 100
-ATTEMPTS = 3
-
-
-@dataclass(frozen=True)
-class Discovery:
-    """What was found, by name. Repositories with too few stars are known, and not tracked."""
-
-    repositories: tuple[Repository, ...]
-    few_stars: tuple[Repository, ...] = ()
+CONFIG_NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
 
 @dataclass(frozen=True)
 class _Candidate:
     """A repository as it was found, before anything but its name was known."""
 
+    id: int
     node_id: str
     names: tuple[str, ...]
-    config_path: str
-    wanted: bool = False
+    config_path: str = ""
+
+    def with_(self, other: _Candidate) -> _Candidate:
+        """The same repository, found in another way too; the configuration nearest to the top is the one it is for."""
+        paths = [path for path in (self.config_path, other.config_path) if path]
+        nearest = min(paths, key=lambda path: (path.count("/"), path), default="")
+        return replace(self, names=(*self.names, *other.names), config_path=nearest)
 
 
 async def discover_repositories(
-    client: GitHubClient, month: Month, *, minimum_stars: int = 0, extra: Sequence[str] = ()
-) -> Discovery:
-    """Repositories with an `asv.conf.json`, and those named in *extra* whatever they hold or how few stars they have.
+    client: GitHubClient, month: Month, wanted: Sequence[str] = ()
+) -> tuple[Repository, ...]:
+    """Repositories with an asv configuration at any depth, and those *wanted* by name whatever they hold; by name.
 
-    Raises ItemFailure (kind `incomplete`) when GitHub does not show all that it counts.
+    Renames are followed. What is on the list or in the index and not on GitHub any more is told as vanished. Raises
+    ItemFailure (kind `incomplete`) when GitHub does not show all that it counts.
     """
-    candidates = _by_repository(await find_files(client, CONFIG_NAME))
-    vanished: list[Repository] = []
-    for name in dict.fromkeys(extra):
-        node = await _by_name(client, name)
-        if node is None:
-            vanished.append(_vanished(month, _Candidate("", (name,), "")))
-            continue
-        known = candidates.get(node.id, _Candidate(node.id, (), ""))
-        candidates[node.id] = _Candidate(node.id, (*known.names, name), known.config_path, wanted=True)
-    nodes = await _by_id(client, list(candidates))
-    kept: dict[int, Repository] = {}
-    few: dict[int, Repository] = {}
-    for candidate in sorted(candidates.values(), key=lambda candidate: not candidate.wanted):
-        node = nodes.get(candidate.node_id)
-        if node is None:
-            vanished.append(_vanished(month, candidate))
-            continue
-        # GitHub has old and new node ids of one repository in circulation; the database id is one.
-        tracked = candidate.wanted or node.stargazer_count >= minimum_stars
-        (kept if tracked else few).setdefault(node.database_id, _repository(month, candidate, node))
-    return Discovery(_ordered([*kept.values(), *vanished]), _ordered(few.values()))
+    hits: list[CodeHit] = []
+    for name in CONFIG_NAMES:
+        hits += await find_files(client, name, _tell)
+    found = _by_node(hits)
+    _tell(f"asking about {len(found)} repositories")
+    about = await repositories_by_id(client, list(found))
+    known = {name.lower() for candidate in found.values() for name in candidate.names}
+    named = await repositories_named(client, [name for name in wanted if name.lower() not in known])
+    living: dict[int, tuple[_Candidate, RepositoryNode]] = {}
+    others: list[Repository] = []
+    for candidate, node in (*_of_hits(found, about), *_of_names(named)):
+        if isinstance(node, RepositoryNode):
+            # GitHub has old and new node ids of one repository in circulation; the database id is one.
+            before = living.get(node.database_id)
+            living[node.database_id] = (candidate if before is None else before[0].with_(candidate), node)
+        else:
+            others.append(_unseen(month, candidate, node))
+    rows = [_repository(month, candidate, node) for candidate, node in living.values()]
+    return _ordered([*rows, *_without_doubles(rows, others)])
 
 
-def _by_repository(hits: Iterable[CodeHit]) -> dict[str, _Candidate]:
-    """One candidate per repository; the configuration nearest to the top made us track it."""
+def _by_node(hits: Iterable[CodeHit]) -> dict[str, _Candidate]:
     candidates: dict[str, _Candidate] = {}
     for hit in hits:
+        new = _Candidate(hit.repository_id, hit.repository_node_id, (hit.repository,), hit.path)
         known = candidates.get(hit.repository_node_id)
-        names = (hit.repository,) if known is None else (*known.names, hit.repository)
-        path = hit.path if known is None else known.config_path
-        candidates[hit.repository_node_id] = _Candidate(hit.repository_node_id, tuple(dict.fromkeys(names)), path)
+        candidates[hit.repository_node_id] = new if known is None else known.with_(new)
     return candidates
 
 
-async def _by_name(client: GitHubClient, name: str) -> RepositoryNode | None:
-    """The repository that *name* leads to, renames followed; None when there is none."""
-    parsed = ItemName.parse(name)
-    answer = await client.graphql(REPOSITORY_BY_NAME, {"owner": parsed.owner, "name": parsed.name})
-    raw = answer.data.get("repository")
-    if raw is None and answer.missing("repository"):
-        return None
-    return read(RepositoryNode, raw, name)
+def _of_hits(candidates: Mapping[str, _Candidate], about: Mapping[str, Found]) -> list[tuple[_Candidate, Found]]:
+    return [(candidate, about[node_id]) for node_id, candidate in candidates.items()]
 
 
-async def _by_id(client: GitHubClient, ids: Sequence[str]) -> dict[str, RepositoryNode]:
-    """Metadata of all *ids* that still exist."""
-    found: dict[str, RepositoryNode] = {}
-    for start in range(0, len(ids), IDS_PER_REQUEST):
-        pending = list(ids[start : start + IDS_PER_REQUEST])
-        for _ in range(ATTEMPTS):
-            answer = await client.graphql(REPOSITORIES_BY_ID, {"ids": pending})
-            nodes = dict(zip(pending, answer.data.get("nodes") or [], strict=False))
-            gone = {node_id for index, node_id in enumerate(pending) if answer.missing("nodes", index)}
-            for node_id, raw in nodes.items():
-                if raw:
-                    found[node_id] = read(RepositoryNode, raw, f"repository {node_id}")
-            pending = [node_id for node_id in pending if node_id not in found and node_id not in gone]
-            if not pending:
-                break
-        else:
-            words = "; ".join(str(error) for error in answer.errors)
-            raise ItemFailure(
-                "incomplete", f"GitHub does not tell about {len(pending)} repositories", why=words, remedy="Try again"
-            )
-    return found
+def _of_names(named: Mapping[str, Found]) -> list[tuple[_Candidate, Found]]:
+    return [(_Candidate(_id_of_name(name), "", (name,)), node) for name, node in named.items()]
 
 
 def _repository(month: Month, candidate: _Candidate, node: RepositoryNode) -> Repository:
-    names = dict.fromkeys(name for name in candidate.names if name != node.name_with_owner)
+    aliases = {name for name in candidate.names if name.lower() != node.name_with_owner.lower()}
     return Repository(
         month=month.key,
         id=node.database_id,
         node_id=node.id,
         full_name=node.name_with_owner,
-        aliases=tuple(sorted(names)),
+        aliases=tuple(sorted(aliases)),
         state=_state(node),
+        archived_at=node.archived_at,
         default_branch=node.default_branch_ref.name if node.default_branch_ref else "",
         stars=node.stargazer_count,
         language=node.primary_language.name if node.primary_language else "",
         description=node.description or "",
+        size_kb=node.disk_usage or 0,
         config_path=candidate.config_path,
     )
 
@@ -134,23 +105,44 @@ def _state(node: RepositoryNode) -> RepositoryState:
         return RepositoryState.FORK
     if node.is_private:
         return RepositoryState.PRIVATE
-    if node.is_archived:
-        return RepositoryState.ARCHIVED
-    return RepositoryState.EMPTY if node.is_empty else RepositoryState.ACTIVE
+    if node.is_empty:
+        return RepositoryState.EMPTY
+    return RepositoryState.ARCHIVED if node.is_archived else RepositoryState.ACTIVE
 
 
-def _vanished(month: Month, candidate: _Candidate) -> Repository:
-    """What remains of a repository between the search and the look-up; it has no id any more."""
+def _unseen(month: Month, candidate: _Candidate, why: Unseen) -> Repository:
+    """What is known of a repository that GitHub tells nothing about."""
+    names = tuple(dict.fromkeys(candidate.names))
     return Repository(
         month=month.key,
-        id=0,
+        id=candidate.id,
         node_id=candidate.node_id,
-        full_name=candidate.names[0],
-        aliases=candidate.names[1:],
-        state=RepositoryState.VANISHED,
+        full_name=names[0],
+        aliases=tuple(sorted(names[1:])),
+        state=RepositoryState.PRIVATE if why is Unseen.FORBIDDEN else RepositoryState.VANISHED,
         config_path=candidate.config_path,
     )
 
 
+def _id_of_name(name: str) -> int:
+    """An id for a name that leads nowhere: negative, so that it is never taken for GitHub's."""
+    return -int.from_bytes(hashlib.sha256(name.lower().encode()).digest()[:7], "big") - 1
+
+
+def _without_doubles(living: Iterable[Repository], others: Iterable[Repository]) -> list[Repository]:
+    """Those of *others* whose name nobody else has: the index may remember a repository that another one replaced."""
+    taken = {name.lower() for row in living for name in (row.full_name, *row.aliases)}
+    kept: list[Repository] = []
+    for row in others:
+        if row.full_name.lower() not in taken:
+            taken.add(row.full_name.lower())
+            kept.append(row)
+    return kept
+
+
 def _ordered(repositories: Iterable[Repository]) -> tuple[Repository, ...]:
     return tuple(sorted(repositories, key=lambda repository: (repository.full_name.lower(), repository.id)))
+
+
+def _tell(text: str) -> None:
+    listener().note(Stage.REPOSITORIES, text)

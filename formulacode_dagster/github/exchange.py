@@ -39,6 +39,8 @@ class Exchange:
     clock: Clock
     lives: Callable[[Resource], Awaitable[bool]]
     """Asks something trivial of a resource, to tell a dead GitHub from a question that is too much for it."""
+    on_trouble: Callable[[str], None]
+    """Hears of each token that is set aside."""
 
     async def ask(
         self,
@@ -60,7 +62,9 @@ class Exchange:
                 case Outcome.OK if answer is not None:
                     for position, words in refused_to.items():
                         # that this one was answered shows that it was for lack of rights
-                        self.pool.set_aside_for(position, resource, words)
+                        if self.pool.set_aside_for(position, resource, words):
+                            name = self.pool.states()[position].name
+                            self.on_trouble(f"{name} is set aside for {resource}: {words}")
                     return answer
                 case Outcome.UNAUTHORIZED:
                     self._unauthorized(permit.lease, what, verdict)
@@ -128,7 +132,8 @@ class Exchange:
     def _unauthorized(self, lease: Lease, what: str, verdict: Verdict) -> None:
         if self.pool.anonymous:
             raise token_needed(what, verdict.words)
-        self.pool.set_aside(lease, verdict.words or "refused with 401")
+        if self.pool.set_aside(lease, verdict.words or "refused with 401"):
+            self.on_trouble(f"{lease.name} is set aside: {verdict.words}")
 
     def _check_limits(self, resource: Resource, hits: int, what: str, verdict: Verdict) -> None:
         # without a token these budgets are zero: waiting for their reset would be waiting for ever

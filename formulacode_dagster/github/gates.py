@@ -131,7 +131,8 @@ def _faults(row: PullRequest, window: Month, times: int) -> list[str]:
     if (facts.repository_id, facts.number) != (change.repository_id, change.number):
         faults.append(f"holds the change of #{change.number}")
     shas = {
-        "head_sha": facts.head_sha,
+        # GitHub always tells it; a source without an API may not know it, and says so by an empty one
+        **({"head_sha": facts.head_sha} if facts.head_sha else {}),
         "merge_commit_sha": facts.merge_commit_sha,
         "base_sha": change.base_sha,
         "merge_tree_sha": change.merge_tree_sha,

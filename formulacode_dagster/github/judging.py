@@ -1,65 +1,41 @@
-"""Whether what searches showed is all there is: leaf by leaf, and repository by repository. Pure."""
+"""Whether what searches showed of a repository is all that it merged. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from .counting import Counted
-from .nodes import PullRequestNode
-from .packing import Leaf
 from .paging import Found
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What was found of one repository; `fault` says why that is not all, and is empty when it is."""
+def fault_of(counted: Counted, found: Sequence[Found]) -> str:
+    """Why *found*, the searches of one repository's window, is not all that was *counted* in it; empty when it is all.
 
-    counted: Counted
-    nodes: tuple[PullRequestNode, ...]
-    fault: str = ""
-
-
-def judge(counted: Sequence[Counted], leaves: Sequence[Leaf], found: Sequence[Found]) -> tuple[Judged, ...]:
-    """Compare what *leaves* showed with what each of *counted*, the repositories behind them, has in its window.
-
-    A leaf whose size is not the sum of its repositories' counts, or that shows what was not asked for, says nothing
-    certain about any of them. Otherwise each stands for itself: as many pull requests as were counted, none twice.
+    Every search shows as many as it counts, then and now, each once and none that was not asked for; and together they
+    show what the whole window was counted to hold.
     """
-    doubts = [doubt for leaf, shown in zip(leaves, found, strict=True) if (doubt := _doubt(leaf, shown))]
-    words = "; ".join(shown.words for shown in found if shown.words)
-    nodes: dict[int, list[PullRequestNode]] = {one.repository.id: [] for one in counted}
-    for shown in found:
-        for node in shown.nodes:
-            nodes.get(node.repository.database_id or 0, []).append(node)
-    judged = []
-    for one in counted:
-        mine = nodes[one.repository.id]
-        fault = _shortage(one, mine)
-        reasons = (*doubts, *((f"{fault}; {words}" if words else fault,) if fault else ()))
-        judged.append(Judged(one, tuple(mine), "; ".join(reasons)))
-    return tuple(judged)
+    faults = [fault for one in found for fault in _faults(one)]
+    numbers = {node.number for one in found for node in one.nodes}
+    if not faults and len(numbers) != counted.count:
+        faults = [f"{len(numbers)} of {counted.count} in {counted.window.qualifier}"]
+    return "; ".join(faults)
 
 
-def _doubt(leaf: Leaf, found: Found) -> str:
-    ids = {one.repository.id for one in leaf.counted}
-    window = leaf.window
+def _faults(found: Found) -> Iterator[str]:
+    searched = found.searched
+    window, name = searched.window, searched.name
     for node in found.nodes:
         where = node.repository
-        if where.database_id not in ids:
-            return f"search returned #{node.number} of {where.name_with_owner}, which was not asked for"
-        if not window.start <= node.merged_at < window.end:
-            merged = node.merged_at.isoformat()
-            return f"search returned {where.name_with_owner}#{node.number}, merged at {merged}"
-    other = next((count for count in found.counts if count != leaf.count), None)
+        if where.database_id != searched.repository.id:
+            yield f"search returned #{node.number} of {where.name_with_owner}, which was not asked for"
+        elif not window.start <= node.merged_at < window.end:
+            yield f"search returned {name}#{node.number}, merged at {node.merged_at.isoformat()}"
+    other = next((count for count in found.counts if count != searched.count), None)
     if other is not None:
-        return f"{leaf.count} were counted in {window.qualifier}, {other} are there now"
-    return ""
-
-
-def _shortage(counted: Counted, nodes: Sequence[PullRequestNode]) -> str:
-    numbers = {node.number for node in nodes}
-    if len(numbers) == len(nodes) == counted.count:
-        return ""
-    twice = f", {len(nodes) - len(numbers)} of them twice" if len(nodes) > len(numbers) else ""
-    return f"{len(numbers)} of {counted.count} in {counted.window.qualifier}{twice}"
+        yield f"{searched.count} were counted in {window.qualifier}, {other} are there now"
+    numbers = {node.number for node in found.nodes}
+    if not len(numbers) == len(found.nodes) == searched.count:
+        double = len(found.nodes) - len(numbers)
+        twice = f", {double} of them twice" if double else ""
+        yield f"{len(numbers)} of {searched.count} in {window.qualifier}{twice}"
+        yield from found.words

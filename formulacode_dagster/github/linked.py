@@ -1,66 +1,83 @@
-"""What a window's page cuts short of a pull request: labels and closing issues, completed by paging.
+"""A merged pull request whole: the labels and closing issues that a page cuts short are completed by paging.
 
 Nothing of an issue that was written after the merge is taken: it may tell the solution.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TypeVar
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.pull_request import LinkedIssue
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 
 from .client import GitHubClient
-from .nodes import Connection, EditNode, IssueNode, NamedNode, PullRequestNode, read
-from .queries import ISSUE_EDITS, PULL_REQUEST_CLOSING_ISSUES, PULL_REQUEST_LABELS
+from .nodes import Connection, IssueNode, NamedNode, PullRequestNode, read
+from .queries import PULL_REQUEST_CLOSING_ISSUES, PULL_REQUEST_LABELS
+from .versions import bodies_before
 
 Node = TypeVar("Node")
 
 ATTEMPTS = 3
+GHOST = "ghost"
+"""Who wrote what a deleted account wrote, as GitHub calls it."""
+_LABELS, _ISSUES = Connection[NamedNode], Connection[IssueNode]
 
 
-async def labels(client: GitHubClient, pull_request: PullRequestNode) -> tuple[str, ...]:
-    """Every label, by name."""
-    nodes = await _whole(
-        client, pull_request.labels, Connection[NamedNode], PULL_REQUEST_LABELS, pull_request.id, "labels"
+async def whole_pull_request(
+    client: GitHubClient, node: PullRequestNode, *, month: Month, repository_id: int, repository: str
+) -> MergedPullRequest:
+    """*node*, merged in *month*, with all that a page cut short; raises ItemFailure (`incomplete`)."""
+    return MergedPullRequest(
+        month=month.key,
+        repository_id=repository_id,
+        repository=repository,
+        number=node.number,
+        title=node.title,
+        body=node.body,
+        author=node.author.login if node.author else GHOST,
+        labels=await _labels(client, node),
+        created_at=node.created_at,
+        merged_at=node.merged_at,
+        base_ref=node.base_ref_name,
+        head_sha=node.head_ref_oid,
+        merge_commit_sha=node.merge_commit.oid if node.merge_commit else "",
+        commit_count=node.commits.total_count,
+        changed_files=node.changed_files,
+        linked_issues=await _closing_issues(client, node),
     )
+
+
+async def _labels(client: GitHubClient, pull_request: PullRequestNode) -> tuple[str, ...]:
+    nodes = await _whole(client, pull_request.labels, _LABELS, PULL_REQUEST_LABELS, pull_request.id, "labels")
     return tuple(sorted(node.name for node in nodes))
 
 
-async def closing_issues(client: GitHubClient, pull_request: PullRequestNode) -> tuple[LinkedIssue, ...]:
-    """Every issue that the merge closed and that was opened before it, by repository and number."""
+async def _closing_issues(client: GitHubClient, pull_request: PullRequestNode) -> tuple[LinkedIssue, ...]:
+    """Those opened before the merge, by repository and number."""
     merged_at = pull_request.merged_at
     nodes = await _whole(
         client,
         pull_request.closing_issues_references,
-        Connection[IssueNode],
+        _ISSUES,
         PULL_REQUEST_CLOSING_ISSUES,
         pull_request.id,
         "closingIssuesReferences",
     )
+    early = [node for node in nodes if node.created_at < merged_at]
+    bodies = await bodies_before(client, early, merged_at)
     issues = [
         LinkedIssue(
             repository=node.repository.name_with_owner,
             number=node.number,
             title=node.title,
-            body=await _body_before(client, node, merged_at),
-            author=node.author.login if node.author else "ghost",
+            body=bodies[node.id],
+            author=node.author.login if node.author else GHOST,
             created_at=node.created_at,
         )
-        for node in nodes
-        if node.created_at < merged_at
+        for node in early
     ]
     return tuple(sorted(issues, key=lambda issue: (issue.repository, issue.number)))
-
-
-async def _body_before(client: GitHubClient, issue: IssueNode, moment: datetime) -> str:
-    if issue.last_edited_at is None or issue.last_edited_at < moment:
-        return issue.body
-    edits = await _whole(client, None, Connection[EditNode], ISSUE_EDITS, issue.id, "userContentEdits")
-    before = [edit for edit in edits if edit.edited_at < moment]
-    # GitHub keeps no version of what was deleted; an empty body tells nothing, a later one might.
-    return max(before, key=lambda edit: edit.edited_at).diff or "" if before else ""
 
 
 async def _whole(

@@ -1,12 +1,13 @@
 """Every pull request that many repositories merged in a month: counted by GitHub, and taken in to the last one.
 
-First every repository is counted, many in one request. Those that merged little share searches, those that merged more
-than search shows are cut by time. What a search shows must add up to the counts; a repository for which it does not is
-counted and searched again by itself, and then fails by name. None is ever short, and none spoils another.
+First every repository is counted, many in one request. Searches of those that merged little share requests, windows of
+more than search shows are cut by time. What searches show must add up to the counts; a repository for which it does not
+is counted and searched again by itself, and then fails by name. None is ever short, and none spoils another.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -20,11 +21,11 @@ from formulacode_dagster.models.repository import Repository
 
 from .client import GitHubClient
 from .counting import Counted, Ended, Question, count_merged
-from .judging import Judged, judge
-from .linked import closing_issues, labels
+from .judging import fault_of
+from .linked import whole_pull_request
 from .nodes import PullRequestNode
-from .packing import SEARCH_CAP, Leaf, cut, join, pack
-from .paging import read_leaf
+from .packing import SEARCH_CAP, cut, join, pack
+from .paging import Found, read_request
 from .shares import shared
 from .together import together
 from .windows import Window
@@ -54,7 +55,7 @@ class _Intake:
         self._spent: dict[int, Cost] = defaultdict(Cost)
 
     async def round(self, repositories: Sequence[Repository], attempt: int) -> None:
-        """Count *repositories*, search them, judge; in the first attempt several share a search."""
+        """Count *repositories*, search them, judge; in the first attempt several share a request."""
         with self._client.account() as account:
             counted, ended = await self._count(repositories)
             parts = await self._cut([one for one in counted if one.count > SEARCH_CAP], ended)
@@ -64,17 +65,18 @@ class _Intake:
             if repository.id in ended:
                 self._end(repository, ended[repository.id])
         standing = [one for one in counted if one.repository.id not in ended]
-        for one in standing:
-            if not one.count:
-                self._end(one.repository, await self._complete(Judged(one, ())))
         small = [one for one in standing if one.count <= SEARCH_CAP]
-        leaves = pack(small) if attempt == 1 else tuple(Leaf((one,)) for one in small if one.count)
-        whole = {one.repository.id: one for one in standing}
-        searches = [
-            *(self._search(leaf.counted, (leaf,), attempt) for leaf in leaves),
-            *(self._search((whole[id_],), join(parts[id_]), attempt) for id_ in parts if id_ in whole),
-        ]
-        await together(searches)
+        for one in small:
+            if not one.count:
+                self._end(one.repository, await self._complete(one, ()))
+        searched = [(one,) for one in small if one.count] if attempt > 1 else pack(small)
+        large = [one for one in standing if one.count > SEARCH_CAP]
+        await together(
+            [
+                *(self._search(group, group, attempt) for group in searched),
+                *(self._search((one,), join(parts[one.repository.id]), attempt) for one in large),
+            ]
+        )
 
     async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, Ended]]:
         questions = [Question(one, one.full_name, self._window) for one in repositories]
@@ -109,27 +111,30 @@ class _Intake:
                     parts[answer.repository.id].append(answer)
         return parts
 
-    async def _search(self, counted: Sequence[Counted], leaves: Sequence[Leaf], attempt: int) -> None:
+    async def _search(self, counted: Sequence[Counted], searches: Sequence[Counted], attempt: int) -> None:
+        """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
-            found = await together(read_leaf(self._client, leaf) for leaf in leaves)
-            judged = judge(counted, leaves, found)
-            windows = await together(self._complete(one) for one in judged)
-        self._book(account.cost, [(one.counted.repository, len(one.nodes)) for one in judged])
+            pages = await together(read_request(self._client, request) for request in pack(searches))
+            found: dict[int, list[Found]] = defaultdict(list)
+            for shown in itertools.chain.from_iterable(pages):
+                found[shown.searched.repository.id].append(shown)
+            windows = await together(self._complete(one, found[one.repository.id]) for one in counted)
+        self._book(account.cost, [(one.repository, one.count) for one in counted])
         again: list[Repository] = []
-        for one, window in zip(judged, windows, strict=True):
+        for one, window in zip(counted, windows, strict=True):
             if isinstance(window, ItemFailure) and window.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
-                again.append(one.counted.repository)
+                again.append(one.repository)
             else:
-                self._end(one.counted.repository, window)
+                self._end(one.repository, window)
         if again:
             await self.round(again, attempt + 1)
 
-    async def _complete(self, judged: Judged) -> MergedWindow | ItemFailure:
-        counted = judged.counted
-        if judged.fault:
-            return self._incomplete(counted.name, judged.fault)
+    async def _complete(self, counted: Counted, found: Sequence[Found]) -> MergedWindow | ItemFailure:
+        fault = fault_of(counted, found)
+        if fault:
+            return self._incomplete(counted.name, fault)
         try:
-            pull_requests = await together(self._pull_request(counted, node) for node in judged.nodes)
+            pull_requests = await together(self._pull_request(counted, node) for one in found for node in one.nodes)
         except ItemFailure as failure:
             return failure
         count = IntakeCount(
@@ -142,23 +147,8 @@ class _Intake:
         return MergedWindow(tuple(sorted(pull_requests, key=lambda one: one.number)), count)
 
     async def _pull_request(self, counted: Counted, node: PullRequestNode) -> MergedPullRequest:
-        return MergedPullRequest(
-            month=self._month.key,
-            repository_id=counted.repository.id,
-            repository=counted.name,
-            number=node.number,
-            title=node.title,
-            body=node.body,
-            author=node.author.login if node.author else "ghost",
-            labels=await labels(self._client, node),
-            created_at=node.created_at,
-            merged_at=node.merged_at,
-            base_ref=node.base_ref_name,
-            head_sha=node.head_ref_oid,
-            merge_commit_sha=node.merge_commit.oid if node.merge_commit else "",
-            commit_count=node.commits.total_count,
-            changed_files=node.changed_files,
-            linked_issues=await closing_issues(self._client, node),
+        return await whole_pull_request(
+            self._client, node, month=self._month, repository_id=counted.repository.id, repository=counted.name
         )
 
     def _book(self, cost: Cost, weights: Sequence[tuple[Repository, int]]) -> None:

@@ -1,8 +1,8 @@
 """Staying below GitHub's documented ceilings, so that a secondary limit is never met. Pure: the past in, a wait out.
 
-Secondary limits punish bursts, not volume: turns are therefore spaced out evenly after a small burst. GitHub counts
-per user; one pace for all tokens of this machine is below that whoever owns them, and it is the primary budgets of the
-hour that bind long before it does.
+Secondary limits punish bursts, not volume: turns are therefore spaced out evenly after a small burst. Searches are so
+few that a minute's may go at once, as GitHub counts them. GitHub counts per user; one pace for all tokens of this
+machine is below that whoever owns them, and it is the primary budgets of the hour that bind long before it does.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ LANES = {
     Resource.CODE_SEARCH: (Lane.REST, Lane.CODE_SEARCH),
 }
 
+BY_WINDOW = (Lane.SEARCH, Lane.CODE_SEARCH)
+
 
 @dataclass(frozen=True)
 class Pacing:
@@ -52,22 +54,26 @@ class Pacing:
     burst_seconds: float = 6.0
     """What these seconds' turns amount to may go at once."""
 
-    def spacing(self, lane: Lane) -> float:
-        """Seconds between turns in *lane* at full pace."""
-        per_minute = {
+    def per_minute(self, lane: Lane) -> int:
+        """Turns a minute in *lane* at full pace."""
+        return {
             Lane.REST: self.rest_points,
             Lane.GRAPHQL: self.graphql_points,
             Lane.SEARCH: self.searches,
             Lane.CODE_SEARCH: self.code_searches,
-        }
-        return MINUTE / per_minute[lane]
+        }[lane]
+
+    def spacing(self, lane: Lane) -> float:
+        """Seconds between turns in *lane* at full pace."""
+        return MINUTE / self.per_minute(lane)
 
 
 @dataclass
 class Pace:
-    """When the next turn of each lane is due, and by how much everything was slowed down."""
+    """When the next turn of each lane is due, or its last turns were, and by how much everything was slowed down."""
 
     due: dict[Lane, float] = field(default_factory=dict)
+    recent: dict[Lane, list[float]] = field(default_factory=dict)
     slowed_to: float = 1.0
     slowed_at: float = 0.0
 
@@ -88,12 +94,33 @@ class Pace:
 
     def wait(self, resource: Resource, pacing: Pacing, now: float) -> float:
         """Seconds until a call of *resource* may go; 0 when it may go now."""
-        return max(self._due(lane, pacing, now) - now - pacing.burst_seconds for lane in LANES[resource])
+        return max(
+            self._until_window(lane, pacing, now)
+            if lane in BY_WINDOW
+            else self._due(lane, pacing, now) - now - pacing.burst_seconds
+            for lane in LANES[resource]
+        )
 
     def take(self, resource: Resource, pacing: Pacing, now: float) -> None:
         """A call of *resource* goes now."""
         for lane in LANES[resource]:
-            self.due[lane] = max(self._due(lane, pacing, now), now) + pacing.spacing(lane) / self.share(now)
+            if lane in BY_WINDOW:
+                self.recent[lane] = [*self.recent.get(lane, ()), now][-pacing.per_minute(lane) :]
+            else:
+                self.due[lane] = max(self._due(lane, pacing, now), now) + pacing.spacing(lane) / self.share(now)
+
+    def use_up(self, pacing: Pacing, now: float) -> None:
+        """Take as many turns as may go at once, for nobody knows whether they were taken."""
+        for lane in Lane:
+            if lane in BY_WINDOW:
+                self.recent[lane] = [now] * pacing.per_minute(lane)
+            else:
+                self.due[lane] = max(self._due(lane, pacing, now), now + pacing.burst_seconds)
+
+    def _until_window(self, lane: Lane, pacing: Pacing, now: float) -> float:
+        window = MINUTE / self.share(now)
+        taken = [moment for moment in self.recent.get(lane, ()) if now - window < moment <= now]
+        return 0.0 if len(taken) < pacing.per_minute(lane) else taken[-pacing.per_minute(lane)] + window - now
 
     def _due(self, lane: Lane, pacing: Pacing, now: float) -> float:
         due = self.due.get(lane, 0.0)

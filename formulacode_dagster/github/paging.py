@@ -1,52 +1,94 @@
-"""All that one search shows: full pages, and a last one of what is left, since points count what is asked for."""
+"""All that searches show: full pages, and a last one of what is left, since points count what is asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from formulacode_dagster.models.errors import ItemFailure
 
+from .answers import GraphQLAnswer
 from .client import GitHubClient
+from .counting import Counted
 from .nodes import PullRequestNode, SearchPage, read
-from .packing import Leaf
-from .queries import MERGED_PULL_REQUESTS
+from .packing import PAGE
+from .queries import merged_pull_requests
+from .windows import search_text
 
-PAGE = 100
 SMALLEST_PAGE = 10
 
 
-@dataclass(frozen=True)
+@dataclass
 class Found:
-    """What a search showed: its nodes, and the size of the whole as each page told it."""
+    """What one search has shown so far, and the size of the whole as each page told it."""
 
-    nodes: tuple[PullRequestNode, ...] = ()
-    counts: tuple[int, ...] = ()
-    words: str = ""
-    """What GitHub said of nodes that it failed to load, or why it showed none at all."""
+    searched: Counted
+    nodes: list[PullRequestNode] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    """What GitHub said of nodes that it failed to load, or why it showed no more."""
+    after: str | None = None
+    left: int = 0
+    """How many of those that were counted are still to be asked for; 0 where there are no more."""
 
+    def __post_init__(self) -> None:
+        """Nothing is shown yet."""
+        self.left = self.searched.count
 
-async def read_leaf(client: GitHubClient, leaf: Leaf) -> Found:
-    """Page through *leaf*, as far as it was counted; what GitHub refuses is not found, and the words say why."""
-    nodes: list[PullRequestNode] = []
-    counts: list[int] = []
-    words: list[str] = []
-    seen, after, size = 0, None, PAGE
-    while seen < leaf.count:
-        variables = {"search": leaf.text, "first": min(size, leaf.count - seen), "after": after}
+    def take(self, answer: GraphQLAnswer, alias: str) -> None:
+        """Add the page that came back as *alias*."""
+        self.words += [str(error) for error in answer.errors if error.path[:1] == (alias,)]
         try:
-            answer = await client.graphql(MERGED_PULL_REQUESTS, variables)
-            page = read(SearchPage, answer.data.get("search"), f"the search {leaf.text!r}")
+            page = read(SearchPage, answer.data.get(alias), f"what {self.searched.name} merged")
+        except ItemFailure as failure:
+            self.fail(failure)
+            return
+        self.nodes += [node for node in page.nodes if node is not None]
+        self.counts.append(page.issue_count)
+        self.after = page.page_info.end_cursor
+        more = page.page_info.has_next_page and self.after and page.nodes
+        self.left = max(0, self.left - len(page.nodes)) if more else 0
+
+    def fail(self, failure: ItemFailure) -> None:
+        """Ask for no more of it."""
+        self.words.append(str(failure))
+        self.left = 0
+
+
+async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> list[Found]:
+    """Page through *searches* together, as far as they were counted, in the order given.
+
+    What GitHub refuses is not found, and the words say why.
+    """
+    found = [Found(one) for one in searches]
+    size = PAGE
+    while any(one.left for one in found):
+        asked = _page(found, size)
+        variables: dict[str, object] = {}
+        for index, (one, first) in enumerate(asked):
+            text = search_text(one.searched.name, one.searched.window)
+            variables |= {f"q{index}": text, f"first{index}": first, f"after{index}": one.after}
+        try:
+            answer = await client.graphql(merged_pull_requests(len(asked)), variables)
         except ItemFailure as failure:
             # GitHub answers 502 to a page whose pull requests are too heavy together.
             if failure.kind == "overloaded" and size > SMALLEST_PAGE:
                 size //= 2
                 continue
-            return Found(tuple(nodes), tuple(counts), str(failure))
-        nodes += [node for node in page.nodes if node is not None]
-        counts.append(page.issue_count)
-        words += [str(error) for error in answer.errors]
-        seen += len(page.nodes)
-        after = page.page_info.end_cursor
-        if not (page.page_info.has_next_page and after and page.nodes):
-            break
-    return Found(tuple(nodes), tuple(counts), "; ".join(words))
+            for one, _ in asked:
+                one.fail(failure)
+            continue
+        for index, (one, _) in enumerate(asked):
+            one.take(answer, f"s{index}")
+    return found
+
+
+def _page(found: Iterable[Found], size: int) -> list[tuple[Found, int]]:
+    """The next searches to ask, and for how many pull requests each: *size* together at most."""
+    asked: list[tuple[Found, int]] = []
+    for one in found:
+        first = min(one.left, size)
+        if first:
+            asked.append((one, first))
+            size -= first
+    return asked

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 CODE_SEARCH_PATH = "/search/code"
 RATE_LIMIT_PATH = "/rate_limit"
+USER_PATH = "/user"
+PULL_REQUEST_PATH = "/repos/{repository}/pulls/{number}"
+PULL_REQUEST_FILES_PATH = "/repos/{repository}/pulls/{number}/files"
+TIMELINE_PATH = "/repos/{repository}/issues/{number}/timeline"
 
 _RATE_LIMIT = "rateLimit { cost remaining resetAt }"
 
@@ -21,6 +25,8 @@ fragment repositoryFields on Repository {
   isEmpty
   isPrivate
   stargazerCount
+  diskUsage
+  archivedAt
   description
   primaryLanguage { name }
   defaultBranchRef { name }
@@ -48,13 +54,20 @@ query RepositoriesById($ids: [ID!]!) {{
 {_REPOSITORY_FIELDS}"""
 """Up to 100 repositories by node id, 1 point; a vanished one is null, with a NOT_FOUND error at its path."""
 
-REPOSITORY_BY_NAME = f"""
-query RepositoryByName($owner: String!, $name: String!) {{
-  repository(owner: $owner, name: $name, followRenames: true) {{ ...repositoryFields }}
+
+def repositories_by_name(count: int) -> str:
+    """Ask for *count* repositories `$owner0`/`$name0` … by any name they ever had, as `r0` …; 1 point for up to 100."""
+    variables = ", ".join(f"$owner{index}: String!, $name{index}: String!" for index in range(count))
+    looked_up = "".join(
+        f"\n  r{index}: repository(owner: $owner{index}, name: $name{index}, followRenames: true) "
+        "{ ...repositoryFields }"
+        for index in range(count)
+    )
+    return f"""
+query RepositoriesByName({variables}) {{{looked_up}
   {_RATE_LIMIT}
 }}
 {_REPOSITORY_FIELDS}"""
-"""One repository by any name it ever had, 1 point."""
 
 
 def merged_counts(searches: int) -> str:
@@ -99,17 +112,32 @@ fragment pullRequestFields on PullRequest {{
 }}
 {_ISSUE_FIELDS}"""
 
-MERGED_PULL_REQUESTS = f"""
-query MergedPullRequests($search: String!, $first: Int!, $after: String) {{
-  search(query: $search, type: ISSUE, first: $first, after: $after) {{
-    issueCount
-    pageInfo {{ hasNextPage endCursor }}
-    nodes {{ ...pullRequestFields }}
-  }}
-  {_RATE_LIMIT}
+_MERGED_PAGE = f"""
+fragment mergedPage on SearchResultItemConnection {{
+  issueCount
+  pageInfo {{ hasNextPage endCursor }}
+  nodes {{ ...pullRequestFields }}
 }}
 {_PULL_REQUEST_FIELDS}"""
-"""A page of a merged window with its whole count, 2 points for 100 pull requests. Never more than 1,000 results."""
+
+
+def merged_pull_requests(searches: int) -> str:
+    """A page of each of *searches* (`$q0`, `$first0`, `$after0` …) with the size of the whole, as `s0` ….
+
+    Costs a hundredth of a point for each search and two for each pull request that is asked for: 2 points for 100,
+    however many searches they are spread over. A search shows never more than 1,000.
+    """
+    variables = ", ".join(f"$q{n}: String!, $first{n}: Int!, $after{n}: String" for n in range(searches))
+    pages = "".join(
+        f"\n  s{n}: search(query: $q{n}, type: ISSUE, first: $first{n}, after: $after{n}) {{ ...mergedPage }}"
+        for n in range(searches)
+    )
+    return f"""
+query MergedPullRequests({variables}) {{{pages}
+  {_RATE_LIMIT}
+}}
+{_MERGED_PAGE}"""
+
 
 PULL_REQUEST_BY_NAME = f"""
 query PullRequestByName($owner: String!, $name: String!, $number: Int!) {{
@@ -148,22 +176,6 @@ query PullRequestClosingIssues($id: ID!, $after: String) {{
 }}
 {_ISSUE_FIELDS}"""
 """The closing issues that did not fit in the window's page."""
-
-ISSUE_EDITS = f"""
-query IssueEdits($id: ID!, $after: String) {{
-  node(id: $id) {{
-    ... on Issue {{
-      userContentEdits(first: 100, after: $after) {{
-        totalCount
-        pageInfo {{ hasNextPage endCursor }}
-        nodes {{ editedAt diff }}
-      }}
-    }}
-  }}
-  {_RATE_LIMIT}
-}}
-"""
-"""The history of an issue's body, asked only where it was edited after the merge."""
 
 BODY_VERSIONS = f"""
 query BodyVersions($ids: [ID!]!, $after: String) {{
@@ -281,19 +293,18 @@ query ThreadEvents($id: ID!, $after: String) {{
 {_NAMED_THREAD}"""
 """The events that did not fit beside their thread, 1 point a page."""
 
-PROBE = "query Probe { rateLimit { remaining } }"
-"""Whether GitHub lives; free."""
+PROBE = "query Probe { viewer { login } rateLimit { cost remaining } }"
+"""Whether GitHub lives, and who asks; 1 point."""
 
 ALL_QUERIES = {
     "Probe": PROBE,
     "RepositoriesById": REPOSITORIES_BY_ID,
-    "RepositoryByName": REPOSITORY_BY_NAME,
+    "RepositoriesByName": repositories_by_name(2),
     "MergedCounts": merged_counts(2),
-    "MergedPullRequests": MERGED_PULL_REQUESTS,
+    "MergedPullRequests": merged_pull_requests(2),
     "PullRequestByName": PULL_REQUEST_BY_NAME,
     "PullRequestLabels": PULL_REQUEST_LABELS,
     "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
-    "IssueEdits": ISSUE_EDITS,
     "BodyVersions": BODY_VERSIONS,
     "Threads": threads_query(2),
     "ThreadComments": THREAD_COMMENTS,

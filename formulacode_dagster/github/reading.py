@@ -14,11 +14,11 @@ from formulacode_dagster.models.pull_request import ChangedFile, MergedPullReque
 from formulacode_dagster.models.timeline import TimelineEvent
 
 from .client import GitHubClient
-from .linked import closing_issues, labels
+from .linked import whole_pull_request
 from .nodes import Answered, PullRequestNode, read
-from .queries import PULL_REQUEST_BY_NAME
+from .queries import PULL_REQUEST_BY_NAME, PULL_REQUEST_FILES_PATH, PULL_REQUEST_PATH, TIMELINE_PATH
 from .references import Reference
-from .threads import GHOST, as_it_stood, link_to, read_threads
+from .threads import as_it_stood, link_to, read_threads
 
 DIFF = "application/vnd.github.diff"
 PAGE = 100
@@ -56,23 +56,12 @@ async def read_pull_request(client: GitHubClient, repository: str, number: int) 
     if read(_Unmerged, raw, name).merged_at is None:
         raise ItemFailure("not_merged", f"{name} is not merged", remedy="Only merged pull requests are read whole")
     node = read(PullRequestNode, raw, name)
-    return MergedPullRequest(
-        month=Month.of(node.merged_at).key,
+    return await whole_pull_request(
+        client,
+        node,
+        month=Month.of(node.merged_at),
         repository_id=node.repository.database_id or 0,
         repository=node.repository.name_with_owner,
-        number=node.number,
-        title=node.title,
-        body=node.body,
-        author=node.author.login if node.author else GHOST,
-        labels=await labels(client, node),
-        created_at=node.created_at,
-        merged_at=node.merged_at,
-        base_ref=node.base_ref_name,
-        head_sha=node.head_ref_oid,
-        merge_commit_sha=node.merge_commit.oid if node.merge_commit else "",
-        commit_count=node.commits.total_count,
-        changed_files=node.changed_files,
-        linked_issues=await closing_issues(client, node),
     )
 
 
@@ -82,7 +71,7 @@ async def read_diff(client: GitHubClient, repository: str, number: int) -> bytes
     Raises ItemFailure `too_large` beyond 300 files or 20,000 lines: GitHub has no such diff, a mirror has.
     """
     try:
-        answer = await client.rest(f"/repos/{repository}/pulls/{number}", accept=DIFF)
+        answer = await client.rest(PULL_REQUEST_PATH.format(repository=repository, number=number), accept=DIFF)
     except ItemFailure as failure:
         if not failure.why.startswith("406"):
             raise
@@ -101,10 +90,10 @@ async def read_files(client: GitHubClient, repository: str, number: int) -> tupl
     Raises ItemFailure `too_large` when they are more than REST lists (3,000).
     """
     files: list[ChangedFile] = []
-    async for raw in _pages(client, f"/repos/{repository}/pulls/{number}/files"):
+    async for raw in _pages(client, PULL_REQUEST_FILES_PATH.format(repository=repository, number=number)):
         files.append(_file(raw))
     if len(files) >= LISTED_FILES:
-        pull = (await client.rest(f"/repos/{repository}/pulls/{number}")).data
+        pull = (await client.rest(PULL_REQUEST_PATH.format(repository=repository, number=number))).data
         if pull["changed_files"] != len(files):
             raise ItemFailure(
                 "too_large",
@@ -132,7 +121,8 @@ async def read_thread(client: GitHubClient, repository: str, number: int, before
 
 async def read_timeline(client: GitHubClient, repository: str, number: int) -> tuple[TimelineEvent, ...]:
     """Everything that happened to an issue or pull request, oldest first, 1 REST call for 100 entries."""
-    return tuple([_event(raw) async for raw in _pages(client, f"/repos/{repository}/issues/{number}/timeline")])
+    path = TIMELINE_PATH.format(repository=repository, number=number)
+    return tuple([_event(raw) async for raw in _pages(client, path)])
 
 
 async def _pages(client: GitHubClient, path: str) -> AsyncIterator[Mapping[str, Any]]:

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from .clock import Clock
 from .known import Known
-from .pacing import Lane, Pacing
+from .pacing import Pacing
 
 T = TypeVar("T")
 
@@ -166,8 +166,7 @@ class FileBooks:
 
     def _cautious(self) -> Known:
         """What was known last, as if the burst had just been used."""
-        burst = self._clock.time() + Pacing().burst_seconds
         known = self._last
         known.under_way.clear()
-        known.pace.due = {lane: max(burst, known.pace.due.get(lane, 0.0)) for lane in Lane}
+        known.pace.use_up(Pacing(), self._clock.time())
         return known

@@ -46,7 +46,7 @@ class GitHubSource:
 
     async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
         """Every repository with an asv configuration, and those *wanted* by name; ItemFailure when some are missing."""
-        return (await discover_repositories(self._client, month, extra=wanted)).repositories
+        return await discover_repositories(self._client, month, wanted)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """What *repository* merged in *month*; its cost is its share of the searches it had a part in."""

@@ -14,15 +14,15 @@ from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, Un
 
 from .answers import GraphQLAnswer
 from .client import GitHubClient
+from .linked import GHOST
 from .nodes import Actor, Answered, Connection, RepositoryRef, read
 from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query
 from .references import Reference, references_in
-from .versions import bodies_before
+from .versions import Written, bodies_before
 
 ATTEMPTS = 3
 MOST_PAGES = 10
 """Pages of comments, or of events, read of one thread: 1,000 of each."""
-GHOST = "ghost"
 
 Node = TypeVar("Node", "CommentNode", "EventNode")
 
@@ -52,6 +52,9 @@ class EventNode(Answered):
     source: NamedThread | None = None
     subject: NamedThread | None = None
     previous_title: str | None = None
+
+
+_COMMENTS, _EVENTS = Connection[CommentNode], Connection[EventNode]
 
 
 class _Home(Answered):
@@ -148,7 +151,8 @@ def _refusal(answer: GraphQLAnswer, alias: str) -> str:
 async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
     """*nodes* with nothing that was written, edited, linked or renamed at *moment* or later."""
     whole = [await _completed(client, node, moment) for node in nodes]
-    texts = [text for read_one in whole for text in (read_one.node, *read_one.comments)]
+    texts: list[Written] = [one.node for one in whole]
+    texts += [comment for one in whole for comment in one.comments]
     bodies = await bodies_before(client, texts, moment)
     return tuple(_thread(one, bodies, moment) for one in whole)
 
@@ -181,11 +185,11 @@ class _Whole:
 
 async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | None) -> _Whole:
     comments, all_comments = await _pages(
-        client, node.id, node.comments, Connection[CommentNode], THREAD_COMMENTS, "comments", moment
+        client, node.id, node.comments, _COMMENTS, THREAD_COMMENTS, "comments", moment
     )
     # titles and links of later on must be known, to be undone: events are read to the end
     events, all_events = await _pages(
-        client, node.id, node.timeline_items, Connection[EventNode], THREAD_EVENTS, "timelineItems", None
+        client, node.id, node.timeline_items, _EVENTS, THREAD_EVENTS, "timelineItems", None
     )
     return _Whole(
         node,

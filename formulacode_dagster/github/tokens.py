@@ -149,13 +149,18 @@ class TokenPool:
         """The token at *position* belongs to the user *login*; tokens of a user share their limits."""
         known.learn_owner(self._tokens[position].secret, login)
 
-    def set_aside(self, lease: Lease, reason: str) -> None:
-        """Never choose the token again; *reason* is GitHub's answer."""
-        self._tokens[lease.position].aside = reason
+    def set_aside(self, lease: Lease, reason: str) -> bool:
+        """Never choose the token again; *reason* is GitHub's answer. Whether that is news."""
+        token = self._tokens[lease.position]
+        is_new, token.aside = not token.aside, reason
+        return is_new
 
-    def set_aside_for(self, position: int, resource: Resource, reason: str) -> None:
-        """Never choose the token for *resource* again; *reason* is GitHub's answer."""
-        self._tokens[position].unfit[resource] = reason
+    def set_aside_for(self, position: int, resource: Resource, reason: str) -> bool:
+        """Never choose the token for *resource* again; *reason* is GitHub's answer. Whether that is news."""
+        unfit = self._tokens[position].unfit
+        is_new = resource not in unfit
+        unfit[resource] = reason
+        return is_new
 
     def states(self) -> tuple[TokenState, ...]:
         """Every token by name: what it has left, where known, and why it was set aside."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -38,10 +37,13 @@ class Window:
         return Window(self.start, later.end)
 
 
-def search_text(repositories: Iterable[str], window: Window) -> str:
-    """The search for what was merged in *window*; several `repo:` mean any of them. Oldest first, for steady pages."""
-    names = " ".join(f"repo:{name}" for name in repositories)
-    return f"{names} is:pr is:merged merged:{window.qualifier} sort:created-asc"
+def search_text(repository: str, window: Window) -> str:
+    """The search for what *repository* merged in *window*, oldest first, for steady pages.
+
+    One repository only: what several `repo:` mean depends on which search GitHub has behind its API, any of them or all
+    of them at once (https://github.blog/changelog/2025-03-06-github-issues-projects-api-support-for-issues-advanced-search-and-more/).
+    """
+    return f"repo:{repository} is:pr is:merged merged:{window.qualifier} sort:created-asc"
 
 
 def _stamp(moment: datetime) -> str:

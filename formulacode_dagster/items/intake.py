@@ -28,9 +28,13 @@ def tracked_repositories(connection: Connection, month: str) -> list[Repository]
     return [row for row in REPOSITORIES.read(connection, month) if row.full_name in done]
 
 
-def window_item(repository: Repository, month: Month, now: datetime) -> WorkItem[Repository]:
-    """The window of *repository* as an item: asked for once when the month has settled, every time before that."""
-    when = "settled" if month.settled(now) else now.isoformat()
+def window_item(repository: Repository, month: Month, now: datetime, offline: str = "") -> WorkItem[Repository]:
+    """The window of *repository* as an item: asked for once when the month has settled, every time before that.
+
+    *offline* is the state of an offline source, which settles nothing by itself: its windows are read whenever it is
+    another one.
+    """
+    when = offline or ("settled" if month.settled(now) else now.isoformat())
     return WorkItem(repository.full_name, fingerprint(Stage.PULL_REQUESTS, repository.id, month.key, when), repository)
 
 

@@ -30,6 +30,11 @@ class OfflineSource:
     mirrors: Path | None = None
     files: Files | None = None
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The folder, or the files."""
+        return self.files.paths if self.files is not None else (self.mirrors or Path(),)
+
     def __str__(self) -> str:
         if self.mirrors is not None:
             return f"the folder of mirrors {self.mirrors}"

@@ -7,8 +7,6 @@ The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -31,8 +29,8 @@ from .side import linked_issues, newest_body, newest_title, utc
 from .wanted import with_wanted
 
 CONFIG_NAMES = frozenset({"asv.conf.json", "asv.conf.jsonc"})
-AT_ONCE = 4
-"""Mirrors that are read at the same time."""
+AT_ONCE = 2
+"""Histories that are read, and held in memory, at the same time."""
 
 
 def mirrors_in(folder: Path) -> dict[str, Path]:
@@ -42,7 +40,7 @@ def mirrors_in(folder: Path) -> dict[str, Path]:
 
 
 class MirrorsSource:
-    """An IntakeSource over the mirrors of *folder*. Each history is read once.
+    """An IntakeSource over the mirrors of *folder*. A window reads the whole history of its mirror, and keeps nothing.
 
     Raises ConfigurationError when there is no mirror in it, or `sandbox.json` is malformed or names no such mirror.
     """
@@ -62,8 +60,6 @@ class MirrorsSource:
                 remedy="Add it as owner/name.git, or delete the entry",
             )
         self._at_once = asyncio.Semaphore(AT_ONCE)
-        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._histories: dict[str, _History] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,8 +118,7 @@ class MirrorsSource:
                 remedy="Add it as owner/name.git, or materialize `repositories` again from the same source",
             )
         try:
-            with self._locks[name]:
-                history = self._histories.get(name) or self._histories.setdefault(name, self._read(name))
+            history = self._read(name)
             merged = {number: one for number, one in history.landed.items() if month.holds(history.merged_at(one))}
             sizes = _sizes(self._paths[name], [merged[number] for number in sorted(merged)])
         except GitError as error:

@@ -43,9 +43,12 @@ class Artifact(Generic[M]):
     model: type[M]
     derived: Callable[[M], dict[str, Any]] = _nothing
 
-    def save(self, connection: Connection, rows: Sequence[M]) -> None:
-        """Insert or replace *rows* by primary key, all of them in one batch."""
-        upsert(connection, self.table, [self._to_row(row) for row in rows])
+    def save(
+        self, connection: Connection, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None = None
+    ) -> None:
+        """Insert or replace *rows* by primary key, all of them in one batch; *derived* where it is known already."""
+        beside = derived or self.derived
+        upsert(connection, self.table, [{**self._to_row(row), **beside(row)} for row in rows])
 
     def replace_month(self, connection: Connection, month: str, rows: Sequence[M]) -> None:
         """Make *rows* all there is of *month*; the caller's transaction keeps the old rows until it commits."""
@@ -111,8 +114,7 @@ class Artifact(Generic[M]):
             keys = {column.name: plain[column.name] for column in self.table.primary_key}
             return {**keys, "document": plain}
         typed = {name: getattr(model, name) for name in plain}
-        row = {name: value if isinstance(value, datetime) else plain[name] for name, value in typed.items()}
-        return {**row, **self.derived(model)}
+        return {name: value if isinstance(value, datetime) else plain[name] for name, value in typed.items()}
 
 
 REPOSITORIES = Artifact(tables.REPOSITORIES, Repository)

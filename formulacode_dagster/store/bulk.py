@@ -49,10 +49,10 @@ def _write(connection: Connection, table: Table, rows: Sequence[Row], statement:
         postgresql_on_commit="DROP",
     )
     stage.create(connection, checkfirst=False)
-    _copy(connection, stage, distinct.values())
-    # in the order of the key, so that two writers of the same rows wait for each other and never lock crosswise
-    staged = select(stage).order_by(*(stage.columns[key] for key in keys))
-    connection.execute(statement.from_select([column.name for column in columns], staged))
+    # in the order of the key, so that two writers of the same rows wait for each other and never lock crosswise;
+    # sorted here, since the server would sort whole rows on its disk
+    _copy(connection, stage, (distinct[key] for key in sorted(distinct)))
+    connection.execute(statement.from_select([column.name for column in columns], select(stage)))
     stage.drop(connection, checkfirst=False)
 
 

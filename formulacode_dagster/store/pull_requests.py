@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, and_, cast, select
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, cast, select, true
 
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.identity import item_key
@@ -131,15 +131,16 @@ def done_in(connection: Connection, month: str, stage: Stage) -> list[PullReques
 
 
 def _done(statement: Select[Any], month: str, stage: Stage) -> Select[Any]:
-    is_done = and_(
-        LEDGER.c.month == _FACTS.c.month,
+    entry = select(LEDGER.c.item).where(
+        LEDGER.c.month == month,
         LEDGER.c.stage == stage.value,
         LEDGER.c.item == _item(),
         LEDGER.c.state == ItemState.DONE.value,
     )
-    return (
-        statement.join(LEDGER, is_done).where(_FACTS.c.month == month).order_by(_FACTS.c.repository_id, _FACTS.c.number)
-    )
+    # a look-up for each row: of a month that was just written there are no statistics, and a join of the two tables
+    # was planned as if each had one row
+    done = entry.limit(1).lateral("done")
+    return statement.join(done, true()).where(_FACTS.c.month == month).order_by(_FACTS.c.repository_id, _FACTS.c.number)
 
 
 def _item() -> ColumnElement[str]:

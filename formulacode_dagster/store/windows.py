@@ -21,7 +21,7 @@ from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 
-from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
+from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, PullRequestKey
 from .checksums import checksum_of, digest_of
 from .ledger import forget
 
@@ -40,10 +40,32 @@ class _Stored:
     landing: tuple[object, ...]
 
 
+@dataclass(frozen=True)
+class _Row:
+    facts: MergedPullRequest
+    digest: str
+
+    @property
+    def key(self) -> PullRequestKey:
+        return self.facts.repository_id, self.facts.number
+
+
+@dataclass(frozen=True)
+class _Compared:
+    count: IntakeCount
+    rows: list[_Row]
+
+
 def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> list[IntakeCount]:
-    """Replace each of *windows*; in the order of the repositories, so that parallel months never lock crosswise."""
+    """`replace_window` for several repositories, by repository id; what has to be written goes in one batch."""
+    # in this order, parallel months never lock crosswise
     ordered = sorted(windows, key=lambda window: window.count.repository_id)
-    return [replace_window(connection, window.count, window.pull_requests) for window in ordered]
+    compared = [_compare(connection, window.count, window.pull_requests) for window in ordered]
+    digests = {row.key: row.digest for one in compared for row in one.rows}
+    facts = [row.facts for one in compared for row in one.rows]
+    MERGED_PULL_REQUESTS.save(connection, facts, lambda facts: {"digest": digests[facts.repository_id, facts.number]})
+    INTAKE_COUNTS.save(connection, [one.count for one in compared])
+    return [one.count for one in compared]
 
 
 def replace_window(
@@ -55,6 +77,18 @@ def replace_window(
     that did not change is not written. One that another month held moves here, which counts as changed here and as
     removed there. Raises ValueError for a pull request of another repository or month.
     """
+    return save_windows(connection, [MergedWindow(tuple(pull_requests), count)])[0]
+
+
+def checksum_of_month(connection: Connection, month: str) -> str:
+    """SHA-256 over the checksums of the month's windows: equal for two intakes that stored the same rows."""
+    columns = INTAKE_COUNTS.table.c
+    rows = connection.execute(select(columns.repository_id, columns.checksum).where(columns.month == month))
+    return checksum_of((row.repository_id, row.checksum) for row in rows)
+
+
+def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]) -> _Compared:
+    """Drop what is not part of the window any more, and tell what has to be written."""
     month, repository = count.month, count.repository_id
     given = {one.number: one for one in pull_requests}
     strangers = [one.item for one in given.values() if (one.month, one.repository_id) != (month, repository)]
@@ -70,7 +104,6 @@ def replace_window(
     _drop_facts(connection, month, repository, removed)
     outdated = {number for number in changed if before[number].landing != _landing(given[number])}
     _drop_changes(connection, month, repository, [before[number] for number in removed | outdated])
-    MERGED_PULL_REQUESTS.save(connection, [given[number] for number in sorted(added | changed | moved)])
     taken = count.model_copy(
         update={
             "stored": len(given),
@@ -80,15 +113,7 @@ def replace_window(
             "removed": len(removed),
         }
     )
-    INTAKE_COUNTS.save(connection, [taken])
-    return taken
-
-
-def checksum_of_month(connection: Connection, month: str) -> str:
-    """SHA-256 over the checksums of the month's windows: equal for two intakes that stored the same rows."""
-    columns = INTAKE_COUNTS.table.c
-    rows = connection.execute(select(columns.repository_id, columns.checksum).where(columns.month == month))
-    return checksum_of((row.repository_id, row.checksum) for row in rows)
+    return _Compared(taken, [_Row(given[number], digests[number]) for number in sorted(added | changed | moved)])
 
 
 def _landing(row: MergedPullRequest) -> tuple[object, ...]:

@@ -2,16 +2,21 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 
+import dagster as dg
 import pytest
 
-from assets.materialize import booked, require_done, usage_metadata
+from assets.materialize import ItemConfig, booked, require_done, stage_run, usage_metadata
+from formulacode_dagster.items.progress import Silence, listener
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.partitions import MONTHS
 from formulacode_dagster.store.database import Database
+from resources.postgres import PostgresResource
 
 FAILED = LedgerEntry(
     stage=Stage.REPOSITORIES,
@@ -96,3 +101,21 @@ def test_the_failure_of_the_stage_is_told_when_its_books_cannot_be_kept(database
         use(run, Asking("run 1"), ItemFailure("timeout", "the cause"))
     with pytest.raises(OutsideSystemError, match="postgres"):
         use(run, Asking("run 1"))
+
+
+def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(database_url: str, tmp_path: Path) -> None:
+    postgres = PostgresResource(url=database_url, home=str(tmp_path))
+
+    @dg.asset(partitions_def=MONTHS)
+    def probe(context) -> None:
+        with stage_run(context, postgres, Stage.REPOSITORIES, ItemConfig()):
+            listener().waiting(Stage.REPOSITORIES, "GitHub's limit of graphql requests", 754.0)
+            listener().warn(Stage.REPOSITORIES, "the cache was damaged")
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize([probe], partition_key="2026-02", instance=instance)
+        said = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    postgres.teardown_after_execution(dg.build_init_resource_context())
+    assert any(text.startswith("waiting 12 min 34 s, until ") for text in said)
+    assert "the cache was damaged" in said
+    assert isinstance(listener(), Silence)

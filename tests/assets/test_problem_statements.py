@@ -111,13 +111,16 @@ def run(
     monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
 
-    def materialize(token: str = TOKEN, **config: Any) -> tuple[dg.ExecuteInProcessResult, dict[str, Any]]:
-        with serving(app(folder)) as url, environment(GITHUB_API_URL=url, GH_TOKENS=token):
+    def materialize(
+        token: str = TOKEN, offline: str = "", **config: Any
+    ) -> tuple[dg.ExecuteInProcessResult, dict[str, Any]]:
+        named = {"GH_TOKENS": token, "FC_OFFLINE_SOURCE": offline}
+        with serving(app(folder)) as url, environment(GITHUB_API_URL=url, **named):
             known = default_resources()
             done = dg.materialize(
                 [problem_statements],
                 partition_key=MONTH,
-                resources={name: known[name] for name in ("github", "postgres")},
+                resources={name: known[name] for name in ("intake", "postgres")},
                 run_config={"ops": {"problem_statements": {"config": config}}},
                 raise_on_error=False,
             )
@@ -181,8 +184,11 @@ def test_force_asks_again(run: Run) -> None:
     assert run(force=True)[1]["total"] == 4
 
 
-def test_without_a_token_the_stored_closing_issues_serve_and_the_metadata_says_so(run: Run, seeded: Database) -> None:
-    done, books = run(token="")
+@pytest.mark.parametrize("alone", [{"token": ""}, {"offline": "somewhere"}])
+def test_alone_the_stored_closing_issues_serve_and_the_metadata_says_so(
+    run: Run, seeded: Database, alone: dict[str, str]
+) -> None:
+    done, books = run(**alone)
     assert books["total"] == 0
     assert metadata(done)["issues_from"] == STORED
     row = statement(seeded)

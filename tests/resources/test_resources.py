@@ -38,8 +38,20 @@ def test_no_secret_is_part_of_a_resource_that_is_not_resolved(monkeypatch: pytes
 def test_a_resolved_resource_has_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GH_TOKENS", "one, two ,")
     github = resolved("github")
-    assert (github.tokens, github.url, github.stars) == ("one, two ,", "https://api.github.com", 0)
+    assert (github.tokens, github.url) == ("one, two ,", "https://api.github.com")
     assert [state.name for state in github.client("repositories").tokens()] != []
+
+
+def test_the_rules_of_tracking_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = resolved("tracking").rules()
+    assert rules.minimum_stars == 500
+    assert {"Python", "C++", "Jupyter Notebook"} < set(rules.languages)
+    monkeypatch.setenv("FC_LANGUAGES", " Cython, Rust ,")
+    monkeypatch.setenv("FC_MINIMUM_STARS", "0")
+    rules = resolved("tracking").rules()
+    assert (rules.minimum_stars, rules.languages) == (0, ("Cython", "Rust"))
+    monkeypatch.setenv("FC_LANGUAGES", "Any")
+    assert resolved("tracking").rules().languages == ()
 
 
 def test_nothing_is_written_before_it_is_needed(tmp_path: Path) -> None:
@@ -60,7 +72,7 @@ def test_the_home_is_made_and_an_unwritable_one_is_named(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("resource", "setting", "value", "ask"),
     [
-        ("github", "FC_MINIMUM_STARS", "many", lambda one: one.stars),
+        ("tracking", "FC_MINIMUM_STARS", "many", lambda one: one.rules()),
         ("containers", "FC_CPUS", "-1", lambda one: one.limits),
         ("containers", "FC_MEMORY_MB", "255", lambda one: one.limits),
         ("containers", "FC_BUILD_SECONDS", "0", lambda one: one.limits),

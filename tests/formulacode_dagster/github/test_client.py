@@ -203,8 +203,10 @@ def test_a_dead_token_is_set_aside_and_another_used(connect):
         dead = request.headers["authorization"] == "Bearer dead"
         return said("Bad credentials", 401) if dead else good()
 
-    client = connect(answer, tokens=("dead", "alive"))
+    troubles = []
+    client = connect(answer, tokens=("dead", "alive"), on_trouble=troubles.append)
     assert graphql(client).data
+    assert troubles == ["token 1 of 2 is set aside: 401 Bad credentials"]
     assert [state.set_aside for state in client.tokens()] == ["401 Bad credentials", ""]
 
 

@@ -171,6 +171,24 @@ def test_no_text_of_a_query_and_no_path_stands_elsewhere():
     assert strangers == []
 
 
+@needs_npm
+def test_every_name_that_is_read_without_a_model_is_in_some_answer(answers, rest_answers):
+    told = {"data", "errors"} | {name for one in (*answers, *rest_answers) for name in one.below}
+    strangers = []
+    for path in CODE:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        asks = any(isinstance(node, ast.ImportFrom) and node.module == "queries" for node in ast.walk(tree))
+        for node in ast.walk(tree) if asks else ():
+            key: ast.expr | None = None
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                key = node.slice
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+                key = node.args[0] if node.args and "headers" not in ast.dump(node.func) else None
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value not in told:
+                strangers.append(f"{path.relative_to(ROOT)}:{node.lineno}: {key.value}")
+    assert strangers == []
+
+
 def test_requests_are_made_by_the_client_alone():
     makers = {
         path.relative_to(ROOT / "formulacode_dagster/github").as_posix()

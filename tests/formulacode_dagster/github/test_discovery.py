@@ -1,178 +1,321 @@
+"""Discovery over real HTTP, against small repositories whose search shows few results."""
+
 from __future__ import annotations
 
 import asyncio
 import json
-import re
+import shutil
+import subprocess
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
 
+from formulacode_dagster.github import code_search
+from formulacode_dagster.github.client import GitHubClient
 from formulacode_dagster.github.discovery import discover_repositories
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.github.pacing import Pacing
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import RepositoryState
+from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from formulacode_dagster.sandbox.server import serving
 
 FEBRUARY = Month.parse("2026-02")
+FAST = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
+SEARCH = "GET /search/code"
 
 
-class FakeSearch:
-    """Code search over (repository, path, size), and metadata by id."""
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "served"
+    path.mkdir()
+    return path
 
-    def __init__(self, files: list[tuple[str, str, int]], **metadata: dict | None) -> None:
-        self.files = files
-        self.metadata = metadata
-        self.queries: list[str] = []
-        self.hidden = 0
-        self.requests: list[httpx.Request] = []
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Bare repositories by the files they hold, each made once."""
+    folder, known = tmp_path_factory.mktemp("made"), {}
+
+    def make(files: dict[str, int]) -> Path:
+        key = tuple(files.items())
+        if key not in known:
+            bare = known[key] = folder / f"{len(known)}.git"
+            subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(bare)], check=True)
+            who = b"Ada <ada@example.org> 1767225600 +0000"
+            stream = [b"commit refs/heads/main\nauthor %s\ncommitter %s\ndata 5\nBegin\n" % (who, who)]
+            for path, size in files.items():
+                stream.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), size, b"x" * size))
+            if files:
+                subprocess.run(["git", "-C", str(bare), "fast-import", "--quiet"], input=b"".join(stream), check=True)
+        return known[key]
+
+    return make
+
+
+@pytest.fixture
+def shelve(folder, made):
+    """Put a bare repository with these files, by path and size, on the shelf; no files: nothing was ever pushed."""
+    return lambda name, **files: shutil.copytree(made(files), folder / f"{name}.git")
+
+
+@pytest.fixture
+def tell(folder):
+    """Write the side file: facts by repository name."""
+    return lambda **facts: (folder / "sandbox.json").write_text(
+        json.dumps({"repositories": {name.replace("__", "/"): known for name, known in facts.items()}})
+    )
+
+
+@pytest.fixture
+def discover(folder, clock):
+    """What discovery finds in the folder, and how often each endpoint was asked."""
+
+    def find(*wanted: str, faults: Faults | None = None, limits: Limits | None = None):
+        async def inside(url: str):
+            async with GitHubClient(url, ["token"], clock=clock, pacing=FAST) as client:
+                return await discover_repositories(client, FEBRUARY, wanted)
+
+        with serving(app(folder, faults=faults or Faults(), limits=limits or Limits.none())) as url:
+            try:
+                return asyncio.run(inside(url))
+            finally:
+                find.calls = httpx.get(f"{url}/_sandbox/calls").json()["endpoints"]
+
+    return find
+
+
+CONFIG = {"asv.conf.json": 10}
+
+
+def test_configurations_of_either_name_and_at_any_depth_are_found_with_metadata(shelve, tell, discover):
+    shelve("a/top", **{"asv.conf.json": 10, "tools/asv/asv.conf.json": 10})
+    shelve("b/deep", **{"x/y/asv.conf.json": 10, "z/asv.conf.jsonc": 10})
+    shelve("c/comments", **{"asv.conf.jsonc": 10})
+    shelve("d/others", **{"asv.conf.json.in": 10, "my-asv.conf.json": 10, "README": 3})
+    tell(a__top={"stars": 612, "size_kb": 48_211, "language": "Cython", "description": "On top"})
+    top, deep, comments = discover()
+    assert [top.full_name, deep.full_name, comments.full_name] == ["a/top", "b/deep", "c/comments"]
+    assert [top.config_path, deep.config_path, comments.config_path] == [
+        "asv.conf.json",
+        "z/asv.conf.jsonc",
+        "asv.conf.jsonc",
+    ]
+    assert (top.stars, top.size_kb, top.language, top.description) == (612, 48_211, "Cython", "On top")
+    assert (top.default_branch, top.state, top.archived_at) == ("main", RepositoryState.ACTIVE, None)
+
+
+def test_a_repository_found_by_both_names_is_one(shelve, discover):
+    shelve("a/both", **{"asv.conf.json": 10, "asv.conf.jsonc": 10})
+    (row,) = discover()
+    assert row.config_path == "asv.conf.json"
+    assert discover.calls == {"GET /search/code": 2, "graphql": 1, "graphql RepositoriesById": 1}
+
+
+def test_each_state_is_told_apart(shelve, tell, discover):
+    names = ("fork", "archived", "private", "gone", "fine")
+    for name in names:
+        shelve(f"a/{name}", **CONFIG)
+    shelve("a/empty")
+    tell(
+        a__fork={"is_fork": True},
+        a__archived={"is_archived": True, "archived_at": "2024-05-06T07:08:09Z"},
+        a__private={"is_private": True},
+        a__gone={"is_gone": True},
+    )
+    rows = {row.full_name: row for row in discover("a/empty")}
+    assert {name: row.state.value for name, row in rows.items()} == {
+        "a/fork": "fork",
+        "a/archived": "archived",
+        "a/private": "private",
+        "a/gone": "vanished",
+        "a/empty": "empty",
+        "a/fine": "active",
+    }
+    assert rows["a/archived"].archived_at == datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+    assert rows["a/gone"].id > 0, "the index knows its id"
+
+
+def named(rows, *names):
+    """The rows of these names, which have to be all."""
+    found = {row.full_name: row for row in rows}
+    assert sorted(found) == sorted(names)
+    return [found[name] for name in names]
+
+
+def test_wanted_names_are_looked_up_together_and_renames_are_followed(shelve, tell, discover):
+    shelve("new/home", README=3)
+    shelve("a/known", **CONFIG)
+    tell(new__home={"former_names": ["old/house", "older/hut"]})
+    rows = discover("old/house", "Older/Hut", "A/Known", "no/body", "No/Body")
+    home, nobody, known = named(rows, "new/home", "No/Body", "a/known")
+    assert (home.aliases, home.config_path) == (("Older/Hut", "old/house"), "")
+    assert (nobody.state, nobody.id < 0) == (RepositoryState.VANISHED, True)
+    assert known.aliases == ()
+    assert discover.calls["graphql RepositoriesByName"] == 1
+
+
+def test_a_repository_found_by_code_search_keeps_the_wanted_name_as_an_alias(shelve, tell, discover):
+    shelve("new/home", **CONFIG)
+    tell(new__home={"former_names": ["old/house"]})
+    (row,) = discover("old/house")
+    assert (row.full_name, row.aliases, row.config_path) == ("new/home", ("old/house",), "asv.conf.json")
+
+
+def test_what_is_no_name_is_refused(discover):
+    with pytest.raises(ConfigurationError, match="nonsense"):
+        discover("nonsense")
+
+
+def test_vanished_repositories_do_not_hide_one_another(shelve, tell, discover):
+    shelve("a/one", **CONFIG)
+    shelve("a/two", **CONFIG)
+    tell(a__one={"is_gone": True}, a__two={"is_gone": True})
+    rows = discover("no/body", "no/where")
+    assert len({row.id for row in rows}) == len(rows) == 4
+    assert {row.state for row in rows} == {RepositoryState.VANISHED}
+
+
+def many(shelve, sizes):
+    for number, size in enumerate(sizes):
+        shelve(f"o/r{number}", **{("" if number % 2 else "deep/") + "asv.conf.json": size})
+
+
+@pytest.fixture
+def cap(monkeypatch):
+    """GitHub's cap, lowered for the code as for the sandbox."""
+
+    def lower(to: int) -> Limits:
+        monkeypatch.setattr(code_search, "SEARCH_CAP", to)
+        return Limits.none().model_copy(update={"search_cap": to})
+
+    return lower
+
+
+def test_more_files_than_search_shows_are_found_by_splitting_on_size(shelve, discover, cap):
+    many(shelve, [40 + 7 * number for number in range(16)])
+    calm = discover()
+    assert len(calm) == 16
+    assert discover.calls[SEARCH] == 2
+    assert discover(limits=cap(5)) == calm
+    assert discover.calls[SEARCH] < 16
+
+
+def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover, cap):
+    many(shelve, [*[500] * 8, 20, 9000])
+    tell(**{f"o__r{number}": {"is_fork": True} for number in (1, 3, 5)})
+    calm = discover()
+    assert discover(limits=cap(4)) == calm
+    assert sum(row.state is RepositoryState.FORK for row in calm) == 3
+
+
+def test_a_size_that_no_qualifier_divides_is_named(shelve, discover, cap):
+    many(shelve, [500] * 10)
+    with pytest.raises(
+        ItemFailure, match=r"size:500\.\.500 .*path:/.* 5 files of one size, and search shows 4"
+    ) as caught:
+        discover(limits=cap(4))
+    assert caught.value.kind == "incomplete"
+
+
+@pytest.mark.parametrize("fault", [Fault.INCOMPLETE, Fault.HALF_PAGE])
+def test_an_answer_that_was_cut_short_is_asked_again(shelve, discover, fault):
+    many(shelve, [100, 200, 300])
+    assert len(discover(faults=Faults.at(SEARCH, 1, fault))) == 3
+    assert discover.calls[SEARCH] == 3
+
+
+@pytest.mark.parametrize(("fault", "why"), [(Fault.INCOMPLETE, "ran out of time"), (Fault.HALF_PAGE, "1 of 3 files")])
+def test_a_search_that_stays_short_is_a_failure_that_names_it(shelve, discover, fault, why):
+    many(shelve, [100, 200, 300])
+    short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, times=100, fault=fault),))
+    with pytest.raises(ItemFailure, match=f"'filename:asv.conf.json fork:true'.*{why}") as caught:
+        discover(faults=short)
+    assert caught.value.kind == "incomplete"
+
+
+def test_metadata_that_github_fails_to_load_is_not_a_vanished_repository(shelve, discover):
+    many(shelve, [100, 200])
+    assert len(discover(faults=Faults.at("graphql RepositoriesById", 1, Fault.NULL_NODE))) == 2
+    never = Faults(scripted=(ScriptedFault(endpoint="graphql RepositoriesById", times=100, fault=Fault.NULL_NODE),))
+    with pytest.raises(ItemFailure, match=r"does not tell about 1 repositories, .*Something went wrong") as caught:
+        discover(faults=never)
+    assert caught.value.kind == "incomplete"
+
+
+def test_two_discoveries_give_equal_rows_in_equal_order(shelve, discover):
+    many(shelve, range(10, 14))
+    assert discover("no/body") == discover("no/body")
+
+
+class Index:
+    """Code search and metadata by hand, for what the sandbox does not do: stale entries of the index."""
+
+    def __init__(self, hits, nodes, errors=()):
+        self.hits, self.nodes, self.errors = hits, nodes, list(errors)
+        self.asked = Counter()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.requests.append(request)
+        self.asked[request.url.path] += 1
         if request.url.path == "/search/code":
-            return self.code(dict(request.url.params))
-        body = json.loads(request.content)
-        if "repository(" in body["query"]:
-            return self.by_name("{owner}/{name}".format(**body["variables"]))
-        return self.by_id(body["variables"]["ids"])
-
-    def code(self, params: dict[str, str]) -> httpx.Response:
-        self.queries.append(params["q"])
-        match = re.search(r"size:(\d+)\.\.(\d+)", params["q"])
-        low, high = (int(match[1]), int(match[2])) if match else (0, 10**9)
-        found = [file for file in self.files if low <= file[2] <= high]
-        start = (int(params["page"]) - 1) * 100
-        items = [
-            {"name": path.rpartition("/")[2], "path": path, "repository": {"node_id": f"R_{name}", "full_name": name}}
-            for name, path, _ in found[:1000][start : start + 100]
+            start = 100 * (int(request.url.params["page"]) - 1)
+            found = self.hits if "jsonc" not in request.url.params["q"] else []
+            items = [
+                {"name": "asv.conf.json", "path": path, "repository": {"id": id_, "node_id": node, "full_name": name}}
+                for id_, node, name, path in found[start : start + 100]
+            ]
+            answer = {"total_count": len(found), "incomplete_results": False, "items": items}
+            return httpx.Response(200, json=answer)
+        ids = json.loads(request.content)["variables"]["ids"]
+        nodes = [self.nodes.get(node) for node in ids]
+        gone = [
+            {"type": "NOT_FOUND", "path": ["nodes", ids.index(node)], "message": "gone"}
+            for node in ids
+            if node not in self.nodes
         ]
-        answer = {"total_count": len(found) + self.hidden, "incomplete_results": False, "items": items}
-        return httpx.Response(200, json=answer)
-
-    def node(self, name: str) -> dict | None:
-        known = self.metadata.get(name.replace("/", "_"), {})
-        return None if known is None else self.default(name) | known
-
-    @staticmethod
-    def default(name: str) -> dict:
-        return {
-            "databaseId": abs(hash(name)) % 10**9,
-            "id": f"R_{name}",
-            "nameWithOwner": name,
-            "isFork": False,
-            "isArchived": False,
-            "isEmpty": False,
-            "isPrivate": False,
-            "stargazerCount": 600,
-            "description": None,
-            "primaryLanguage": {"name": "Python"},
-            "defaultBranchRef": {"name": "main"},
-        }
-
-    def by_name(self, name: str) -> httpx.Response:
-        node = self.node(name)
-        missing = {"type": "NOT_FOUND", "path": ["repository"], "message": f"no {name}"}
-        return httpx.Response(200, json={"data": {"repository": node}, "errors": [] if node else [missing]})
-
-    def by_id(self, ids: list[str]) -> httpx.Response:
-        nodes = [self.node(node_id.removeprefix("R_")) for node_id in ids]
-        errors = [
-            {"type": "NOT_FOUND", "path": ["nodes", index], "message": "gone"}
-            for index, node in enumerate(nodes)
-            if node is None
-        ]
-        return httpx.Response(200, json={"data": {"nodes": nodes}, "errors": errors})
+        return httpx.Response(200, json={"data": {"nodes": nodes}, "errors": [*gone, *self.errors]})
 
 
-def discover(connect, fake, **more):
+def node(id_: int, name: str) -> dict:
+    flags = dict.fromkeys(("isFork", "isArchived", "isEmpty", "isPrivate"), False)
+    return {"databaseId": id_, "id": f"R_{id_}", "nameWithOwner": name, "stargazerCount": 1, **flags}
+
+
+def asked(connect, index):
     async def inside():
-        async with connect(fake) as client:
-            return await discover_repositories(client, FEBRUARY, **more)
+        async with connect(index) as client:
+            return await discover_repositories(client, FEBRUARY)
 
     return asyncio.run(inside())
 
 
-def test_repositories_are_found_by_their_configuration_with_metadata(connect):
-    fake = FakeSearch(
-        [("b/two", "x/asv.conf.json", 1), ("a/one", "asv.conf.json", 1), ("a/one", "deep/asv.conf.json", 1)]
-    )
-    one, two = discover(connect, fake).repositories
-    assert (one.full_name, one.config_path, one.default_branch, one.stars) == ("a/one", "asv.conf.json", "main", 600)
-    assert (two.full_name, two.config_path, two.state) == ("b/two", "x/asv.conf.json", RepositoryState.ACTIVE)
+def test_an_old_and_a_new_node_id_of_one_repository_are_one_row(connect):
+    hits = [(1, "R_1", "a/new", "deep/asv.conf.json"), (1, "MDEw", "a/old", "asv.conf.json")]
+    (row,) = asked(connect, Index(hits, {"R_1": node(1, "a/new"), "MDEw": node(1, "a/new")}))
+    assert (row.full_name, row.aliases, row.config_path) == ("a/new", ("a/old",), "asv.conf.json")
 
 
-def test_only_the_exact_file_name_counts(connect):
-    fake = FakeSearch([("a/one", "asv.conf.json", 1), ("b/two", "asv.conf.json.in", 1)])
-    assert [row.full_name for row in discover(connect, fake).repositories] == ["a/one"]
+def test_a_repository_whose_name_another_one_took_is_not_told_as_vanished(connect):
+    hits = [(1, "R_1", "a/name", "asv.conf.json"), (2, "R_2", "a/name", "asv.conf.json")]
+    (row,) = asked(connect, Index(hits, {"R_2": node(2, "a/name")}))
+    assert (row.id, row.state) == (2, RepositoryState.ACTIVE)
 
 
-def test_states_are_told_apart(connect):
-    names = ["a/fork", "a/archived", "a/empty", "a/private", "a/gone", "a/fine"]
-    fake = FakeSearch(
-        [(name, "asv.conf.json", 1) for name in names],
-        a_fork={"isFork": True, "isArchived": True},
-        a_archived={"isArchived": True},
-        a_empty={"isEmpty": True, "defaultBranchRef": None},
-        a_private={"isPrivate": True},
-        a_gone=None,
-    )
-    states = {row.full_name: row.state.value for row in discover(connect, fake).repositories}
-    assert states == {
-        "a/fork": "fork",
-        "a/archived": "archived",
-        "a/empty": "empty",
-        "a/private": "private",
-        "a/gone": "vanished",
-        "a/fine": "active",
-    }
+def test_one_that_an_organization_forbids_is_told_as_private_and_hides_no_other(connect):
+    hits = [(1, "R_1", "a/fine", "asv.conf.json"), (2, "R_2", "b/saml", "asv.conf.json")]
+    refused = {"type": "FORBIDDEN", "path": ["nodes", 1], "message": "Resource protected by organization SAML"}
+    rows = asked(connect, Index(hits, {"R_1": node(1, "a/fine"), "R_2": None}, [refused]))
+    assert [(row.full_name, row.id, row.state.value) for row in rows] == [
+        ("a/fine", 1, "active"),
+        ("b/saml", 2, "private"),
+    ]
 
 
-def test_a_renamed_repository_keeps_its_old_name_as_an_alias(connect):
-    fake = FakeSearch([("a/old", "asv.conf.json", 1)], a_old={"nameWithOwner": "b/new"})
-    (row,) = discover(connect, fake).repositories
-    assert (row.full_name, row.aliases) == ("b/new", ("a/old",))
-
-
-def test_more_files_than_search_shows_are_found_by_splitting_on_size(connect):
-    files = [(f"o/r{number}", "asv.conf.json", 200 + number % 977) for number in range(2500)]
-    fake = FakeSearch(files)
-    assert len(discover(connect, fake).repositories) == 2500
-    assert any("size:" in query for query in fake.queries)
-
-
-def test_a_search_that_shows_less_than_it_counts_is_never_taken_for_all(connect):
-    fake = FakeSearch([("a/one", "asv.conf.json", 1)])
-    fake.hidden = 1
-    with pytest.raises(ItemFailure, match="1 of 2 files") as caught:
-        discover(connect, fake)
-    assert caught.value.kind == "incomplete"
-
-
-def test_metadata_comes_a_hundred_at_a_time(connect):
-    fake = FakeSearch([(f"o/r{number}", "asv.conf.json", 1) for number in range(250)])
-    discover(connect, fake)
-    assert sum(request.url.path == "/graphql" for request in fake.requests) == 3
-
-
-def test_stars_are_a_condition_that_named_repositories_are_free_of(connect):
-    fake = FakeSearch(
-        [("a/small", "asv.conf.json", 1), ("a/big", "asv.conf.json", 1), ("a/wanted", "asv.conf.json", 1)],
-        a_small={"stargazerCount": 3},
-        a_wanted={"stargazerCount": 3},
-    )
-    found = discover(connect, fake, minimum_stars=500, extra=["a/wanted", "c/extra"])
-    assert [row.full_name for row in found.repositories] == ["a/big", "a/wanted", "c/extra"]
-    assert [row.full_name for row in found.few_stars] == ["a/small"]
-
-
-def test_a_named_repository_that_does_not_exist_is_told_as_vanished(connect):
-    fake = FakeSearch([], a_gone=None)
-    (row,) = discover(connect, fake, extra=["a/gone"]).repositories
-    assert row.state is RepositoryState.VANISHED
-
-
-def test_metadata_that_github_fails_to_load_is_not_a_vanished_repository(connect):
-    fake = FakeSearch([("a/one", "asv.conf.json", 1)])
-    fake.by_id = lambda _: httpx.Response(
-        200, json={"data": {"nodes": [None]}, "errors": [{"message": "Something went wrong", "path": ["nodes", 0]}]}
-    )
-    with pytest.raises(ItemFailure, match="Something went wrong"):
-        discover(connect, fake)
+def test_metadata_comes_a_hundred_at_a_time_and_paged_hits_are_all_taken(connect):
+    hits = [(number, f"R_{number}", f"o/r{number}", "asv.conf.json") for number in range(250)]
+    index = Index(hits, {f"R_{number}": node(number, f"o/r{number}") for number in range(250)})
+    assert len(asked(connect, index)) == 250
+    assert index.asked == {"/search/code": 4, "/graphql": 3}

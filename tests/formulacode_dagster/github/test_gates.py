@@ -53,15 +53,17 @@ def count(**known) -> IntakeCount:
     )
 
 
-def test_a_month_with_an_active_repository_is_not_empty():
-    verdict = gates.repositories_not_empty(MONTH, [repository()])
+def test_a_month_with_a_tracked_repository_is_not_empty():
+    verdict = gates.repositories_not_empty(MONTH, [repository()], {"demo/project"})
     assert verdict.passed
     assert verdict.blocking
 
 
-@pytest.mark.parametrize("rows", [[], [repository(state=RepositoryState.ARCHIVED)]])
-def test_a_month_without_an_active_repository_is_empty(rows):
-    assert not gates.repositories_not_empty(MONTH, rows).passed
+@pytest.mark.parametrize("rows", [[], [repository()]])
+def test_a_month_without_a_tracked_repository_is_empty(rows):
+    verdict = gates.repositories_not_empty(MONTH, rows, {"discovery"})
+    assert not verdict.passed
+    assert verdict.figures == {"repositories": len(rows), "tracked": 0}
 
 
 def test_every_repository_resolves():

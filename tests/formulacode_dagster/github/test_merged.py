@@ -27,20 +27,27 @@ def numbers(window: Any) -> list[int]:
     return [one.number for one in window.pull_requests]
 
 
+def pages(body: dict[str, Any]) -> list[tuple[str, list[Any]]]:
+    """The pages of merged pull requests in an answer, by alias."""
+    aliases = [name for name in body["data"] if name.startswith("s") and name[1:].isdigit()]
+    return [(alias, body["data"][alias]["nodes"]) for alias in aliases]
+
+
 def failure(end: Any) -> ItemFailure:
     assert isinstance(end, ItemFailure), end
     return end
 
 
-def test_repositories_that_merged_little_share_searches_and_each_gets_its_own_by_number(world, clock):
+def test_repositories_that_merged_little_share_requests_and_each_gets_its_own_by_number(world, clock):
     sizes = [0, 1, 2, 30, 120, 47]
     for index, size in enumerate(sizes):
         world.merge(f"demo/p{index}", every(600, size))
     ends = world.taken_in(world.rows(), clock)
     assert [numbers(end) for end in ends] == [list(range(1, size + 1)) for size in sizes]
     assert world.books["endpoints"]["graphql MergedCounts"] == 1
-    assert world.books["endpoints"]["graphql MergedPullRequests"] == 2
-    assert world.books["points"]["graphql"] == 1 + 2 + 2
+    # 120 by themselves, in a full page and one of 20; the others, 80 in all, in one more
+    assert world.books["endpoints"]["graphql MergedPullRequests"] == 3
+    assert world.books["points"]["graphql"] == 1 + 2 + 1 + 2
 
 
 def test_the_cost_of_what_was_asked_together_is_shared_out_whole(world, clock):
@@ -203,12 +210,11 @@ def test_a_search_that_stays_short_fails_the_repository_it_lacks_and_no_other(wo
         world.merge(f"demo/{name}", every(600, 4))
 
     def lose(operation, variables, body, call):
-        if operation == "MergedPullRequests":
-            nodes = body["data"]["search"]["nodes"]
+        for alias, nodes in pages(body):
             for index, node in enumerate(nodes):
                 if node["repository"]["nameWithOwner"] == "demo/b" and node["number"] == 3:
                     nodes[index] = None
-                    body["errors"] = [{"message": "it broke", "path": ["search", "nodes", index]}]
+                    body["errors"] = [{"message": "it broke", "path": [alias, "nodes", index]}]
 
     a, b, c = world.taken_in(world.rows(), clock, change=lose)
     assert numbers(a) == numbers(c) == [1, 2, 3, 4]
@@ -216,6 +222,41 @@ def test_a_search_that_stays_short_fails_the_repository_it_lacks_and_no_other(wo
     assert "demo/b is not complete: 3 of 4 in 2026-02-01T00:00:00Z..2026-02-28T23:59:59Z" in str(b)
     assert "it broke" in str(b)
     assert world.books["endpoints"]["graphql MergedPullRequests"] == 3
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_a_search_that_fails_alone_is_made_alone(world, clock, times):
+    for name in "abc":
+        world.merge(f"demo/{name}", every(600, 3))
+
+    def fail(operation, variables, body, call):
+        for name, text in variables.items():
+            if operation == "MergedPullRequests" and call <= times and "repo:demo/b " in str(text):
+                alias = f"s{name[1:]}"
+                body["data"][alias] = None
+                body["errors"] = [{"type": "SEARCH", "message": "the search broke", "path": [alias]}]
+
+    a, b, c = world.taken_in(world.rows(), clock, change=fail)
+    assert numbers(a) == numbers(c) == [1, 2, 3]
+    if times == 1:
+        assert numbers(b) == [1, 2, 3]
+    else:
+        assert "0 of 3 in" in str(failure(b))
+        assert "the search broke" in str(b)
+
+
+def test_a_request_that_github_refuses_fails_only_the_repository_that_is_at_fault(world, clock):
+    for name in "abc":
+        world.merge(f"demo/{name}", every(600, 3))
+
+    def refuse(operation, variables, body, call):
+        if operation == "MergedPullRequests" and any("repo:demo/b " in str(text) for text in variables.values()):
+            return {"data": None, "errors": [{"type": "SEARCH", "message": "the search broke"}]}
+        return None
+
+    a, b, c = world.taken_in(world.rows(), clock, change=refuse)
+    assert numbers(a) == numbers(c) == [1, 2, 3]
+    assert "the search broke" in str(failure(b))
 
 
 def test_a_page_cut_in_half_is_asked_again(world, clock):
@@ -240,8 +281,8 @@ def test_one_shown_twice_does_not_stand_for_another(world, clock):
     world.merge("demo/p", every(600, 10))
 
     def double(operation, variables, body, call):
-        if operation == "MergedPullRequests":
-            body["data"]["search"]["nodes"][0] = body["data"]["search"]["nodes"][1]
+        for _, nodes in pages(body):
+            nodes[0] = nodes[1]
 
     (end,) = world.taken_in(world.rows(), clock, change=double)
     assert "9 of 10 in" in str(failure(end))
@@ -255,8 +296,8 @@ def test_what_was_not_asked_for_is_not_taken_in(world, clock, foreign):
     world.merge("demo/p", every(600, 3))
 
     def change(operation, variables, body, call):
-        if operation == "MergedPullRequests":
-            body["data"]["search"]["nodes"][0] |= foreign
+        for _, nodes in pages(body):
+            nodes[0] |= foreign
 
     (end,) = world.taken_in(world.rows(), clock, change=change)
     assert "search returned" in str(failure(end))
@@ -267,9 +308,10 @@ def test_a_field_that_is_not_there_is_no_default_and_fails_its_own_repository(wo
     world.merge("demo/b", every(600, 3))
 
     def lose(operation, variables, body, call):
-        for node in body["data"].get("search", {}).get("nodes", ()):
-            if node["repository"]["nameWithOwner"] == "demo/a":
-                node.pop("mergedAt", None)
+        for _, nodes in pages(body):
+            for node in nodes:
+                if node["repository"]["nameWithOwner"] == "demo/a":
+                    node.pop("mergedAt")
 
     a, b = world.taken_in(world.rows(), clock, change=lose)
     assert failure(a).kind == "incomplete"
@@ -279,12 +321,13 @@ def test_a_field_that_is_not_there_is_no_default_and_fails_its_own_repository(wo
 
 def test_a_page_too_heavy_for_github_is_asked_in_smaller_ones(world, clock):
     world.merge("demo/p", every(600, 60))
+    world.merge("demo/q", every(600, 20))
 
     def heavy(operation, variables, body, call):
-        return httpx.Response(502) if variables.get("first", 0) > 30 else None
+        return httpx.Response(502) if sum(size for name, size in variables.items() if "first" in name) > 30 else None
 
-    (end,) = world.taken_in(world.rows(), clock, change=heavy)
-    assert len(numbers(end)) == 60
+    p, q = world.taken_in(world.rows(), clock, change=heavy)
+    assert (len(numbers(p)), len(numbers(q))) == (60, 20)
 
 
 def test_exhausted_limits_are_waited_for(world, clock):
@@ -319,8 +362,8 @@ def test_labels_that_do_not_add_up_are_asked_again_and_then_fail_the_repository(
     world.merge("demo/q", every(600, 1))
 
     def lose_once(operation, variables, body, call):
-        if operation == "MergedPullRequests":
-            del body["data"]["search"]["nodes"][0]["labels"]["nodes"][1:]
+        for _, nodes in pages(body):
+            del nodes[0]["labels"]["nodes"][1:]
 
     p, q = world.taken_in(world.rows(), clock, change=lose_once)
     assert p.pull_requests[0].labels == ("a", "b")

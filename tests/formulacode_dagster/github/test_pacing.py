@@ -101,6 +101,29 @@ def test_a_clock_that_is_put_back_stops_nobody():
     assert pace.wait(Resource.CORE, pacing, NOW - 86_400) <= 0
     pace.take(Resource.CORE, pacing, NOW - 86_400)
     assert 0 < pace.wait(Resource.CORE, pacing, NOW - 86_400) < 1
+    for _ in range(9):
+        pace.take(Resource.CODE_SEARCH, pacing, NOW)
+    assert pace.wait(Resource.CODE_SEARCH, pacing, NOW) == 60
+    assert pace.wait(Resource.CODE_SEARCH, pacing, NOW - 86_400) < 1
+
+
+def test_a_few_searches_need_not_wait_for_each_other():
+    gone = [moment - NOW for _, moment in sent([(Resource.CODE_SEARCH, 20, 0)], Pace(), Pacing())]
+    assert gone[:9] == [0] * 9
+    assert gone[9:18] == [60] * 9
+    slowed = Pace()
+    slowed.slow_down(NOW, asked_at=NOW - 1)
+    slow = [moment - NOW for _, moment in sent([(Resource.CODE_SEARCH, 10, 0)], slowed, Pacing())]
+    assert 60 < slow[-1] <= 120
+
+
+def test_what_may_go_at_once_can_be_given_up():
+    pace, pacing = Pace(), Pacing()
+    pace.use_up(pacing, NOW)
+    assert {round(pace.wait(resource, pacing, NOW)) for resource in (Resource.CORE, Resource.GRAPHQL)} == {0}
+    pace.take(Resource.GRAPHQL, pacing, NOW)
+    assert pace.wait(Resource.GRAPHQL, pacing, NOW) == pytest.approx(60 / 1_750, rel=0.01)
+    assert pace.wait(Resource.SEARCH, pacing, NOW) == 60
 
 
 def permits(clock, pacing: Pacing, shown: list[tuple[str, float]] | None = None) -> Permits:
@@ -180,9 +203,9 @@ def test_a_long_pause_is_shown(clock):
 
     async def calls() -> None:
         among = permits(clock, Pacing(), shown)
-        for _ in range(3):
+        for _ in range(10):
             async with among.hold(Resource.CODE_SEARCH):
                 continue
 
     asyncio.run(calls())
-    assert [(reason, round(seconds)) for reason, seconds in shown] == [("pacing of code_search requests", 7)]
+    assert [(reason, round(seconds)) for reason, seconds in shown] == [("pacing of code_search requests", 60)]

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formulacode_dagster.github.counting import Counted
-from formulacode_dagster.github.packing import LONGEST_QUERY, SEARCH_CAP, Leaf, cut, join, pack
+from formulacode_dagster.github.packing import PAGE, SEARCH_CAP, SEARCHES_PER_REQUEST, cut, join, pack
 from formulacode_dagster.github.shares import shared
 from formulacode_dagster.github.windows import Window
 from formulacode_dagster.models.items import Cost
 from tests.formulacode_dagster.github.conftest import FEBRUARY, repository
 
 WHOLE = Window(FEBRUARY.start, FEBRUARY.end)
-PAGE = 100
 
 
 def counted(number: int, count: int, window: Window = WHOLE, name: str = "") -> Counted:
@@ -23,39 +22,39 @@ def counted(number: int, count: int, window: Window = WHOLE, name: str = "") -> 
     return Counted(repository(id=number, full_name=name), name, window, count)
 
 
-NAMES = st.text(st.sampled_from("abcdefgh-."), min_size=1, max_size=100)
-MONTHS = st.lists(st.tuples(st.integers(0, SEARCH_CAP), NAMES), max_size=60).map(
-    lambda drawn: [counted(number, count, name=f"o{number}/{name}") for number, (count, name) in enumerate(drawn, 1)]
+MONTHS = st.lists(st.integers(0, SEARCH_CAP), max_size=80).map(
+    lambda sizes: [counted(number, size) for number, size in enumerate(sizes, 1)]
+)
+SMALL = st.lists(st.integers(1, PAGE), min_size=1, max_size=80).map(
+    lambda sizes: [counted(number, size) for number, size in enumerate(sizes, 1)]
 )
 
 
 @given(MONTHS, st.randoms())
-def test_every_repository_that_merged_anything_is_in_exactly_one_search_within_both_limits(month, chance):
-    leaves = pack(month)
-    packed = sorted(one.repository.id for leaf in leaves for one in leaf.counted)
+def test_every_repository_that_merged_anything_is_in_exactly_one_request_of_a_page_or_by_itself(month, chance):
+    requests = pack(month)
+    packed = sorted(one.repository.id for request in requests for one in request)
     assert packed == [one.repository.id for one in month if one.count]
-    assert all(leaf.count <= SEARCH_CAP and len(leaf.text) <= LONGEST_QUERY for leaf in leaves)
+    for request in requests:
+        assert len(request) == 1 or sum(one.count for one in request) <= PAGE
+        assert len(request) <= SEARCHES_PER_REQUEST
     shuffled = list(month)
     chance.shuffle(shuffled)
-    assert pack(shuffled) == leaves
+    assert pack(shuffled) == requests
 
 
-@given(MONTHS)
-def test_no_two_searches_could_be_one(month):
-    leaves = pack(month)
-    for index, one in enumerate(leaves):
-        for other in leaves[index + 1 :]:
-            both = Leaf((*one.counted, *other.counted))
-            assert both.count > SEARCH_CAP or len(both.text) > LONGEST_QUERY
+@given(SMALL)
+def test_no_two_requests_could_be_one(month):
+    requests = pack(month)
+    for one, other in itertools.combinations(requests, 2):
+        full = sum(each.count for each in (*one, *other)) > PAGE
+        assert full or len(one) + len(other) > SEARCHES_PER_REQUEST
 
 
-@given(st.lists(st.integers(1, SEARCH_CAP), min_size=1, max_size=60))
-def test_pages_are_as_few_as_full_ones_allow_but_one_a_search(sizes):
-    leaves = pack([counted(number, size) for number, size in enumerate(sizes, 1)], longest=10**6)
-    pages = sum(math.ceil(leaf.count / PAGE) for leaf in leaves)
-    assert pages <= math.ceil(sum(sizes) / PAGE) + len(leaves)
-    # first-fit leaves at most one search less than half full
-    assert len(leaves) <= 2 * math.ceil(sum(sizes) / SEARCH_CAP)
+@given(SMALL)
+def test_pages_are_at_most_twice_as_many_as_full_ones_would_be(month):
+    least = max(math.ceil(sum(one.count for one in month) / PAGE), math.ceil(len(month) / SEARCHES_PER_REQUEST))
+    assert least <= len(pack(month)) <= 2 * least + 1
 
 
 @given(st.integers(2, 28 * 24 * 3600), st.integers(SEARCH_CAP + 1, 10**5))
@@ -78,13 +77,16 @@ def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance)
     windows = WHOLE.split(len(sizes))
     parts = [counted(1, size, window) for size, window in zip(sizes, windows, strict=True)]
     chance.shuffle(parts)
-    leaves = join(parts)
-    assert sum(leaf.count for leaf in leaves) == sum(sizes)
-    assert all(0 < leaf.count <= SEARCH_CAP for leaf in leaves)
-    assert all(one.window.end <= other.window.start for one, other in itertools.pairwise(leaves))
-    for leaf in leaves:
-        inside = [part.count for part in parts if leaf.window.start <= part.window.start < leaf.window.end]
-        assert sum(inside) == leaf.count
+    joined = join(parts)
+    assert sum(one.count for one in joined) == sum(sizes)
+    assert joined[0].window.start == WHOLE.start
+    assert joined[-1].window.end == WHOLE.end
+    assert all(one.window.end == other.window.start for one, other in itertools.pairwise(joined))
+    assert all(one.count <= SEARCH_CAP for one in joined)
+    assert all(one.count + other.count > SEARCH_CAP for one, other in itertools.pairwise(joined))
+    for one in joined:
+        inside = [part.count for part in parts if one.window.start <= part.window.start < one.window.end]
+        assert sum(inside) == one.count
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**4), st.lists(st.integers(0, 5000), min_size=1, max_size=40))

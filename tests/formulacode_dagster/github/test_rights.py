@@ -100,10 +100,11 @@ def test_a_dead_github_is_no_matter_of_tokens():
 
 
 def test_a_narrow_token_yields_to_another_in_the_middle_of_a_run(served):
+    troubles: list[str] = []
     with served.serve(tokens=TOKENS) as url:
 
         async def asked() -> GitHubClient:
-            async with GitHubClient(url, ["narrow", "good"], pacing=CALM) as client:
+            async with GitHubClient(url, ["narrow", "good"], pacing=CALM, on_trouble=troubles.append) as client:
                 for _ in range(3):
                     await client.graphql("query Viewer { viewer { login } rateLimit { cost } }")
                 return client
@@ -111,6 +112,9 @@ def test_a_narrow_token_yields_to_another_in_the_middle_of_a_run(served):
         client = asyncio.run(asked())
     assert list(client.tokens()[0].unfit_for) == [Resource.GRAPHQL]
     assert client.totals.tally(Resource.GRAPHQL).requests == 4
+    (trouble,) = troubles
+    assert trouble.startswith("token 1 of 2 is set aside for graphql: ")
+    assert "Resource not accessible by personal access token" in trouble
 
 
 def test_what_no_token_may_see_fails_alone_and_sets_nobody_aside(connect):

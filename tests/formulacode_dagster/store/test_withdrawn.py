@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest, MergeKind
+from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.pull_requests import save_changes
+from formulacode_dagster.store.withdrawn import withdraw
+
+MONTHS = ("2026-01", "2026-02")
+NOW = datetime(2026, 1, 15, tzinfo=UTC)
+
+
+def repository(id_: int, name: str) -> Repository:
+    return Repository(
+        month="2026-02", id=id_, node_id="", full_name=name, state=RepositoryState.ACTIVE, config_path="asv.conf.json"
+    )
+
+
+def take_in(connection, month: str, id_: int, name: str) -> None:
+    facts = MergedPullRequest(
+        month=month,
+        repository_id=id_,
+        repository=name,
+        number=MONTHS.index(month) + 1,
+        title="Faster",
+        created_at=NOW,
+        merged_at=NOW,
+        base_ref="main",
+        head_sha="1" * 40,
+        merge_commit_sha="2" * 40,
+    )
+    change = Change(
+        month=month,
+        repository_id=id_,
+        number=facts.number,
+        merge_kind=MergeKind.SQUASH,
+        base_sha="3" * 40,
+        merge_tree_sha="4" * 40,
+        patch_sha256="98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4",
+        patch_bytes=3,
+        files=(),
+    )
+    MERGED_PULL_REQUESTS.save(connection, [facts])
+    save_changes(connection, [(change, b"hi\n")])
+    INTAKE_COUNTS.save(connection, [IntakeCount(month=month, repository_id=id_, repository=name, reported=1, stored=1)])
+    for stage in (Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS):
+        for item in (name, facts.item):
+            ledger.record(connection, [LedgerEntry(stage=stage, month=month, item=item, state=ItemState.DONE)])
+
+
+def test_only_the_month_and_the_repositories_that_are_named_lose_what_was_taken_in(database):
+    with database.transaction() as connection:
+        for month in MONTHS:
+            take_in(connection, month, 1, "a/old")
+            take_in(connection, month, 2, "a/other")
+    with database.transaction() as connection:
+        assert withdraw(connection, "2026-02", [repository(1, "a/new")]) == 1
+    with database.transaction() as connection:
+        for artifact in (MERGED_PULL_REQUESTS, CHANGES, INTAKE_COUNTS):
+            assert [row.repository_id for row in artifact.read(connection, "2026-02")] == [2]
+            assert [row.repository_id for row in artifact.read(connection, "2026-01")] == [1, 2]
+        left = [entry.item for entry in ledger.entries_of(connection, "2026-02", Stage.PULL_REQUESTS)]
+        assert left == ["a/other", "a/other#2"], "also those under the name it had then"
+        assert len(ledger.entries_of(connection, "2026-02", Stage.CLASSIFICATIONS)) == 4
+        assert len(ledger.entries_of(connection, "2026-01")) == 8
+
+
+def test_nothing_is_lost_by_those_that_had_nothing(database):
+    with database.transaction() as connection:
+        take_in(connection, "2026-02", 1, "a/one")
+        assert withdraw(connection, "2026-02", []) == 0
+        assert withdraw(connection, "2026-02", [repository(7, "b/never")]) == 0
+        assert len(MERGED_PULL_REQUESTS.read(connection, "2026-02")) == 1

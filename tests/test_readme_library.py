@@ -1,0 +1,91 @@
+"""Each Python example of the README runs as it stands, against an `astropy/astropy` on localhost."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formulacode_dagster.sandbox.github import app
+from formulacode_dagster.sandbox.server import serving
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+FACTS: dict[str, Any] = {
+    "astropy/astropy": {
+        "issues": [
+            {
+                "number": 9,
+                "title": "Sky coordinates are slow",
+                "body": "@eve measured it",
+                "created_at": "2024-01-01T00:00:00Z",
+                "comments": [{"author": "bob", "body": "Same here", "created_at": "2024-01-02T00:00:00Z"}],
+            }
+        ],
+        "pull_requests": [
+            {
+                "number": 16222,
+                "title": "Faster sky coordinates",
+                "body": "Fixes #9",
+                "author": "ada",
+                "created_at": "2024-03-01T00:00:00Z",
+                "merged_at": "2024-03-10T00:00:00Z",
+                "files": {"sky.py": "table = build_sky_table(catalogue, order=3)\n"},
+            }
+        ],
+    }
+}
+SAID = {
+    "scrape_links": (
+        "astropy/astropy#16222 from github by ada\n1 astropy/astropy#9 Sky coordinates are slow\n"
+        "# Faster sky coordinates\n\nThe repository `astropy/astropy` (Astronomy in Python) is"
+    ),
+    "get_timeline": (
+        "Faster sky coordinates 2024-03-10 00:00:00+00:00\nA sky.py 1 0\n2024-03-10 00:00:00+00:00 merged ada\n"
+        "2024-03-10 00:00:00+00:00 closed ada\nSky coordinates are slow 1 comments before the merge\n"
+    ),
+    "HookRegistry": ("thinking about astropy/astropy#16222\nastropy/astropy in 3 words\nastropy/astropy in 3 words\n"),
+}
+"""How what an example prints begins, by a name that stands in it alone."""
+
+
+@pytest.fixture
+def environment(github_folder: Callable[..., Path], database_url: str, tmp_path: Path) -> Iterator[dict[str, str]]:
+    folder = github_folder(FACTS)
+    with serving(app(folder)) as url:
+        yield {
+            "PATH": os.environ["PATH"],
+            "GITHUB_API_URL": url,
+            "GITHUB_CLONE_URL": folder.as_uri(),
+            "GH_TOKENS": "sandbox",
+            "FC_HOME": str(tmp_path / "home"),
+            "FC_DATABASE_URL": database_url,
+        }
+
+
+def test_there_is_an_example_for_each_part() -> None:
+    assert len(EXAMPLES) == len(SAID)
+    for name in SAID:
+        assert sum(name in example for example in EXAMPLES) == 1, name
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_an_example_runs_as_it_stands(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    (example,) = [one for one in EXAMPLES if name in one]
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(SAID[name]), ran.stdout
