@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.git.landing import wanted_commits
+from formulacode_dagster.git.shared_mirrors import SharedMirrors
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.intake import Windows, tracked_repositories, window_item
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -84,26 +84,28 @@ def pull_requests(
         by_repository: dict[str, list[MergedName]] = defaultdict(list)
         for one in merged:
             by_repository[one.repository].append(one)
-        commits = {repository: wanted_commits(group) for repository, group in by_repository.items()}
 
         def change(item: WorkItem[MergedName]) -> Outcome[tuple[Change, bytes]]:
             with run.database.transaction() as connection:
                 facts = merged_one(connection, run.month, item.value.key)
-            mirror = cache.ensure(facts.repository, commits=commits[facts.repository])
-            found, patch = mirror.change(facts)
+            with shared.mirror(facts.repository) as mirror:
+                found, patch = mirror.change(facts)
             return Outcome((found, patch), detail=f"{found.merge_kind}, {len(found.files)} files, {len(patch)} bytes")
 
         items = [WorkItem(one.item, fingerprint(Stage.PULL_REQUESTS, one.digest), one) for one in merged]
-        changed = asyncio.run(
-            run_items(
-                run,
-                items,
-                in_thread(change),
-                save_changes,
-                concurrency=min(config.max_concurrency, MIRROR_THREADS),
-                besides=names,
-                redo=again,
+        with SharedMirrors(cache, by_repository) as shared:
+            changed = asyncio.run(
+                run_items(
+                    run,
+                    items,
+                    in_thread(change),
+                    save_changes,
+                    concurrency=min(config.max_concurrency, MIRROR_THREADS),
+                    besides=names,
+                    redo=again,
+                )
             )
-        )
-    facts = {"repositories": len(repositories), **windows.changes, "checksum": checksum}
+    facts: dict[str, Any] = {"repositories": len(repositories), **windows.changes, "checksum": checksum}
+    if cache.evicted:
+        facts["mirrors_evicted"] = ", ".join(map(str, cache.evicted))
     return report(context, taken_in, changed, rows=len(merged), **facts, **usage_metadata(run))

@@ -12,13 +12,11 @@ from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedP
 
 from .command import GitError, git
 from .faults import Fault, fault_of, translate
-from .landing import landing_of
+from .landing import EMPTY_TREE, landing_of
 from .scratch import scratch_repository
 
 if TYPE_CHECKING:
     from .history import Mirror
-
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 _EXACT = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--submodule=short")
 _PATCH = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from .blobs import is_filtered
+from .blobs import REMOTE
 from .command import GitError, git
 
 BROKEN_MARK = "broken"
@@ -38,8 +38,9 @@ def visible_damage(mirror: Path) -> str:
     for index in packs.glob("*.idx"):
         if not index.with_suffix(".pack").exists():
             return f"{index.name} has no pack"
-    if not is_filtered(mirror) and any(packs.glob("*.promisor")):
-        return "its configuration does not tell that contents were left out"
+    configuration = mirror / "config"
+    if not configuration.exists() or f'[remote "{REMOTE}"]' not in configuration.read_text():
+        return "its configuration does not tell where it comes from"
     return ""
 
 

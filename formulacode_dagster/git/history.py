@@ -11,11 +11,12 @@ from types import TracebackType
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 
-from .blobs import fetch_missing, is_filtered, missing_objects
+from .blobs import fetch_missing, is_filtered
 from .changes import change_of
 from .command import GitError, git
 from .damage import BROKEN_MARK
 from .faults import Fault, fault_of, translate
+from .landing import Merged, compared_trees
 from .objects import Commit, ObjectReader, tree_entries
 from .use import Hold
 
@@ -34,6 +35,8 @@ class Mirror:
         self.path = path
         self._hold = hold
         self._objects = ObjectReader(path)
+        # A filtered mirror would ask the host for a commit it lacks, with all the history behind it.
+        self._here = ObjectReader(path, here_only=True) if is_filtered(path) else self._objects
         self._commits: dict[str, Commit] = {}
 
     def __enter__(self) -> Mirror:
@@ -47,6 +50,7 @@ class Mirror:
     def close(self) -> None:
         """End the reading process, and let the mirror be evicted from now on."""
         self._objects.close()
+        self._here.close()
         if self._hold is not None:
             self._hold.release()
 
@@ -55,9 +59,7 @@ class Mirror:
         known = self._commits.get(sha)
         if known is not None:
             return known
-        # A filtered mirror would ask the host for what it lacks, with all the history behind it.
-        absent = is_filtered(self.path) and missing_objects(self.path, [sha])
-        found = None if absent else self._get(sha.encode())
+        found = self._read(self._here, sha.encode())
         if found is None or found[0] != "commit":
             raise ItemFailure(
                 "commit_missing",
@@ -132,16 +134,19 @@ class Mirror:
         """How many files differ, a rename counted once, as GitHub does."""
         return len(self._git("diff-tree", "-r", "-M", "--name-only", "-z", base, tip).split(b"\0")) - 1
 
-    def prepare(self, pull_requests: Sequence[MergedPullRequest]) -> None:
+    def prepare(self, pull_requests: Sequence[Merged]) -> None:
         """Fetch in one go what the changes of *pull_requests* need; nothing to do in a mirror that is whole.
 
         Without it every change works too, at the price of a round trip each.
         """
-        merges = [facts.merge_commit_sha for facts in pull_requests if self.has(facts.merge_commit_sha)]
-        pairs = "".join(f"{sha}\n" for sha in merges).encode()
-        out = self._git("diff-tree", "--stdin", "-r", "-m", "--first-parent", "--no-commit-id", "-z", stdin=pairs)
-        entries = (entry.split() for entry in out.split(b"\0") if entry.startswith(b":"))
-        self._fetch_blobs({sha.decode() for entry in entries for sha in entry[2:4] if b"160000" not in entry[:2]})
+        if not is_filtered(self.path):
+            return
+        here = [facts for facts in pull_requests if self.has(facts.merge_commit_sha)]
+        pairs = "".join(f"{before} {after}\n" for facts in here for before, after in compared_trees(self, facts))
+        out = self._git("diff-tree", "--stdin", "-r", stdin=pairs.encode())
+        entries = (line[1:].split(b" ", 4) for line in out.splitlines() if line.startswith(b":"))
+        sides = (side for entry in entries for side in zip(entry[:2], entry[2:4], strict=True))
+        self._fetch_blobs({sha.decode() for mode, sha in sides if mode != b"160000"})
 
     def complete(self, commit: str, folder: str = "") -> None:
         """Fetch in one go every file at *commit* below *folder* that a filtered mirror lacks."""
@@ -165,8 +170,11 @@ class Mirror:
             raise translate(error, "fetch files of", self.repository) from error
 
     def _get(self, name: bytes) -> tuple[str, bytes] | None:
+        return self._read(self._objects, name)
+
+    def _read(self, objects: ObjectReader, name: bytes) -> tuple[str, bytes] | None:
         try:
-            return self._objects.get(name)
+            return objects.get(name)
         except GitError as error:
             raise self._failure(error) from error
 

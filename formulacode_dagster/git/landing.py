@@ -17,6 +17,7 @@ from .objects import Commit
 if TYPE_CHECKING:
     from .history import Mirror
 
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 REBASE_SECONDS = 10
 """GitHub writes the commits of one rebase within moments; separate squashes are further apart, or have other sizes."""
 
@@ -56,6 +57,26 @@ def wanted_commits(pull_requests: Iterable[Merged]) -> tuple[str, ...]:
         if facts.commit_count > 1:
             wanted[facts.head_sha] = None
     return tuple(wanted)
+
+
+def compared_trees(mirror: Mirror, facts: Merged) -> list[tuple[str, str]]:
+    """The pairs of trees that the change of *facts* may turn out to lie between; their commits are in *mirror*.
+
+    Guessed from commits alone: all parents of the merge, and what lies below it where it ends as the branch does.
+    """
+    merge = mirror.commit(facts.merge_commit_sha)
+    bases = [mirror.commit(sha) for sha in merge.parents]
+    if len(merge.parents) == 1 and facts.commit_count > 1 and _ends_alike(mirror, facts, merge):
+        *_, last = _chain(mirror, merge, facts.commit_count)
+        bases += [mirror.commit(sha) for sha in last.parents]
+    return [(base.tree, merge.tree) for base in bases] or [(EMPTY_TREE, merge.tree)]
+
+
+def _ends_alike(mirror: Mirror, facts: Merged, merge: Commit) -> bool:
+    if not mirror.has(facts.head_sha):
+        dates = [commit.committed for commit in _chain(mirror, merge, facts.commit_count)]
+        return max(dates) - min(dates) <= REBASE_SECONDS
+    return mirror.commit(facts.head_sha).identity == merge.identity
 
 
 def landing_of(mirror: Mirror, facts: MergedPullRequest, merge: Commit) -> Landing:

@@ -6,11 +6,13 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from .command import STDERR_KEPT, GitError, environment, program
+from .scratch import scratch_repository
 
 LAST_WORDS_SECONDS = 5.0
 HASH_BYTES = 20
@@ -62,10 +64,14 @@ def tree_entries(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 class ObjectReader:
-    """`git cat-file --batch` on one repository; started at first use, shared by threads."""
+    """`git cat-file --batch` on one repository; started at first use, shared by threads.
 
-    def __init__(self, directory: Path) -> None:
+    With *here_only* it asks no server for what a filtered repository lacks.
+    """
+
+    def __init__(self, directory: Path, *, here_only: bool = False) -> None:
         self._directory = directory
+        self._scratch = ExitStack() if here_only else None
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -105,13 +111,16 @@ class ObjectReader:
             self._end()
 
     def _start(self) -> subprocess.Popen[bytes]:
+        directory = self._directory
+        if self._scratch is not None:
+            directory = self._scratch.enter_context(scratch_repository(directory))
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — lives as long as the process that writes to it
         self._process = subprocess.Popen(
             [program(), "cat-file", "--batch"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=environment() | {"GIT_DIR": str(self._directory)},
+            env=environment() | {"GIT_DIR": str(directory)},
         )
         return self._process
 
@@ -153,3 +162,5 @@ class ObjectReader:
         if self._stderr is not None:
             self._stderr.close()
             self._stderr = None
+        if self._scratch is not None:
+            self._scratch.close()

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,95 @@ class Origin:
             }
             | known
         )
+
+
+class GitHost:
+    """`git http-backend` over real HTTP, with what GitHub lets clients ask for; it writes down every request."""
+
+    def __init__(self, folder: Path) -> None:
+        self.requests: list[str] = []
+        self.refuse: int | None = None
+        """Answer everything with this status."""
+        self._folder = folder
+        host = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                host.answer(self, b"")
+
+            def do_POST(self) -> None:
+                host.answer(self, self._body())
+
+            def _body(self) -> bytes:
+                if self.headers.get("transfer-encoding") != "chunked":
+                    return self.rfile.read(int(self.headers.get("content-length", 0)))
+                body = b""
+                while size := int(self.rfile.readline(), 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+                return body
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        path, _, query = handler.path.partition("?")
+        self.requests.append(f"{handler.command} {path.rpartition('/')[2]}")
+        if self.refuse is not None:
+            handler.send_response(self.refuse)
+            handler.send_header("content-length", "0")
+            handler.end_headers()
+            return
+        environment = {
+            "PATH": os.environ["PATH"],
+            "GIT_PROJECT_ROOT": str(self._folder),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": handler.command,
+            "CONTENT_TYPE": handler.headers.get("content-type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": handler.headers.get("content-encoding", ""),
+            "GIT_PROTOCOL": handler.headers.get("git-protocol", ""),
+            "GIT_CONFIG_COUNT": "3",
+            "GIT_CONFIG_KEY_0": "uploadpack.allowFilter",
+            "GIT_CONFIG_VALUE_0": "true",
+            "GIT_CONFIG_KEY_1": "uploadpack.allowAnySHA1InWant",
+            "GIT_CONFIG_VALUE_1": "true",
+            "GIT_CONFIG_KEY_2": "safe.directory",
+            "GIT_CONFIG_VALUE_2": "*",
+        }
+        done = subprocess.run(["git", "http-backend"], env=environment, input=body, capture_output=True, check=False)
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
+        handler.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in fields.items():
+            handler.send_header(name, value)
+        handler.send_header("content-length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+
+@pytest.fixture
+def git_host(origin: Origin) -> Iterator[GitHost]:
+    host = GitHost(origin.host)
+    yield host
+    host.close()
 
 
 @pytest.fixture
