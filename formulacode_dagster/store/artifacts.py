@@ -21,7 +21,7 @@ from formulacode_dagster.models.release import PublishedImage, Release
 from formulacode_dagster.models.repository import Repository
 
 from . import tables
-from .bulk import upsert
+from .bulk import insert_new, upsert
 from .checksums import digest_of
 
 M = TypeVar("M", bound=Frozen)
@@ -47,8 +47,13 @@ class Artifact(Generic[M]):
         self, connection: Connection, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None = None
     ) -> None:
         """Insert or replace *rows* by primary key, all of them in one batch; *derived* where it is known already."""
-        beside = derived or self.derived
-        upsert(connection, self.table, [{**self._to_row(row), **beside(row)} for row in rows])
+        upsert(connection, self.table, self._to_rows(rows, derived))
+
+    def add(
+        self, connection: Connection, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None = None
+    ) -> None:
+        """Insert *rows*, none of which is there yet; else as `save`, and cheaper. IntegrityError when one is there."""
+        insert_new(connection, self.table, self._to_rows(rows, derived))
 
     def replace_month(self, connection: Connection, month: str, rows: Sequence[M]) -> None:
         """Make *rows* all there is of *month*; the caller's transaction keeps the old rows until it commits."""
@@ -107,6 +112,10 @@ class Artifact(Generic[M]):
     @property
     def _is_document(self) -> bool:
         return "document" in self.table.columns
+
+    def _to_rows(self, rows: Sequence[M], derived: Callable[[M], dict[str, Any]] | None) -> list[dict[str, Any]]:
+        beside = derived or self.derived
+        return [{**self._to_row(row), **beside(row)} for row in rows]
 
     def _to_row(self, model: M) -> dict[str, Any]:
         plain = model.model_dump(mode="json")

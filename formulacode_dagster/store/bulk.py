@@ -1,4 +1,7 @@
-"""Writing rows: a few by a plain statement, many through COPY into a stage table and one merge."""
+"""Writing rows: a few by a plain statement; many through COPY into a stage table and one merge.
+
+Rows that are known to be new need no stage: they are copied to where they belong, at half the cost of the server.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,14 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[Row]) ->
         _write(connection, table, rows, insert(table).on_conflict_do_nothing())
 
 
+def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert *rows*, none of which is there yet; IntegrityError when one is."""
+    if len(rows) >= COPY_FROM_ROWS:
+        _copy(connection, table, [table.columns[name] for name in rows[0]], rows)
+    elif rows:
+        connection.execute(insert(table), list(rows))
+
+
 def _write(connection: Connection, table: Table, rows: Sequence[Row], statement: Insert) -> None:
     if len(rows) < COPY_FROM_ROWS:
         connection.execute(statement, list(rows))
@@ -51,16 +62,16 @@ def _write(connection: Connection, table: Table, rows: Sequence[Row], statement:
     stage.create(connection, checkfirst=False)
     # in the order of the key, so that two writers of the same rows wait for each other and never lock crosswise;
     # sorted here, since the server would sort whole rows on its disk
-    _copy(connection, stage, (distinct[key] for key in sorted(distinct)))
+    _copy(connection, stage, columns, (distinct[key] for key in sorted(distinct)))
     connection.execute(statement.from_select([column.name for column in columns], select(stage)))
     stage.drop(connection, checkfirst=False)
 
 
-def _copy(connection: Connection, stage: Table, rows: Iterable[Row]) -> None:
+def _copy(connection: Connection, table: Table, columns: Sequence[Column[Any]], rows: Iterable[Row]) -> None:
     dialect = connection.dialect
-    processors = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in stage.columns]
-    names = sql.SQL(", ").join(sql.Identifier(column.name) for column in stage.columns)
-    command = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(stage.name), names)
+    processors = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in columns]
+    names = sql.SQL(", ").join(sql.Identifier(column.name) for column in columns)
+    command = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), names)
     raw = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
     try:
         with raw.cursor() as cursor, cursor.copy(command) as copy:

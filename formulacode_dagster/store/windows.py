@@ -53,7 +53,8 @@ class _Row:
 @dataclass(frozen=True)
 class _Compared:
     count: IntakeCount
-    rows: list[_Row]
+    new: list[_Row]
+    changed: list[_Row]
 
 
 def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> list[IntakeCount]:
@@ -61,9 +62,13 @@ def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> lis
     # in this order, parallel months never lock crosswise
     ordered = sorted(windows, key=lambda window: window.count.repository_id)
     compared = [_compare(connection, window.count, window.pull_requests) for window in ordered]
-    digests = {row.key: row.digest for one in compared for row in one.rows}
-    facts = [row.facts for one in compared for row in one.rows]
-    MERGED_PULL_REQUESTS.save(connection, facts, lambda facts: {"digest": digests[facts.repository_id, facts.number]})
+    digests = {row.key: row.digest for one in compared for row in (*one.new, *one.changed)}
+
+    def derived(row: MergedPullRequest) -> dict[str, str]:
+        return {"digest": digests[row.repository_id, row.number]}
+
+    MERGED_PULL_REQUESTS.add(connection, [row.facts for one in compared for row in one.new], derived)
+    MERGED_PULL_REQUESTS.save(connection, [row.facts for one in compared for row in one.changed], derived)
     INTAKE_COUNTS.save(connection, [one.count for one in compared])
     return [one.count for one in compared]
 
@@ -113,7 +118,10 @@ def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence
             "removed": len(removed),
         }
     )
-    return _Compared(taken, [_Row(given[number], digests[number]) for number in sorted(added | changed | moved)])
+    new, rewritten = (
+        [_Row(given[number], digests[number]) for number in sorted(numbers)] for numbers in (added | moved, changed)
+    )
+    return _Compared(taken, new, rewritten)
 
 
 def _landing(row: MergedPullRequest) -> tuple[object, ...]:

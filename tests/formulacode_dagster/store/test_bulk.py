@@ -13,7 +13,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_blob, put_blobs
-from formulacode_dagster.store.bulk import COPY_FROM_ROWS, insert_missing, upsert
+from formulacode_dagster.store.bulk import COPY_FROM_ROWS, insert_missing, insert_new, upsert
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.tables import BLOBS, INTAKE_COUNTS, LEDGER
 
@@ -62,6 +62,17 @@ def test_what_is_there_may_also_stay(database: Database) -> None:
             insert_missing(connection, INTAKE_COUNTS, [])
         assert stored(database)[:3] == counts(3, stored=9)
         assert len(stored(database)) == number
+
+
+def test_new_rows_go_straight_to_their_table_and_none_may_be_there(database: Database) -> None:
+    for number in BOTH_WAYS:
+        rows = counts(number, month="2026-01" if number == FEW else MONTH)
+        with database.transaction() as connection:
+            insert_new(connection, INTAKE_COUNTS, rows)
+            insert_new(connection, INTAKE_COUNTS, [])
+        with pytest.raises(IntegrityError), database.transaction() as connection:
+            insert_new(connection, INTAKE_COUNTS, rows)
+        assert [row for row in stored(database) if row["month"] == rows[0]["month"]] == rows
 
 
 def test_many_writes_of_one_transaction_share_nothing(database: Database) -> None:

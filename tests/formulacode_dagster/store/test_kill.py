@@ -23,9 +23,11 @@ POINTS = {
     4: "INSERT INTO intake_counts",
     5: "COMMIT",
 }
-"""Where each repository's writer is killed: before COPY, in it, before the merge, after it, before the commit."""
+"""Where each repository's writer is killed: new rows copied and before those that changed, in COPY, before their merge,
+after it, before the commit.
+"""
 IN_COPY = 2
-OLD, NEW, MANY = 250, 300, 3000
+OLD, NEW, MANY = 250, 500, 3000
 PATIENCE = 60
 
 
