@@ -35,6 +35,9 @@ RUN_BY = {
     "fc-data funnel --month 2026-02": HERE,
     "fc-data sandbox --repositories /path/to/mirrors": "tests/formulacode_dagster/sandbox/test_session.py::"
     "test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted",
+    'fc-data repositories allow owner/repo --reason "few stars, good benchmarks"': HERE,
+    'fc-data repositories deny owner/repo --reason "its maintainers asked us to"': HERE,
+    "fc-data repositories show --month 2026-02": HERE,
     "fc-data migrate": HERE,
     "fc-data pools": HERE,
     f"fc-data why {ITEM}": HERE,
@@ -47,6 +50,9 @@ RUN_BY = {
 SAID = {
     "fc-data preflight": "postgres",
     "fc-data funnel --month 2026-02": "Funnel of 2026-02",
+    'fc-data repositories allow owner/repo --reason "few stars, good benchmarks"': "owner/repo is allowed",
+    'fc-data repositories deny owner/repo --reason "its maintainers asked us to"': "owner/repo is denied",
+    "fc-data repositories show --month 2026-02": "The list is empty",
     "fc-data migrate": "is up to date",
     "fc-data pools": "measure: 1",
     f"fc-data why {ITEM}": "failed (build)",
