@@ -157,3 +157,31 @@ def test_what_a_private_repository_says_is_not_seen_by_others(small, repository,
         for token in tokens
     }
     assert [events.count("referenced") for events in seen.values()] == [2, 1]
+
+
+def test_a_changed_title_is_told_with_the_one_before(two, tell, caller):
+    written = {"edited_at": "2026-01-05T00:00:00Z", "title": "Slower", "author": "eve"}
+    issue = {"number": 7, "title": "Slow", "created_at": "2025-06-01T00:00:00Z", "titles": [written]}
+    tell({"ada/engine": {"issues": [issue]}})
+    found = caller().data(
+        """{ repository(owner: "ada", name: "engine") { issue(number: 7) { title
+        timelineItems(first: 5, itemTypes: [RENAMED_TITLE_EVENT]) { nodes { ... on RenamedTitleEvent {
+        previousTitle currentTitle createdAt actor { login } } } } } } }"""
+    )["repository"]["issue"]
+    event = {"previousTitle": "Slow", "currentTitle": "Slower", "createdAt": written["edited_at"]}
+    assert found["timelineItems"]["nodes"] == [event | {"actor": {"login": "eve"}}]
+    assert found["title"] == "Slower"
+    (renamed,) = [
+        one for one in caller().get("/repos/ada/engine/issues/7/timeline").json() if one["event"] == "renamed"
+    ]
+    assert renamed["rename"] == {"from": "Slow", "to": "Slower"}
+
+
+def test_a_transferred_issue_answers_from_where_it_is_now(two, tell, caller):
+    moved = {"number": 5, "title": "There", "created_at": "2025-05-01T00:00:00Z"}
+    tell({"ada/engine": {"transferred": {"9": "ada/loom#5"}}, "ada/loom": {"issues": [moved]}})
+    found = caller().data(
+        """{ repository(owner: "ada", name: "engine") { issueOrPullRequest(number: 9) {
+        ... on Issue { number repository { nameWithOwner } } } } }"""
+    )["repository"]["issueOrPullRequest"]
+    assert found == {"number": 5, "repository": {"nameWithOwner": "ada/loom"}}
