@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Connection
 
-from formulacode_dagster.items.runner import MAX_ATTEMPTS, StageRun, in_thread, run_items
+from formulacode_dagster.items.runner import KEEP_SECONDS, KEPT_AT_ONCE, MAX_ATTEMPTS, StageRun, in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, RejectionReason, RunOptions, Stage
@@ -217,3 +218,74 @@ def test_async_items_really_run_at_the_same_time(database: Database) -> None:
     items = [WorkItem(f"a/b#{n}", "v", "") for n in range(5)]
     summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, Kept()))
     assert summary.count(ItemState.DONE) == 5
+
+
+class Batches:
+    """Collects how values come to be saved together, and tells when so many are."""
+
+    def __init__(self, expected: int = 1) -> None:
+        self.sizes: list[int] = []
+        self._expected = expected
+        self._reached = threading.Event()
+
+    def __call__(self, connection: Connection, values: Sequence[str]) -> None:
+        self.sizes.append(len(values))
+        if sum(self.sizes) >= self._expected:
+            self._reached.set()
+
+    async def reached(self) -> None:
+        assert await asyncio.to_thread(self._reached.wait, 20)
+
+
+def test_quick_items_are_written_together(database: Database) -> None:
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        return Outcome("x")
+
+    batches = Batches()
+    items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1000)]
+    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, batches))
+    assert (summary.count(ItemState.DONE), len(summary.worked), sum(batches.sizes)) == (1000, 1000, 1000)
+    assert len(batches.sizes) < 50
+    # what one transaction costs at most when the process is killed
+    assert max(batches.sizes) < KEPT_AT_ONCE + 8
+
+
+def test_an_item_is_written_while_a_longer_one_goes_on(database: Database) -> None:
+    batches = Batches(expected=2)
+
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        if item.name == "a/b#1":
+            # two are written one after the other, and neither waits for this one
+            await batches.reached()
+        elif item.name == "a/b#3":
+            await asyncio.sleep(KEEP_SECONDS / 5)
+        return Outcome("x")
+
+    items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
+    summary = asyncio.run(run_items(StageRun(database, Stage.IMAGES, MONTH, "run"), items, work, batches))
+    assert summary.count(ItemState.DONE) == 3
+    assert sum(batches.sizes[:-1]) == 2
+
+
+def test_what_is_finished_when_the_run_is_cancelled_is_kept(database: Database) -> None:
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        if item.name == "a/b#9":
+            await asyncio.sleep(600)
+        return Outcome("x")
+
+    batches = Batches()
+
+    async def cancelled() -> None:
+        items = [WorkItem(f"a/b#{n}", "v", "") for n in range(1, 10)]
+        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=2))
+        started = asyncio.create_task(run_items(stage_run, items, work, batches))
+        await batches.reached()
+        started.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await started
+
+    asyncio.run(cancelled())
+    done = states(database)
+    assert set(done.values()) == {ItemState.DONE}
+    assert len(done) == sum(batches.sizes) >= 1
+    assert "a/b#9" not in done

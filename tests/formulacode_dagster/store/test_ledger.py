@@ -156,3 +156,20 @@ def test_an_error_message_of_any_kind_can_be_recorded(database: Database) -> Non
 def test_the_database_refuses_a_month_that_is_none(database: Database) -> None:
     with pytest.raises(IntegrityError):
         record(database, entry("a/b#1", month="February"))
+
+
+def test_an_item_is_found_among_hundreds_of_thousands_by_its_index(database: Database) -> None:
+    entries = [
+        entry(f"a/b#{number}").model_copy(update={"month": month})
+        for month in ("2026-01", "2026-02")
+        for number in range(5000)
+    ]
+    with database.transaction() as connection:
+        ledger.record(connection, entries)
+    with database.transaction() as connection:
+        sent: list[str] = []
+        event.listen(connection, "before_cursor_execute", lambda *told: sent.append(told[2]))
+        assert len(ledger.story(connection, "a/b#4711")) == 2
+        plan = connection.exec_driver_sql(f"EXPLAIN {sent[0]}", {"item_1": "a/b#4711"}).scalars().all()
+    assert any("ledger_by_item" in line for line in plan), plan
+    assert not any("Seq Scan" in line for line in plan), plan
