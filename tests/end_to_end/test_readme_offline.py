@@ -1,0 +1,76 @@
+"""The README's commands about offline sources, word by word: a month goes in from mirrors, out, and in again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.windows import checksum_of_month
+from tests.formulacode_dagster.offline.conftest import engine
+
+pytestmark = pytest.mark.slow
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+FC_DATA = Path(sys.executable).with_name("fc-data")
+MONTH = "2026-02"
+
+
+def commands() -> list[str]:
+    lines = re.findall(r"^\.venv/bin/fc-data (.*?)(?:\s+#.*)?$", README, flags=re.MULTILINE)
+    return [line for line in lines if "--offline-source" in line or line.startswith("offline export")]
+
+
+def test_a_month_goes_in_from_mirrors_and_out_and_in_again(
+    tmp_path: Path, database: Database, database_url: str
+) -> None:
+    engine(tmp_path / "mirrors")
+    settings = {"FC_HOME": str(tmp_path / "home"), "FC_DATABASE_URL": database_url, "FC_ENGINE": "process"}
+    said: list[str] = []
+    checksums: list[str] = []
+    for command in commands():
+        arguments = shlex.split(command.replace("/path/to/mirrors", str(tmp_path / "mirrors")))
+        ran = subprocess.run(
+            [str(FC_DATA), *arguments],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **settings},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr) == (0, ""), command
+        said.append(ran.stdout)
+        with database.transaction() as connection:
+            checksums.append(checksum_of_month(connection, MONTH))
+    first, second, out, again = said
+    assert f"offline: the folder of mirrors {tmp_path / 'mirrors'}; GitHub is not asked" in first
+    assert "2026-02 succeeded in" in first
+    assert "3 done" in second
+    assert f"{Path('exported') / 'pull_requests.parquet'}: 3 rows" in out
+    assert f"offline: files: {tmp_path / 'exported' / 'repositories.parquet'}" in again
+    assert checksums[1] == checksums[3]
+    with database.transaction() as connection:
+        assert [row.number for row in MERGED_PULL_REQUESTS.read(connection, MONTH)] == [2, 3, 4]
+
+
+def test_an_offline_source_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [str(FC_DATA), "run", "--month", MONTH, "--offline-source", "nowhere"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "FC_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    (line,) = ran.stderr.splitlines()
+    assert f"the offline source {tmp_path / 'nowhere'} is not there" in line

@@ -1,0 +1,82 @@
+"""Which source a setting leads to, and what that asks of the others."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.build import build_definitions
+from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.offline.files import FilesSource
+from formulacode_dagster.offline.mirrors import MirrorsSource
+from formulacode_dagster.operate import check_systems, resolved
+from formulacode_dagster.preflight import Health
+from resources.intake import clone_url
+from resources.settings import SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for one in SETTINGS:
+        monkeypatch.delenv(one.name, raising=False)
+    monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def mirrors(tmp_path: Path) -> Path:
+    folder = tmp_path / "mirrors"
+    subprocess.run(["git", "init", "-q", "--bare", str(folder / "ada/engine.git")], check=True)
+    return folder
+
+
+def source() -> object:
+    return resolved("intake").source(Stage.REPOSITORIES, "2026-02", "run")
+
+
+def test_without_the_setting_github_is_asked() -> None:
+    assert isinstance(source(), GitHubSource)
+    assert resolved("intake").state() == ""
+
+
+def test_a_folder_of_mirrors_is_taken_in_and_cloned_from(mirrors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_OFFLINE_SOURCE", str(mirrors))
+    assert isinstance(source(), MirrorsSource)
+    assert resolved("mirrors").clone_url == resolved("intake").clone_url == mirrors.as_uri()
+    monkeypatch.setenv("GITHUB_CLONE_URL", "https://example.org")
+    assert resolved("mirrors").clone_url == "https://example.org"
+
+
+def test_files_are_taken_in_and_clones_come_from_where_they_always_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "repositories.csv").write_text("full_name\nada/engine\n")
+    monkeypatch.setenv("FC_OFFLINE_SOURCE", str(tmp_path / "repositories.csv"))
+    assert isinstance(source(), FilesSource)
+    assert clone_url() == "https://github.com"
+
+
+def test_a_source_that_is_not_there_is_said_when_it_is_used_and_not_when_the_code_location_loads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FC_OFFLINE_SOURCE", "/no/such/folder")
+    build_definitions()
+    with pytest.raises(ConfigurationError, match=r"offline source /no/such/folder is not there.*offline schema"):
+        source()
+
+
+def test_preflight_needs_no_token_offline(mirrors: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.setenv("FC_ENGINE", "process")
+    monkeypatch.setenv("FC_OFFLINE_SOURCE", str(mirrors))
+    (finding,) = [one for one in check_systems() if one.system == "github"]
+    assert (finding.health, finding.text) == (
+        Health.OK,
+        f"the folder of mirrors {mirrors}; GitHub is not asked, GH_TOKENS is not needed",
+    )
+    monkeypatch.setenv("FC_OFFLINE_SOURCE", "/no/such/folder")
+    (finding,) = [one for one in check_systems() if one.system == "github"]
+    assert finding.health is Health.BROKEN
