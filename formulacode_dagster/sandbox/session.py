@@ -131,6 +131,9 @@ def _environment(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:
         "GITHUB_API_URL": urls["github"],
         "GITHUB_CLONE_URL": repositories.as_uri(),
         "GH_TOKENS": "sandbox",
+        # stars and languages of a served folder are made up: nothing is excluded by them
+        "FC_MINIMUM_STARS": "0",
+        "FC_LANGUAGES": "any",
         "LLM_BASE_URL": f"{urls['model']}/v1",
         "LLM_MODEL": "sandbox-rules",
         "LLM_API_KEY": "sandbox",
