@@ -18,6 +18,9 @@ from .scratch import scratch_repository
 if TYPE_CHECKING:
     from .history import Mirror
 
+MOST_BYTES = 100 << 20
+"""Of one patch: it is held in memory, and nobody reviews as much."""
+
 _EXACT = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--submodule=short")
 _PATCH = (
     *_EXACT,
@@ -37,8 +40,10 @@ _FILES = (*_EXACT, "--raw", "--numstat", "--abbrev=40", "-z")
 def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
     """The change behind *facts* and its patch.
 
-    Raises Rejection (`no_patch`) when nothing changed, ItemFailure `commit_missing` when the merge commit is not in
-    the mirror, `patch_mismatch` when the patch on its base does not give the tree after the merge.
+    Raises Rejection (`no_patch`) when nothing changed, (`patch_too_large`) beyond MOST_BYTES; ItemFailure
+    `commit_missing` when the merge commit is not in the mirror, `no_base` when it is the first of its history,
+    `unsafe_path` when git refuses to write what it changes, `patch_mismatch` when the patch on its base does not give
+    the tree after the merge; OutsideSystemError when contents cannot be fetched.
     """
     if not facts.merge_commit_sha:
         raise ItemFailure("commit_missing", f"GitHub names no merge commit for {facts.item}")
@@ -50,7 +55,7 @@ def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
         raise Rejection(RejectionReason.NO_PATCH, f"{facts.item} leaves the tree of {base[:12]} as it was")
     try:
         files = _read_files(git(mirror.path, *_FILES, base_tree, merge.tree))
-        patch = git(mirror.path, *_PATCH, base_tree, merge.tree)
+        patch = git(mirror.path, *_PATCH, base_tree, merge.tree, most=MOST_BYTES)
         tree = _apply(mirror.path, base_tree, patch)
     except GitError as error:
         raise _failure(error, facts) from error
@@ -84,6 +89,10 @@ def _apply(repository: Path, base_tree: str, patch: bytes) -> str:
 
 
 def _failure(error: GitError, facts: MergedPullRequest) -> Exception:
+    if error.too_long:
+        return Rejection(RejectionReason.PATCH_TOO_LARGE, f"the patch of {facts.item} is over {MOST_BYTES >> 20} MiB")
+    if error.arguments[0] == "apply" and "invalid path" in error.stderr:
+        return ItemFailure("unsafe_path", f"{facts.item} has a path that git refuses to write", why=error.stderr)
     if error.arguments[0] == "apply" and fault_of(error) is Fault.OTHER:
         return _mismatch(facts, error.stderr)
     return translate(error, "read the change of", facts.item)

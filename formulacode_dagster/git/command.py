@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 CONFIGURATION = Path(__file__).with_name("gitconfig")
 SECONDS = 120.0
 STDERR_KEPT = 4000
+CHUNK = 1 << 20
 
 _PASSED_ON = (
     "PATH",
@@ -35,11 +38,14 @@ _PASSED_ON = (
 class GitError(Exception):
     """git ended with an error, or was ended. Never leaves it: `faults.translate` makes a domain error of it."""
 
-    def __init__(self, arguments: tuple[str, ...], code: int, stderr: str, *, timed_out: bool = False) -> None:
+    def __init__(
+        self, arguments: tuple[str, ...], code: int, stderr: str, *, timed_out: bool = False, too_long: bool = False
+    ) -> None:
         self.arguments = arguments
         self.code = code
         self.stderr = stderr
         self.timed_out = timed_out
+        self.too_long = too_long
         super().__init__(f"git {arguments[0]}: {stderr}")
 
 
@@ -74,36 +80,78 @@ def git(
     stdin: bytes | None = None,
     extra: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
+    most: int | None = None,
 ) -> bytes:
-    """Run git on the repository *directory*; its standard output. Raises GitError, also after *seconds*."""
+    """Run git on the repository *directory*; its standard output.
+
+    Raises GitError, also after *seconds*, and as soon as the output is longer than *most* bytes; *most* is for commands
+    that read nothing from *stdin*.
+    """
     variables = environment() | dict(extra or {})
     if directory is not None:
         variables["GIT_DIR"] = str(directory)
-    process = subprocess.Popen(
-        [program(), *arguments],
-        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=variables,
-        # A group of its own, so that the helpers that git starts die with it.
-        start_new_session=True,
-    )
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            [program(), *arguments],
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env=variables,
+            # A group of its own, so that the helpers that git starts die with it.
+            start_new_session=True,
+        )
+        try:
+            stdout = _read(process, stdin, seconds, most)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            raise GitError(arguments, -1, f"ended after {seconds:.0f} s", timed_out=True) from None
+        except BaseException:
+            _kill(process)
+            raise
+        if most is not None and len(stdout) > most:
+            raise GitError(arguments, -1, f"its output is longer than {most} bytes", too_long=True)
+        if process.returncode:
+            complaints.seek(0)
+            said = complaints.read().decode("utf-8", "replace").strip()[-STDERR_KEPT:]
+            raise GitError(arguments, process.returncode, said)
+        return stdout
+
+
+def _read(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float, most: int | None) -> bytes:
+    """The output of *process*, which is over afterwards; of one that is too long, the beginning."""
+    if most is None:
+        return process.communicate(stdin, timeout=seconds)[0]
+    assert process.stdout is not None  # noqa: S101 — a pipe was asked for
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        _kill_group(process)
+
+    alarm = threading.Timer(seconds, end)
+    alarm.start()
+    content = bytearray()
     try:
-        stdout, stderr = process.communicate(stdin, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        raise GitError(arguments, -1, f"ended after {seconds:.0f} s", timed_out=True) from None
-    except BaseException:
-        _kill(process)
-        raise
-    if process.returncode:
-        raise GitError(arguments, process.returncode, stderr.decode("utf-8", "replace").strip()[-STDERR_KEPT:])
-    return stdout
+        while len(content) <= most and (part := process.stdout.read(CHUNK)):
+            content += part
+        if len(content) > most:
+            _kill_group(process)
+        process.stdout.close()
+        process.wait()
+    finally:
+        alarm.cancel()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(process.args, seconds)
+    return bytes(content)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    _kill_group(process)
+    process.communicate()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         process.kill()
-    process.communicate()

@@ -37,7 +37,7 @@ _TABLE: tuple[tuple[Fault, re.Pattern[str]], ...] = tuple(
             r"|unable to (unpack|read) |not a git repository: |file .*\.idx|index file .* (corrupt|too small)"
             r"|garbage at end|hash mismatch|sha1 mismatch|bad tree object|unknown object type|failed to apply delta"
             r"|at offset \d+ (in|from) .*\.pack|object file .* is empty|unterminated line in|unexpected line in"
-            r"|is not a valid object|missing (blob|tree|commit) object|did not send all necessary objects",
+            r"|is not a valid object|missing (blob|tree|commit) object|header for [0-9a-f]+ too long|unable to stream ",
         ),
         # GitHub asks strangers for a password where there is nothing, so that private names do not show.
         (
