@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench bench-measure bench-intake clean
+.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ bench-measure: setup ## what a measurement costs, and how often it is wrong
 
 bench-intake: setup ## a month's intake beside what the predecessor did, and whether it reaches its targets
 	@$(BIN)/python bench/intake.py
+
+bench-store: setup ## what a month of 20,000 pull requests costs the store: seconds of writing, peak memory
+	@$(BIN)/python bench/store.py
 
 clean: ## remove the virtual environment and all local state
 	rm -rf $(VENV) .uv .formulacode
