@@ -1,0 +1,45 @@
+"""The same repositories asked of an API and read from their mirrors: the rows are the same."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.models.repository import RepositoryState
+from formulacode_dagster.offline.mirrors import MirrorsSource
+from formulacode_dagster.sandbox.github import app
+from formulacode_dagster.sandbox.samples import generate
+from formulacode_dagster.sandbox.server import serving
+
+MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
+
+
+@pytest.fixture(autouse=True)
+def no_network() -> None:
+    """Here, the sandbox is asked."""
+
+
+def taken(source: IntakeSource) -> dict[str, MergedPullRequest]:
+    async def inside() -> dict[str, MergedPullRequest]:
+        async with source:
+            rows = [row for row in await source.discover(MONTHS[0]) if row.state is RepositoryState.ACTIVE]
+            windows = await asyncio.gather(*(source.window(row, month) for month in MONTHS for row in rows))
+            return {one.item: one for window in windows for one in window.pull_requests}
+
+    return asyncio.run(inside())
+
+
+def test_mirrors_with_their_side_file_tell_what_the_api_tells(tmp_path: Path):
+    folder = generate(tmp_path / "samples").folder
+    with serving(app(folder)) as url:
+        asked = taken(GitHubSource(GitHubClient(url, ["token"]), Stage.PULL_REQUESTS, MONTHS[0].key, "run"))
+    assert taken(MirrorsSource(folder)) == asked
+    assert len(asked) == 40
