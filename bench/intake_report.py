@@ -174,6 +174,7 @@ class Report:
             ("limits met", ours.limit_hits, base.limit_hits),
             ("answers broken on purpose", ours.broken, base.broken),
             ("diffs lost", 0, base.diffs_missing),
+            ("requests a second, at work", *(f"{one.requests / one.seconds:.1f}" for one in (ours, base))),
             ("seconds at work", f"{ours.seconds:.1f}", f"{base.seconds:.1f}"),
             ("seconds waited", f"{ours.waited:.1f}", f"{base.waited:.1f}"),
             ("seconds in all", f"{ours.real_seconds:.1f}", f"{base.real_seconds:.1f}"),
@@ -196,12 +197,12 @@ class Report:
         for name, why in self.ours.failures.items():
             yield f"Failed by name, and not counted as missing: {name} ({why[:90]})"
         if self.share is not None:
-            steps, again = self.rate["steps"], self.rate["pull_requests"]
+            rate, length = self.rate, self.rate["steps"][-1][0] - self.rate["steps"][0][0]
             yield (
-                f"Rate: {self.share:.0%} of 2,000 GraphQL requests a minute, by the sandbox's books, over "
-                f"{steps[-1][0] - steps[0][0]:.0f} s of taking in the month again and again ({again} pull requests), "
-                f"without the burst at the start; {self.rate['limit_hits']} limits met, {self.rate['faults']} answers "
-                f"broken, {self.rate['differing']} repositories differed"
+                f"Rate: {self.share:.0%} of 2,000 GraphQL requests a minute, by the sandbox's books, for {length:.0f} s in "
+                f"which {rate['runs']} runs at once, as a backfill has them, took in the month again and again; without "
+                f"the burst at the start; {rate['pull_requests']} pull requests, {rate['limit_hits']} limits met, "
+                f"{rate['faults']} answers broken, {rate['differing']} repositories differed"
             )
         yield (
             f"Patches: {self.patches['patches']} of {self.patches['repositories']} repositories in "

@@ -109,7 +109,7 @@ def test_every_target_can_be_missed(bench, changed, rate, missed):
         size=world_module.WorldSize(),
         ours=outcome(report_module, **changed),
         baseline=outcome(report_module),
-        rate=steady | {"pull_requests": 1, "faults": 0} | rate,
+        rate=steady | {"pull_requests": 1, "faults": 0, "runs": 1} | rate,
         patches={"requests": 0, "patches": 1, "repositories": 1, "seconds": 1.0},
     )
     assert report.missed() == missed
