@@ -102,8 +102,8 @@ class Mirror:
         """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""
         self.commit(commit)
         specs = [f":(glob){pattern}" for pattern in patterns]
-        options = ("--first-parent", "--diff-merges=first-parent", "--reverse", "--format=%H")
-        return tuple(self._git("log", *options, f"{commit}..HEAD", "--", *specs, globs=True).decode().split())
+        options = ("--first-parent", "--reverse")
+        return tuple(self._git("rev-list", *options, f"{commit}..HEAD", "--", *specs, globs=True).decode().split())
 
     def change(self, facts: MergedPullRequest) -> tuple[Change, bytes]:
         """What *facts* did to the code, verified, and its patch; see `changes.change_of`."""

@@ -105,12 +105,19 @@ class Remote:
         _require_end(completed, answers, "laying the suite over the checkout")
 
     def survey(
-        self, *, basenames: Iterable[str], limit: float, budget: float, only: Iterable[str] | None = None
+        self,
+        *,
+        basenames: Iterable[str],
+        limit: float,
+        budget: float,
+        only: Iterable[str] | None = None,
+        enough: int | None = None,
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once.
 
         *limit* is the longest one may take, *budget* all together, in seconds; those that do not fit come back
-        `untraced`. A module whose import kills the interpreter or never ends is lost, the others are not.
+        `untraced`, as do all after the first *enough* that ran, if that is given. A module whose import kills the
+        interpreter or never ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -122,6 +129,7 @@ class Remote:
                 "only": wanted,
                 "limit": limit,
                 "budget": budget,
+                "enough": enough,
                 "skip": sorted(lost),
             }
             completed, answers = self._ask(request, timeout=budget + 2 * limit + self._start_seconds)

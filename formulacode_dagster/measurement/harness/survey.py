@@ -33,7 +33,11 @@ class ImportTimeoutError(BaseException):
 
 
 def survey(request: dict[str, Any], emit: Emit) -> None:
-    """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up."""
+    """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
+
+    It stops running them after the first `enough` that ran, where that is a number.
+    """
+    left = request["enough"]
     limit, deadline = float(request["limit"]), time.monotonic() + float(request["budget"])
     basenames = frozenset(request["basenames"])
     only = None if request["only"] is None else frozenset(request["only"])
@@ -51,10 +55,11 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
                     continue
                 folder = ""
                 answer: Answer = {"outcome": "untraced"}
-                if time.monotonic() < deadline:
+                if time.monotonic() < deadline and left != 0:
                     folder, answer = _cache(benchmark, caches, limit)
                     if answer["outcome"] == "ran":
                         answer = _run_once(benchmark, index, folder, basenames, timeout)
+                        left = left - 1 if left and answer["outcome"] == "ran" else left
                 emit(
                     event="benchmark",
                     name=name,

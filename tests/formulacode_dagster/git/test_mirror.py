@@ -324,6 +324,25 @@ def test_the_anchor_is_the_last_commit_before_a_moment_on_the_main_line(origin, 
     assert mirror.anchor(third, moment - timedelta(days=900)) == first
 
 
+def test_later_commits_of_the_main_line_are_found_by_what_they_change(origin, mirror_of):
+    first = origin.git("rev-parse", "HEAD")
+    origin.write({"benchmarks/x.py": "x\n"})
+    second = origin.commit("Add a benchmark")
+    origin.write({"a.py": "other\n"})
+    origin.commit("Change something else")
+    origin.git("checkout", "--quiet", "-b", "side")
+    origin.write({"benchmarks/deep/y.py": "y\n"})
+    origin.commit("Add another on a branch")
+    origin.git("checkout", "--quiet", "-")
+    origin.git("merge", "--quiet", "--no-ff", "-m", "Merge the branch", "side")
+    merge = origin.git("rev-parse", "HEAD")
+    origin.publish()
+    mirror = mirror_of(merge)
+    assert mirror.later(first, "benchmarks/**") == (second, merge)
+    assert mirror.later(second, "benchmarks/**") == (merge,)
+    assert mirror.later(first, "**/asv.conf.json") == ()
+
+
 def test_nothing_of_this_machine_reaches_git(monkeypatch, tmp_path, origin, cache):
     hook = tmp_path / "hooks"
     hook.mkdir()

@@ -158,6 +158,9 @@ def test_a_benchmark_with_other_parameters_than_surveyed_is_missing(remote, foun
 def test_only_named_benchmarks_are_run_again_and_without_time_none_is(remote):
     only = remote.survey(basenames=set(), limit=10, budget=60, only=["bench.time_slow"])
     assert [benchmark.name for benchmark in only.benchmarks] == ["bench.time_slow"]
+    two = remote.survey(basenames=set(), limit=10, budget=60, enough=2)
+    assert sum(found.outcome == "ran" for found in two.benchmarks) == 2
+    assert {found.outcome for found in two.benchmarks} <= {"ran", "untraced", "error", "timeout", "crash", "skipped"}
     none = remote.survey(basenames=set(), limit=10, budget=0.0)
     assert {benchmark.outcome for benchmark in none.benchmarks} == {"untraced"}
 
