@@ -22,7 +22,11 @@ def default_resources() -> dict[str, Any]:
     state = str(home())
     return {
         "postgres": PostgresResource(url=setting("FC_DATABASE_URL"), home=state),
-        "github": GitHubResource(url=setting("GITHUB_API_URL"), tokens=setting("GH_TOKENS")),
+        "github": GitHubResource(
+            url=setting("GITHUB_API_URL"),
+            tokens=setting("GH_TOKENS"),
+            home=state,
+        ),
         "tracking": TrackingResource(minimum_stars=setting("FC_MINIMUM_STARS"), languages=setting("FC_LANGUAGES")),
         "mirrors": MirrorsResource(
             folder=setting("FC_MIRRORS_DIR"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.rights import examine, verdict
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.intake import IntakeSource
@@ -15,36 +17,39 @@ from formulacode_dagster.models.items import Stage
 
 
 class GitHubResource(dg.ConfigurableResource[Any]):
-    """Hands out the async client."""
+    """Hands out the async client, which shares its limits with all others under *home*."""
 
     url: str
     tokens: str
+    home: str
 
     def client(self, stage: Stage) -> GitHubClient:
         """A client, to be used as an async context manager; its waits show as progress of *stage*."""
-        tokens = [token.strip() for token in self.tokens.split(",") if token.strip()]
 
-        def on_wait(why: str, seconds: float) -> None:
-            listener().note(stage, f"waiting {seconds:.0f} s: {why}")
+        def on_wait(reason: str, seconds: float) -> None:
+            listener().waiting(stage, reason, seconds)
 
-        return GitHubClient(self.url, tokens, on_wait=on_wait)
+        def on_trouble(text: str) -> None:
+            listener().warn(stage, text)
+
+        return GitHubClient(self.url, self._tokens, home=Path(self.home), on_wait=on_wait, on_trouble=on_trouble)
 
     def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
         """GitHub as a source of intake, its usage booked for *stage*, *month* and *run_id*."""
         return GitHubSource(self.client(stage), stage, month, run_id)
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask for the rate limit with every token; names the tokens that GitHub refuses, by position."""
-        return asyncio.run(self._preflight())
+        """Ask with every token; tells whose it is, what it has left, and what it cannot do.
 
-    async def _preflight(self) -> tuple[bool, str]:
-        count = len([token for token in self.tokens.split(",") if token.strip()])
-        if not count:
+        Raises OutsideSystemError when GitHub is dead, ConfigurationError when no token can do what intake needs.
+        """
+        if not self._tokens:
             return False, f"{self.url}: GH_TOKENS is empty; code search and GraphQL need a token"
-        async with self.client(Stage.REPOSITORIES) as client:
-            for _ in range(count):
-                await client.rest("/rate_limit")
-            aside = [f"{state.name}: {state.set_aside}" for state in client.tokens() if state.set_aside]
-        if aside:
-            return False, f"{self.url}: {len(aside)} of {count} tokens set aside ({'; '.join(aside)})"
-        return True, f"{self.url} answers, {count} tokens are good"
+        troubles: list[str] = []
+        reports = asyncio.run(examine(self.url, self._tokens, home=Path(self.home), on_trouble=troubles.append))
+        good, text = verdict(self.url, reports)
+        return good and not troubles, "\n    ".join([text, *troubles])
+
+    @property
+    def _tokens(self) -> list[str]:
+        return list(dict.fromkeys(token.strip() for token in self.tokens.split(",") if token.strip()))
