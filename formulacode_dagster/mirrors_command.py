@@ -21,6 +21,9 @@ def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
 
     Raises ConfigurationError when there is no such mirror, ItemFailure `busy` when it is in use, OutsideSystemError.
     """
+    from resources.settings import make_home
+
+    make_home()
     resource = resolved("mirrors")
     try:
         for repository in repositories:
