@@ -53,22 +53,23 @@ class _Row:
 @dataclass(frozen=True)
 class _Compared:
     count: IntakeCount
-    new: list[_Row]
-    changed: list[_Row]
+    rows: list[_Row]
 
 
 def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> list[IntakeCount]:
-    """`replace_window` for several repositories, by repository id; what has to be written goes in one batch."""
+    """`replace_window` for several repositories, in the order of their ids; what has to be written goes in one batch.
+
+    Of two windows of the same repository the last one stays.
+    """
+    distinct = {window.count.repository_id: window for window in windows}
     # in this order, parallel months never lock crosswise
-    ordered = sorted(windows, key=lambda window: window.count.repository_id)
-    compared = [_compare(connection, window.count, window.pull_requests) for window in ordered]
-    digests = {row.key: row.digest for one in compared for row in (*one.new, *one.changed)}
-
-    def derived(row: MergedPullRequest) -> dict[str, str]:
-        return {"digest": digests[row.repository_id, row.number]}
-
-    MERGED_PULL_REQUESTS.add(connection, [row.facts for one in compared for row in one.new], derived)
-    MERGED_PULL_REQUESTS.save(connection, [row.facts for one in compared for row in one.changed], derived)
+    compared = [_compare(connection, distinct[key].count, distinct[key].pull_requests) for key in sorted(distinct)]
+    digests = {row.key: row.digest for one in compared for row in one.rows}
+    MERGED_PULL_REQUESTS.add(
+        connection,
+        [row.facts for one in compared for row in one.rows],
+        lambda facts: {"digest": digests[facts.repository_id, facts.number]},
+    )
     INTAKE_COUNTS.save(connection, [one.count for one in compared])
     return [one.count for one in compared]
 
@@ -93,7 +94,7 @@ def checksum_of_month(connection: Connection, month: str) -> str:
 
 
 def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]) -> _Compared:
-    """Drop what is not part of the window any more, and tell what has to be written."""
+    """Drop what is not part of the window any more, and tell what has to be copied in."""
     month, repository = count.month, count.repository_id
     given = {one.number: one for one in pull_requests}
     strangers = [one.item for one in given.values() if (one.month, one.repository_id) != (month, repository)]
@@ -106,7 +107,8 @@ def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence
     added = given.keys() - before.keys() - moved
     changed = {number for number in given.keys() & before.keys() if digests[number] != before[number].digest}
     removed = before.keys() - given.keys()
-    _drop_facts(connection, month, repository, removed)
+    # those that changed are copied in anew with those that were added: half the cost of a merge
+    _drop_facts(connection, month, repository, removed | changed)
     outdated = {number for number in changed if before[number].landing != _landing(given[number])}
     _drop_changes(connection, month, repository, [before[number] for number in removed | outdated])
     taken = count.model_copy(
@@ -118,10 +120,7 @@ def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence
             "removed": len(removed),
         }
     )
-    new, rewritten = (
-        [_Row(given[number], digests[number]) for number in sorted(numbers)] for numbers in (added | moved, changed)
-    )
-    return _Compared(taken, new, rewritten)
+    return _Compared(taken, [_Row(given[number], digests[number]) for number in sorted(added | changed | moved)])
 
 
 def _landing(row: MergedPullRequest) -> tuple[object, ...]:

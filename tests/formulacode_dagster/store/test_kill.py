@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from sqlalchemy import text
 
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import merged_of
@@ -17,16 +18,16 @@ from formulacode_dagster.store.windows import replace_window
 
 SCRIPT = Path(__file__).with_name("write_window.py")
 POINTS = {
-    1: "CREATE TEMPORARY TABLE",
-    2: "the middle of COPY",
-    3: "INSERT INTO merged_pull_requests",
+    1: "SELECT pg_advisory_xact_lock",
+    2: "DELETE FROM merged_pull_requests",
+    3: "the middle of COPY",
     4: "INSERT INTO intake_counts",
-    5: "COMMIT",
+    5: "CREATE TEMPORARY TABLE stage_ledger",
+    6: "INSERT INTO ledger",
+    7: "COMMIT",
 }
-"""Where each repository's writer is killed: new rows copied and before those that changed, in COPY, before their merge,
-after it, before the commit.
-"""
-IN_COPY = 2
+"""Where each repository's writer is killed: at each step of the window, then of the ledger's COPY and merge."""
+IN_COPY = 3
 OLD, NEW, MANY = 250, 500, 3000
 PATIENCE = 60
 
@@ -81,6 +82,7 @@ def test_a_writer_killed_at_any_point_leaves_the_last_good_window(database: Data
         with database.transaction() as connection:
             assert merged_of(connection, writer.MONTH, number) == writer.window(number, OLD, "an old text")[1]
             assert old in INTAKE_COUNTS.read(connection, writer.MONTH), POINTS[number]
+            assert ledger.entries_of(connection, writer.MONTH) == []
     for number in POINTS:
         with database.transaction() as connection:
             connection.execute(text("SET LOCAL lock_timeout = '30s'"))

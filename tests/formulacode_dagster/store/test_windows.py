@@ -178,6 +178,14 @@ def test_the_checksum_of_a_month_is_over_its_windows(database: Database) -> None
     assert [count.repository_id for count in taken] == [7, 8, 9]
 
 
+def test_of_two_windows_of_a_repository_the_last_one_stays(database: Database) -> None:
+    windows = [MergedWindow((merged(number),), counted(1)) for number in (1, 2)]
+    with database.transaction() as connection:
+        (taken,) = save_windows(connection, windows)
+    assert taken.stored == 1
+    assert standing(database)[0] == [2]
+
+
 def test_rows_from_before_there_were_digests_are_not_called_changed(database: Database) -> None:
     first = take_in(database, [merged(1), merged(2)])
     with database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""A process that replaces one window and waits, to be killed, at one point of it; run by test_kill.py.
+"""A process that replaces a window, records its items, and waits at one point to be killed; run by test_kill.py.
 
     python write_window.py URL REPOSITORY_ID SIZE POINT
 
@@ -14,7 +14,9 @@ from typing import Any
 
 from sqlalchemy import event
 
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import replace_window
 
@@ -63,8 +65,11 @@ def main(url: str, repository_id: int, size: int, point: str) -> None:
     database = Database(url)
     event.listen(database.engine, "before_cursor_execute", before_statement)
     event.listen(database.engine, "commit", before_commit)
+    count, rows = window(repository_id, size, "a new text " * 1000)
+    entries = [LedgerEntry(stage=Stage.PULL_REQUESTS, month=MONTH, item=row.item, state=ItemState.DONE) for row in rows]
     with database.transaction() as connection:
-        replace_window(connection, *window(repository_id, size, "a new text " * 1000))
+        replace_window(connection, count, rows)
+        ledger.record(connection, entries)
 
 
 if __name__ == "__main__":
