@@ -199,10 +199,10 @@ class Report:
         if self.share is not None:
             rate, length = self.rate, self.rate["steps"][-1][0] - self.rate["steps"][0][0]
             yield (
-                f"Rate: {self.share:.0%} of 2,000 GraphQL requests a minute, by the sandbox's books, for {length:.0f} s "
-                f"in which {rate['runs']} runs at once, as a backfill has them, took in the month again and again; "
-                f"without the burst at the start; {rate['pull_requests']} pull requests, {rate['limit_hits']} limits met, "
-                f"{rate['faults']} answers broken, {rate['differing']} repositories differed"
+                f"Rate: {self.share:.0%} of 2,000 GraphQL requests a minute, by the sandbox's books, for {length:.0f} "
+                f"s in which {rate['runs']} runs at once, as a backfill has them, took in the month again and again; "
+                f"without the burst at the start; {rate['pull_requests']} pull requests, {rate['limit_hits']} limits "
+                f"met, {rate['faults']} answers broken, {rate['differing']} repositories differed"
             )
         yield (
             f"Patches: {self.patches['patches']} of {self.patches['repositories']} repositories in "
