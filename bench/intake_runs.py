@@ -97,10 +97,10 @@ async def rate(url: str, repositories: list[Any], seconds: float) -> dict[str, A
 
     async def watch() -> None:
         async with httpx.AsyncClient(base_url=url) as http:
-            while time.monotonic() < until:
+            while not steps or steps[-1][0] < until:
                 books = (await http.get("/_sandbox/calls")).json()
                 steps.append((time.monotonic(), books["endpoints"].get("graphql", 0)))
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(min(1.0, max(0.0, until - time.monotonic())))
 
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as home:
         await asyncio.gather(watch(), *(go_on(Path(home)) for _ in range(RUNS)))
