@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store clean
+.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store yield clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,10 @@ bench-intake: setup ## a month's intake beside what the predecessor did, and whe
 
 bench-store: setup ## what a month of 20,000 pull requests costs the store: seconds of writing, peak memory
 	@$(BIN)/python bench/store.py
+
+yield: setup ## how many real performance pull requests are built and timed: make yield REPOSITORIES=DIR
+	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
+	@$(BIN)/python bench/yield_of_builds.py --repositories "$(REPOSITORIES)"
 
 clean: ## remove the virtual environment and all local state
 	rm -rf $(VENV) .uv .formulacode

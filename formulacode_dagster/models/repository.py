@@ -9,7 +9,6 @@ from pydantic import Field
 
 from .base import Frozen
 
-
 UNKNOWN_STARS = -1
 UNKNOWN_LANGUAGE = "unknown"
 """What a source without an API writes; a repository is never judged by what nobody knows."""
