@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+ASKED_AGAIN = frozenset({"labels", "closingIssuesReferences", "userContentEdits"})
+"""Connections that are asked for by themselves where they are null."""
 
 
 class Resource(StrEnum):
@@ -56,6 +60,37 @@ class GraphQLAnswer:
     def missing(self, *path: str | int) -> bool:
         """Whether GitHub says NOT_FOUND at exactly *path*."""
         return any(error.type == "NOT_FOUND" and error.path == path for error in self.errors)
+
+    def sound(self) -> GraphQLAnswer:
+        """The same, but null around every error: a field that failed is null too, and would pass for one that is empty.
+
+        Null becomes the nearest of what its readers ask for again: an item of a list, a connection of ASKED_AGAIN, or a
+        field of the top level.
+        """
+        data = copy.deepcopy(dict(self.data)) if self.errors else self.data
+        for error in self.errors:
+            _make_null(data, _asked_again(error.path))
+        return GraphQLAnswer(data, self.errors)
+
+
+def _asked_again(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    for length in range(len(path), 1, -1):
+        if isinstance(path[length - 1], int) or path[length - 1] in ASKED_AGAIN:
+            return path[:length]
+    return path[:1]
+
+
+def _make_null(value: Any, path: tuple[str | int, ...]) -> None:
+    for part in path[:-1]:
+        value = _part(value, part)
+    if path and _part(value, path[-1]) is not None:
+        value[path[-1]] = None
+
+
+def _part(value: Any, part: str | int) -> Any:
+    if isinstance(part, int):
+        return value[part] if isinstance(value, list) and part < len(value) else None
+    return value.get(part) if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True)

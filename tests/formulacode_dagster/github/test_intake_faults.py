@@ -1,0 +1,323 @@
+"""Every kind of fault at every call of a small intake: it ends complete and identical, or in named failures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from formulacode_dagster.github import client as client_module
+from formulacode_dagster.github import code_search, merged, packing, paging
+from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.retry import Retries
+from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, Rejection
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from formulacode_dagster.sandbox.github.faults import FaultSource
+from formulacode_dagster.sandbox.server import serving
+from tests.formulacode_dagster.github.conftest import CALM, FEBRUARY, FakeClock
+
+WANTED = ("acme/former",)
+PATIENCE = 0.5
+"""Seconds after which the client gives up on an answer, where one hangs."""
+CAP, PAGE = 4, 3
+pytestmark = pytest.mark.slow
+
+
+def pull(number: int, day: int, **more: Any) -> dict[str, Any]:
+    created = f"2026-01-{number:02}T00:00:00Z"
+    return {"number": number, "title": f"Change {number}", "author": "ada", "created_at": created} | {
+        "merged_at": f"2026-02-{day:02}T12:00:00Z",
+        **more,
+    }
+
+
+def issue(number: int, **more: Any) -> dict[str, Any]:
+    return {"number": number, "title": f"Issue {number}", "author": "eve", "created_at": "2026-01-01T00:00:00Z", **more}
+
+
+LATER = [{"edited_at": "2026-02-20T00:00:00Z", "body": "It was the loop, as #1 shows.", "author": "eve"}]
+WORLD: Mapping[str, Any] = {
+    "acme/large": {
+        "pull_requests": [
+            pull(1, 2, labels=[f"label-{n:02}" for n in range(33)]),
+            pull(2, 3, closes=list(range(20, 32))),
+            pull(3, 11),
+            pull(4, 19, body="Fixes #20"),
+            pull(5, 27),
+        ],
+        "issues": [issue(number, edits=LATER if number == 20 else []) for number in range(20, 32)],
+    },
+    "acme/small": {"pull_requests": [pull(1, 5), pull(2, 6)], "language": "Cython"},
+    "acme/tiny": {"pull_requests": [pull(1, 7)]},
+    "acme/quiet": {},
+    "acme/now": {"pull_requests": [pull(1, 8)], "former_names": ["acme/former"]},
+    "acme/archived": {"is_archived": True, "archived_at": "2026-01-15T00:00:00Z"},
+    "acme/gone": {"is_gone": True},
+}
+SUITES = ("acme/large", "acme/small", "acme/tiny", "acme/quiet", "acme/archived", "acme/gone")
+
+
+@dataclass
+class Ends:
+    """How an intake ended: discovery, then the window of each repository by id."""
+
+    discovered: tuple[Repository, ...] | FormulaCodeError
+    windows: dict[int, MergedWindow | FormulaCodeError] = field(default_factory=dict)
+
+
+class Intake:
+    """A sandbox that fails as it is told, and an intake from it whose waits cost nothing."""
+
+    def __init__(self, url: str, state: Any) -> None:
+        self._url = url
+        self._gateway = state.gateway
+        self.books: dict[str, Any] = {}
+        self.answers: list[tuple[str, Any]] = []
+        """Every GraphQL operation with the data of its answer."""
+
+    def run(self, *scripted: ScriptedFault, known: tuple[Repository, ...] = (), **more: Any) -> Ends:
+        """Discovery, unless its rows are *known*, and the windows of what is active, all at once."""
+        faults = Faults(scripted=scripted, slow_seconds=0.05, hang_seconds=PATIENCE * 2, **more)
+        self._gateway.faults = FaultSource(faults)
+        self._gateway.reset()
+        self.answers = []
+        hangs = any(one.fault is Fault.HANG for one in scripted) or Fault.HANG in faults.chances
+        with pytest.MonkeyPatch.context() as patch:
+            if hangs:
+                patch.setattr(client_module, "TIMEOUT", httpx.Timeout(PATIENCE))
+            ends = asyncio.run(self._run(known))
+        self.books = self._gateway.accounting.as_json()
+        return ends
+
+    async def _run(self, known: tuple[Repository, ...]) -> Ends:
+        client = GitHubClient(
+            self._url,
+            ["token", "another"],
+            clock=FakeClock(),
+            pacing=CALM,
+            retries=Retries(attempts=3),
+            transport=Recording(self.answers),
+        )
+        async with GitHubSource(client, Stage.PULL_REQUESTS, FEBRUARY.key, "run") as source:
+            try:
+                discovered = known or await source.discover(FEBRUARY, WANTED)
+            except FormulaCodeError as error:
+                return Ends(error)
+            active = [row for row in discovered if row.state is RepositoryState.ACTIVE]
+            found = await asyncio.gather(*(source.window(row, FEBRUARY) for row in active), return_exceptions=True)
+        windows: dict[int, MergedWindow | FormulaCodeError] = {}
+        for row, end in zip(active, found, strict=True):
+            if not isinstance(end, (MergedWindow, FormulaCodeError)):
+                raise end
+            windows[row.id] = end
+        return Ends(discovered, windows)
+
+
+class Recording(httpx.AsyncHTTPTransport):
+    """Real HTTP that writes down what GraphQL answers."""
+
+    def __init__(self, answers: list[tuple[str, Any]]) -> None:
+        # what is asked is plain HTTP, and certificates take longer to load than an intake
+        super().__init__(verify=False)
+        self._answers = answers
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        if request.method == "POST":
+            operation = json.loads(request.content)["query"].split("query ", 1)[1].split("(", 1)[0]
+            body = await response.aread()
+            if response.status_code == 200 and body.endswith(b"}"):
+                self._answers.append((operation, json.loads(body).get("data")))
+        return response
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("faults") / "github"
+    for name, facts in WORLD.items():
+        path = folder / f"{name}.git"
+        subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(path)], check=True)
+        lines = [commit("Begin", "2025-01-01T00:00:00Z", {"asv.conf.json": "{}"} if name in SUITES else {"a": "a"})]
+        for one in facts.get("pull_requests", ()):
+            lines.append(commit(f"{one['title']} (#{one['number']})", one["merged_at"], {f"{one['number']}.py": "x"}))
+        subprocess.run(["git", "-C", str(path), "fast-import", "--quiet"], input="".join(lines).encode(), check=True)
+    (folder / "sandbox.json").write_text(json.dumps({"repositories": WORLD}))
+    return folder
+
+
+def commit(message: str, moment: str, files: Mapping[str, str]) -> str:
+    seconds = int(datetime.fromisoformat(moment).timestamp())
+    who = f"GitHub <noreply@github.com> {seconds} +0000"
+    written = "".join(f"M 100644 inline {path}\ndata {len(text)}\n{text}\n" for path, text in files.items())
+    return f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}\n{written}"
+
+
+@pytest.fixture(scope="module")
+def intake(served: Path) -> Iterator[Intake]:
+    with pytest.MonkeyPatch.context() as patch:
+        # few results on small pages, so that a small world needs every kind of call
+        for module in (packing, merged):
+            patch.setattr(module, "SEARCH_CAP", CAP)
+        for module in (packing, paging):
+            patch.setattr(module, "PAGE", PAGE)
+        patch.setattr(packing, "FULL_PART", CAP - 1)
+        patch.setattr(code_search, "PAGE", 4)
+        limits = Limits.none().model_copy(update={"search_cap": 1_000})
+        application = app(served, limits=limits)
+        with serving(application) as url:
+            yield Intake(url, application.state)
+
+
+@pytest.fixture(scope="module")
+def calm(intake: Intake) -> Ends:
+    """What is taken in when nothing goes wrong, and `calm.calls`: the calls that it takes."""
+    ends = intake.run()
+    assert isinstance(ends.discovered, tuple)
+    return ends
+
+
+def test_the_small_intake_asks_in_every_way_there_is(intake: Intake, calm: Ends) -> None:
+    assert intake.run() == calm
+    assert {name for name in intake.books["endpoints"] if name != "graphql"} == {
+        "GET /search/code",
+        "graphql RepositoriesById",
+        "graphql RepositoriesByName",
+        "graphql MergedCounts",
+        "graphql MergedPullRequests",
+        "graphql PullRequestLabels",
+        "graphql PullRequestClosingIssues",
+        "graphql BodyVersions",
+    }
+    assert sorted(len(window.pull_requests) for window in calm.windows.values()) == [0, 1, 1, 2, 5]
+
+
+NAMED = {"vanished", "incomplete", "overloaded", "graphql", "request", "forbidden"}
+
+
+UNSEEN = (RepositoryState.VANISHED, RepositoryState.PRIVATE)
+
+
+def check(ends: Ends, calm: Ends, *, gone: bool = False) -> list[str]:
+    """The names of the failures in *ends*, else as in *calm*; *gone* tells that GitHub calls something gone."""
+    if isinstance(ends.discovered, FormulaCodeError):
+        assert not ends.windows
+        return [named(ends.discovered, gone=gone)]
+    assert isinstance(calm.discovered, tuple)
+    unseen = {row.full_name for row in ends.discovered if gone and row.state in UNSEEN}
+    expected = [row for row in calm.discovered if not unseen & {row.full_name, *row.aliases}]
+    assert [row for row in ends.discovered if row.full_name not in unseen] == expected
+    assert ends.windows.keys() == calm.windows.keys() & {row.id for row in expected}
+    failures = []
+    for id_, end in ends.windows.items():
+        if isinstance(end, MergedWindow):
+            assert end == calm.windows[id_]
+            assert end.count.stored == end.count.reported == len(end.pull_requests)
+        else:
+            failures.append(named(end, gone=gone))
+    return failures
+
+
+def named(error: FormulaCodeError, *, gone: bool) -> str:
+    """A failure that says which it is; a decision against a repository is none, and was not GitHub's."""
+    assert not isinstance(error, Rejection), error
+    if isinstance(error, ItemFailure):
+        assert error.kind in NAMED, error
+        assert gone or error.kind != "vanished", error
+        return error.kind
+    return type(error).__name__
+
+
+def calls_of(intake: Intake, calm: Ends) -> list[tuple[str, int]]:
+    """Every call of a calm intake, as (endpoint, which call to it)."""
+    assert intake.run() == calm
+    endpoints = {name: count for name, count in intake.books["endpoints"].items() if name != "graphql"}
+    return [(name, call) for name, count in endpoints.items() for call in range(1, count + 1)]
+
+
+def known(endpoint: str, calm: Ends) -> tuple[Repository, ...]:
+    """What need not be discovered anew for a fault at *endpoint*."""
+    assert isinstance(calm.discovered, tuple)
+    return () if "search/code" in endpoint or "Repositories" in endpoint else calm.discovered
+
+
+CURED = set(Fault) - {Fault.GONE}
+"""Faults that one more try, or another token, cures."""
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_one_fault_at_any_call_is_cured_or_has_a_name(intake: Intake, calm: Ends, fault: Fault) -> None:
+    for endpoint, call in calls_of(intake, calm):
+        ends = intake.run(ScriptedFault(endpoint=endpoint, call=call, fault=fault), known=known(endpoint, calm))
+        assert sum(intake.books["faults"].values()) == 1, (endpoint, call)
+        failures = check(ends, calm, gone=fault is Fault.GONE)
+        assert not (failures and fault in CURED), (endpoint, call, failures)
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_fault_that_lasts_has_a_name(intake: Intake, calm: Ends, fault: Fault) -> None:
+    endpoints = sorted({endpoint for endpoint, _ in calls_of(intake, calm)})
+    for endpoint in endpoints if fault is not Fault.HANG else endpoints[:1]:
+        ends = intake.run(ScriptedFault(endpoint=endpoint, times=1000, fault=fault), known=known(endpoint, calm))
+        failures = check(ends, calm, gone=fault is Fault.GONE)
+        harmless = {Fault.SLOW, Fault.INCOMPLETE, Fault.HALF_PAGE, Fault.NULL_NODE, Fault.FIELD}
+        assert failures or fault in harmless, (endpoint, failures)
+    assert check(intake.run(), calm) == []
+
+
+def paths_of(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every part of an answer; of a list, the first."""
+    if path:
+        yield path
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for name, inner in parts:
+        if not isinstance(data, list) or name == 0:
+            yield from paths_of(inner, (*path, name))
+
+
+@pytest.mark.parametrize("error_type", ["", "NOT_FOUND", "FORBIDDEN"])
+def test_any_part_of_any_answer_may_fail_and_nothing_is_taken_for_less_than_it_is(
+    intake: Intake, calm: Ends, error_type: str
+) -> None:
+    assert intake.run() == calm
+    wrong = []
+    seen: dict[str, int] = {}
+    for operation, data in list(intake.answers):
+        seen[operation] = seen.get(operation, 0) + 1
+        if seen[operation] > 1:
+            continue
+        for path in paths_of(data):
+            if error_type and (len(path) > 3 or "Repositories" not in operation):
+                continue
+            fault = ScriptedFault(
+                endpoint=f"graphql {operation}", fault=Fault.FIELD, path=path, error_type=error_type, times=1000
+            )
+            ends = intake.run(fault, known=known(operation, calm))
+            try:
+                check(ends, calm, gone=error_type != "")
+            except AssertionError as error:
+                wrong.append(f"{operation} {'.'.join(map(str, path))}: {str(error).splitlines()[0][:100]}")
+    assert not wrong, "\n".join(wrong)
+
+
+CHANCES = st.dictionaries(st.sampled_from(list(Fault)), st.floats(0.01, 0.2), min_size=1, max_size=5)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(chances=CHANCES, seed=st.integers(0, 10**6))
+def test_faults_of_all_kinds_mixed_leave_nothing_short(intake: Intake, calm: Ends, chances: Any, seed: int) -> None:
+    check(intake.run(chances=chances, seed=seed), calm, gone=Fault.GONE in chances)
+    assert check(intake.run(), calm) == []
