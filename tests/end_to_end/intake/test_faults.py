@@ -1,0 +1,185 @@
+"""The assets of intake while GitHub fails: complete rows or named failures, and the next run completes the month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import httpx
+import pytest
+
+from assets.gates import BLOCKING
+from assets.pull_requests import pull_requests
+from assets.repositories import repositories
+from formulacode_dagster.github import client as client_module
+from formulacode_dagster.github.client import GitHubClient
+from formulacode_dagster.github.retry import Retries
+from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.models.errors import TRANSIENT_KINDS
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from formulacode_dagster.sandbox.github.faults import FaultSource
+from formulacode_dagster.sandbox.server import serving
+from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store.artifacts import CHANGES
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.windows import checksum_of_month
+from resources.defaults import default_resources
+from resources.intake import IntakeResource
+from tests.formulacode_dagster.github.conftest import CALM, FakeClock
+from tests.formulacode_dagster.github.small_world import small_pages, write_world
+
+pytestmark = pytest.mark.slow
+
+MONTH = "2026-02"
+ASSETS = (repositories, pull_requests)
+ENDPOINTS = ("GET /search/code", "graphql MergedCounts", "graphql MergedPullRequests")
+PATIENCE = 0.5
+
+
+class UnhurriedIntake(IntakeResource):
+    """GitHub, with waits that cost nothing."""
+
+    def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
+        """The source, on a clock of its own."""
+        client = GitHubClient(self.api_url, ["one", "two"], clock=FakeClock(), pacing=CALM, retries=Retries(attempts=3))
+        return GitHubSource(client, stage, month, run_id)
+
+
+class Platform:
+    """The two assets over one database, and a GitHub that fails as it is told."""
+
+    def __init__(self, database: Database, gateway: Any) -> None:
+        self._database = database
+        self._gateway = gateway
+
+    def run(self, faults: Faults = Faults(), *, force: bool = False) -> list[str]:  # noqa: B008 - frozen
+        """Materialize both; returns the messages of those that failed, each a failure that our code raised."""
+        self._gateway.faults = FaultSource(faults)
+        self._gateway.reset()
+        known = default_resources()
+        known["intake"] = UnhurriedIntake(
+            **{name: getattr(known["intake"], name) for name in IntakeResource.model_fields}
+        )
+        said = []
+        for asset in ASSETS:
+            done = dg.materialize(
+                [asset],
+                partition_key=MONTH,
+                resources={name: known[name] for name in set(asset.required_resource_keys) & known.keys()},
+                run_config={"ops": {asset.key.path[-1]: {"config": {"force": force}}}},
+                raise_on_error=False,
+            )
+            for event in done.get_step_failure_events():
+                assert event.step_failure_data.user_failure_data is not None, event.step_failure_data.error
+                said.append(event.step_failure_data.user_failure_data.description or "")
+        return said
+
+    def entries(self) -> list[LedgerEntry]:
+        with self._database.transaction() as connection:
+            return [one for stage in (Stage.REPOSITORIES, Stage.PULL_REQUESTS) for one in self._of(connection, stage)]
+
+    @staticmethod
+    def _of(connection: Any, stage: Stage) -> list[LedgerEntry]:
+        return ledger.entries_of(connection, MONTH, stage)
+
+    def failures(self) -> dict[str, str]:
+        """Reason by item, of what failed; what is gone in the world itself left out."""
+        failed = {one.item: one.reason for one in self.entries() if one.state is ItemState.FAILED}
+        assert "unexpected" not in failed.values(), failed
+        failed.pop("acme/gone", None)
+        return failed
+
+    def state(self) -> tuple[Any, ...]:
+        """What the month holds: the checksum of its facts, every change, every item's end."""
+        with self._database.transaction() as connection:
+            changes = sorted(
+                (one.repository_id, one.number, one.merge_kind, one.base_sha, one.patch_sha256)
+                for one in CHANGES.read(connection, MONTH)
+            )
+            checksum = checksum_of_month(connection, MONTH)
+        return checksum, changes, sorted((one.stage, one.item, one.state, one.reason) for one in self.entries())
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any, Path]]:
+    folder = write_world(tmp_path_factory.mktemp("world") / "github")
+    application = app(folder, limits=Limits.none())
+    with small_pages(), serving(application) as url:
+        yield url, application.state.gateway, folder
+
+
+@pytest.fixture
+def platform(
+    world: tuple[str, Any, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: Database, database_url: str
+) -> Platform:
+    url, gateway, folder = world
+    settings: Mapping[str, str] = {
+        "FC_HOME": str(tmp_path / "home"),
+        "FC_DATABASE_URL": database_url,
+        "GH_TOKENS": "one",
+        "GITHUB_API_URL": url,
+        "GITHUB_CLONE_URL": folder.as_uri(),
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with database.transaction() as connection:
+        for check in BLOCKING.get(Stage.REPOSITORIES, ()):
+            verdict = GateVerdict(
+                stage=Stage.REPOSITORIES, month=MONTH, check=check, passed=True, blocking=True, summary="good"
+            )
+            gates.record_verdict(connection, verdict, "run")
+    return Platform(database, gateway)
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Any]:
+    """What the month holds when nothing goes wrong, once it is known."""
+    return {}
+
+
+def completes(platform: Platform, expected: dict[str, Any]) -> None:
+    """The next run without faults; with `force` where GitHub refused for good."""
+    kinds = set(platform.failures().values())
+    assert platform.run(force=bool(kinds - TRANSIENT_KINDS)) == []
+    assert platform.failures() == {}
+    assert platform.state() == expected.setdefault("state", platform.state())
+
+
+def test_a_calm_month_is_whole(platform: Platform, expected: dict[str, Any]) -> None:
+    assert platform.run() == []
+    assert platform.failures() == {}
+    checksum, changes, entries = expected.setdefault("state", platform.state())
+    assert checksum
+    assert len(changes) == 8
+    assert len([item for _, item, state, _ in entries if "#" in item and state is ItemState.DONE]) == 8
+
+
+@pytest.mark.parametrize(("fault", "endpoint"), [(fault, ENDPOINTS[n % 3]) for n, fault in enumerate(Fault)])
+def test_a_fault_that_lasts_fails_by_name_and_the_next_run_completes(
+    platform: Platform, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch, fault: Fault, endpoint: str
+) -> None:
+    with monkeypatch.context() as patch:
+        if fault is Fault.HANG:
+            patch.setattr(client_module, "TIMEOUT", httpx.Timeout(PATIENCE))
+        lasting = ScriptedFault(endpoint=endpoint, fault=fault, times=1000)
+        said = platform.run(Faults(scripted=(lasting,), slow_seconds=0.05, hang_seconds=2 * PATIENCE))
+    assert all(said)
+    failed = bool(said or platform.failures())
+    assert failed == (fault is not Fault.SLOW)
+    if not failed:
+        assert platform.state() == expected.setdefault("state", platform.state())
+    completes(platform, expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_kinds_of_faults_mixed_leave_a_month_that_the_next_run_completes(
+    platform: Platform, expected: dict[str, Any], seed: int
+) -> None:
+    chances = {fault: 0.04 for fault in Fault if fault is not Fault.HANG}
+    assert all(platform.run(Faults(chances=chances, seed=seed, slow_seconds=0.05)))
+    completes(platform, expected)

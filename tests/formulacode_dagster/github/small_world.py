@@ -1,0 +1,86 @@
+"""A small world for which intake needs every kind of call: pages, parts, names, texts that were edited since."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formulacode_dagster.github import code_search, merged, packing, paging
+
+WANTED = ("acme/former",)
+"""On the list; it is called `acme/now` today."""
+CAP, PAGE = 4, 3
+
+
+def pull(number: int, day: int, **more: Any) -> dict[str, Any]:
+    created = f"2026-01-{number:02}T00:00:00Z"
+    return {"number": number, "title": f"Change {number}", "author": "ada", "created_at": created} | {
+        "merged_at": f"2026-02-{day:02}T12:00:00Z",
+        **more,
+    }
+
+
+def issue(number: int, **more: Any) -> dict[str, Any]:
+    return {"number": number, "title": f"Issue {number}", "author": "eve", "created_at": "2026-01-01T00:00:00Z", **more}
+
+
+LATER = [{"edited_at": "2026-02-20T00:00:00Z", "body": "It was the loop, as #1 shows.", "author": "eve"}]
+WORLD: Mapping[str, Any] = {
+    "acme/large": {
+        "pull_requests": [
+            pull(1, 2, labels=[f"label-{n:02}" for n in range(33)]),
+            pull(2, 3, closes=list(range(20, 32))),
+            pull(3, 11),
+            pull(4, 19, body="Fixes #20"),
+            pull(5, 27),
+        ],
+        "issues": [issue(number, edits=LATER if number == 20 else []) for number in range(20, 32)],
+    },
+    "acme/small": {"pull_requests": [pull(1, 5), pull(2, 6)], "language": "Cython"},
+    "acme/tiny": {"pull_requests": [pull(1, 7)]},
+    "acme/quiet": {},
+    "acme/now": {"pull_requests": [pull(1, 8)], "former_names": ["acme/former"]},
+    "acme/archived": {"is_archived": True, "archived_at": "2026-01-15T00:00:00Z"},
+    "acme/gone": {"is_gone": True},
+}
+SUITES = ("acme/large", "acme/small", "acme/tiny", "acme/quiet", "acme/archived", "acme/gone")
+
+
+def write_world(folder: Path) -> Path:
+    """Make the repositories and the side file in *folder*."""
+    for name, facts in WORLD.items():
+        path = folder / f"{name}.git"
+        subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(path)], check=True)
+        lines = [_commit("Begin", "2025-01-01T00:00:00Z", {"asv.conf.json": "{}"} if name in SUITES else {"a": "a"})]
+        for one in facts.get("pull_requests", ()):
+            lines.append(_commit(f"{one['title']} (#{one['number']})", one["merged_at"], {f"{one['number']}.py": "x"}))
+        subprocess.run(["git", "-C", str(path), "fast-import", "--quiet"], input="".join(lines).encode(), check=True)
+    (folder / "sandbox.json").write_text(json.dumps({"repositories": WORLD}))
+    return folder
+
+
+def _commit(message: str, moment: str, files: Mapping[str, str]) -> str:
+    seconds = int(datetime.fromisoformat(moment).timestamp())
+    who = f"GitHub <noreply@github.com> {seconds} +0000"
+    written = "".join(f"M 100644 inline {path}\ndata {len(text)}\n{text}\n" for path, text in files.items())
+    return f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}\n{written}"
+
+
+@contextmanager
+def small_pages() -> Iterator[None]:
+    """Searches show few results on small pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (packing, merged):
+            patch.setattr(module, "SEARCH_CAP", CAP)
+        for module in (packing, paging):
+            patch.setattr(module, "PAGE", PAGE)
+        patch.setattr(packing, "FULL_PART", CAP - 1)
+        patch.setattr(code_search, "PAGE", 4)
+        yield
