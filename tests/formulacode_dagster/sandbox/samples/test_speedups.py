@@ -11,6 +11,10 @@ from formulacode_dagster.sandbox.samples.definitions import SamplePullRequest
 
 SAMPLED = ("sample-org/gridpath", "signal-kit/rollwin")
 """Timed by the test command; `SAMPLES_TIMED=all` times every project."""
+ATTEMPTS = 3
+"""What else runs on the machine may disturb one timing; what is not so shows in none of three."""
+LONGEST = 0.06
+"""Seconds that a benchmark of the demo may take."""
 
 
 def _timed() -> list[SamplePullRequest]:
@@ -31,13 +35,15 @@ def test_a_speedup_is_real_and_a_trap_has_none(
     def seconds(commit: str) -> float:
         return seconds_of(definition.repository, commit, expected.benchmark, suite=generated.merge_commit_sha)
 
-    base, oracle = seconds(generated.base_sha), seconds(generated.merge_commit_sha)
-    figures = f"{base * 1000:.2f} -> {oracle * 1000:.2f} ms, {base / oracle:.1f}x"
-    assert 0.0001 < base < 0.06, f"too short to be timed well, or too long for a demo: {figures}"
-    if expected.speedup is not None:
-        assert base / oracle > expected.speedup, figures
-    else:
-        assert base / oracle < 1.3, figures
+    figures = []
+    for _ in range(ATTEMPTS):
+        base, oracle = seconds(generated.base_sha), seconds(generated.merge_commit_sha)
+        figures.append(f"{base * 1000:.2f} -> {oracle * 1000:.2f} ms, {base / oracle:.1f}x")
+        fits = 0.0001 < base < LONGEST
+        is_as_told = base / oracle > expected.speedup if expected.speedup is not None else base / oracle < 1.3
+        if fits and is_as_told:
+            return
+    pytest.fail(f"not as its definition says, or too short or long to be timed in a demo: {'; '.join(figures)}")
 
 
 def test_the_oracle_that_breaks_its_benchmark_breaks_it(samples: SampleSet, seconds_of: Callable[..., float]) -> None:
