@@ -136,8 +136,8 @@ class Laboratory:
         """Take *item* as far as it goes."""
         trial = Trial(item)
         try:
-            for trial in self._stages(item):  # noqa: B007 - the last one counts
-                pass
+            for reached in self._stages(item):
+                trial = reached
         except Rejection as end:
             return replace(trial, reason=end.reason.value, detail=end.detail, log=end.log or end.detail)
         except ItemFailure as end:

@@ -73,6 +73,7 @@ def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None
         listed = _git(mirror, "rev-list", "--objects", "--missing=print", *wanted, *exclude).splitlines()
         held = [line for line in listed if not line.startswith("?")]
         if len(held) < len(listed):
+            # earlier contents may be missing; this raises when one of the commit's own files is
             _git(mirror, "rev-list", "--objects", "--quiet", f"{commit}^{{tree}}")
         return "".join(f"{line}\n" for line in held), len(held) < len(listed)
     listed = _git(mirror, "rev-list", "--objects", "--filter=blob:none", *wanted, *exclude).splitlines()

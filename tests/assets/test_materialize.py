@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import dagster as dg
 import pytest
@@ -96,7 +97,7 @@ def test_the_failure_of_the_stage_is_told_when_its_books_cannot_be_kept(database
         def transaction(self) -> None:
             raise OutsideSystemError("postgres", "gone")
 
-    run = StageRun(Gone(), Stage.PULL_REQUESTS, "2026-02", "run 1")  # type: ignore[arg-type]
+    run = StageRun(cast("Database", Gone()), Stage.PULL_REQUESTS, "2026-02", "run 1")
     with pytest.raises(ItemFailure, match="the cause"):
         use(run, Asking("run 1"), ItemFailure("timeout", "the cause"))
     with pytest.raises(OutsideSystemError, match="postgres"):

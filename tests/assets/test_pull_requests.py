@@ -88,7 +88,7 @@ def entries(database: Database) -> dict[str, LedgerEntry]:
 
 def counts_match(database: Database) -> GateVerdict:
     with database.transaction() as connection:
-        return verdicts.counts_match(verdicts.Evidence(connection, MONTH, None))  # type: ignore[arg-type]
+        return verdicts.counts_match(verdicts.Evidence(connection, MONTH, default_resources()["hub"]))
 
 
 def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_again(run, world, database):

@@ -125,7 +125,7 @@ def taken_in(database: Database) -> dict[str, int]:
 
 def judge(database: Database) -> list[GateVerdict]:
     with database.transaction() as connection:
-        evidence = verdicts.Evidence(connection, MONTH, None)  # type: ignore[arg-type]
+        evidence = verdicts.Evidence(connection, MONTH, default_resources()["hub"])
         found = [verdicts.not_empty(evidence), verdicts.every_repository_resolves(evidence)]
         for verdict, name in zip(found, ("not_empty", "every_repository_resolves"), strict=True):
             gates.record_verdict(connection, verdict.model_copy(update={"check": name}), "run")

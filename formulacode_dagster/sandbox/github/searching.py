@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from .library import Library, Shelf
-from .threads import Issue, PullRequest, State, Thread
+from .threads import Issue, PullRequest, State, Thread, merge_moment
 
 _TERM = re.compile(r'(-?)(?:([A-Za-z-]+):)?("[^"]*"|\S+)')
 _DATE = re.compile(
@@ -176,8 +176,7 @@ def search_threads(library: Library, query: Query, *, private: bool) -> list[Hit
 def _merged_within(by_merge: Sequence[PullRequest], spans: Sequence[Moments]) -> Sequence[PullRequest]:
     """Those of *by_merge*, which is ordered by time, that were merged within all *spans*."""
     low, high = max(span.low for span in spans), min(span.high for span in spans)
-    moment: Callable[[PullRequest], datetime] = lambda one: one.merged_at or one.created_at  # noqa: E731
-    return by_merge[bisect_left(by_merge, low, key=moment) : bisect_right(by_merge, high, key=moment)]
+    return by_merge[bisect_left(by_merge, low, key=merge_moment) : bisect_right(by_merge, high, key=merge_moment)]
 
 
 def search_repositories(library: Library, query: Query, *, private: bool) -> list[Shelf]:

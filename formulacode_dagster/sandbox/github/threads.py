@@ -113,6 +113,11 @@ class Issue:
 Thread = Issue | PullRequest
 
 
+def merge_moment(one: PullRequest) -> datetime:
+    """When *one* was merged; when it was opened, where it never was."""
+    return one.merged_at or one.created_at
+
+
 def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) -> Issue:
     """The issue that *facts* tell of; *closer* is the merged pull request that closes it."""
     versions = versions_of(facts.author, facts.created_at, facts.body, facts.edits)

@@ -23,6 +23,7 @@ from .threads import (
     closing_references,
     issue_of,
     mentions_of,
+    merge_moment,
     references_in,
     titles_of,
     utc,
@@ -75,7 +76,7 @@ class Tracker:
     def by_merge(self) -> Sequence[PullRequest]:
         """The merged pull requests, by time of merge."""
         merged = [one for one in self.pull_requests.values() if one.merged_at is not None]
-        return sorted(merged, key=lambda one: one.merged_at or one.created_at)
+        return sorted(merged, key=merge_moment)
 
     def threads(self) -> list[Thread]:
         """Pull requests, then issues."""
@@ -96,7 +97,7 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
     pull_requests = _Reader(repository, name, repository_id, heads, line, facts).pull_requests() if line else {}
     closers = {
         number: pull_request
-        for pull_request in sorted(pull_requests.values(), key=lambda pr: pr.merged_at or pr.created_at, reverse=True)
+        for pull_request in sorted(pull_requests.values(), key=merge_moment, reverse=True)
         if pull_request.state is State.MERGED
         for number in (reference.number for reference in pull_request.closes if not reference.repository)
     }

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.images.recipes import script
 from formulacode_dagster.images.sources import is_ancestor, is_version_tag, tree_of, write_bundle
 from formulacode_dagster.models.errors import ItemFailure
 
@@ -49,6 +51,24 @@ def test_of_a_filtered_mirror_only_the_files_of_the_commit_are_packed(pure: Samp
     assert any(one.startswith("?") for one in missing)
     git(tmp_path / "a", "checkout", "-q", pure.merge)
     assert "refs/formulacode/partial" in git(tmp_path / "a", "for-each-ref")
+
+
+def test_an_image_made_of_a_partial_bundle_takes_absent_contents_for_no_damage(pure: Sample, tmp_path: Path) -> None:
+    mirror = tmp_path / "filtered.git"
+    clone = ("-c", "uploadpack.allowFilter=true", "clone", "-q", "--bare", "--no-local", "--filter=blob:none")
+    git(tmp_path, *clone, f"file://{pure.mirror}", str(mirror))
+    git(mirror, "archive", "-o", str(tmp_path / "files.tar"), pure.merge)
+    write_bundle(mirror, pure.merge, tmp_path / "partial")
+    repository = tmp_path / "repository"
+    (tmp_path / "base-sha").write_text(f"{pure.merge}\n")
+    variables = {**os.environ, "FC_REPOSITORY": str(repository), "FC_TASK": str(tmp_path)}
+    for step in (["fetch-history", str(tmp_path / "partial")], ["checkout"]):
+        subprocess.run(["bash", str(script(step[0])), *step[1:]], env=variables, check=True)
+    assert git(repository, "status", "--porcelain") == ""
+    assert git(repository, "for-each-ref", "refs/formulacode") == ""
+    assert set(git(repository, "log", "--format=%H").split()) == {pure.anchor, pure.base, pure.merge}
+    git(repository, "fsck", "--connectivity-only")
+    git(repository, "gc", "-q")
 
 
 def test_history_that_lacks_an_old_file_is_packed_without_it(pure: Sample, tmp_path: Path) -> None:
