@@ -138,13 +138,14 @@ class GitHubClient:
         await self._books.update(lambda known: self._pool.learn_owner(known, position, login))
 
     async def graphql(self, query: str, variables: Mapping[str, Any] | None = None) -> GraphQLAnswer:
-        """Ask; errors that concern only parts come back beside the data, all others raise."""
+        """Ask; errors about parts come back beside the data, which is null around them; all others raise."""
         body = {"query": query, "variables": dict(variables or {})}
 
         def build(lease: Lease) -> httpx.Request:
             return self._http.build_request("POST", self._graphql_url, json=body, headers=_headers(lease, JSON))
 
-        return await self._exchange.ask(Resource.GRAPHQL, build, self._inspect_graphql, "GraphQL query")
+        answer = await self._exchange.ask(Resource.GRAPHQL, build, self._inspect_graphql, "GraphQL query")
+        return answer.sound()
 
     async def rest(self, path: str, params: Mapping[str, str | int] | None = None, *, accept: str = JSON) -> RestAnswer:
         """GET *path*; redirects within this API are followed, and told in `moved_to`.

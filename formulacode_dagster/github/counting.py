@@ -95,7 +95,7 @@ async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[
     for index, question in enumerate(questions):
         variables[f"q{index}"] = search_text(question.name, question.window)
     try:
-        answer = (await client.graphql(merged_counts(len(questions)), variables)).sound()
+        answer = await client.graphql(merged_counts(len(questions)), variables)
     except ItemFailure as failure:
         if len(questions) == 1:
             what = f"what {questions[0].name} merged cannot be counted"

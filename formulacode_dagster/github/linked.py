@@ -100,7 +100,7 @@ async def _whole(
                 if not page.page_info.has_next_page:
                     break
                 cursor = page.page_info.end_cursor
-            answer = (await client.graphql(query, {"id": node_id, "after": cursor})).sound()
+            answer = await client.graphql(query, {"id": node_id, "after": cursor})
             page = read(model, (answer.data.get("node") or {}).get(field), f"{field} of {node_id}")
         if len(nodes) == page.total_count:
             return nodes

@@ -35,7 +35,7 @@ async def repositories_by_id(client: GitHubClient, ids: Sequence[str]) -> dict[s
     """What each of the node *ids* leads to; raises ItemFailure (`incomplete`) when GitHub cannot say."""
 
     async def ask(batch: Sequence[str]) -> tuple[GraphQLAnswer, list[tuple[Any, _Path]]]:
-        answer = (await client.graphql(REPOSITORIES_BY_ID, {"ids": list(batch)})).sound()
+        answer = await client.graphql(REPOSITORIES_BY_ID, {"ids": list(batch)})
         nodes = answer.data.get("nodes") or [None] * len(batch)
         return answer, [(raw, ("nodes", index)) for index, raw in enumerate(nodes)]
 
@@ -53,7 +53,7 @@ async def repositories_named(client: GitHubClient, names: Sequence[str]) -> dict
         for index, text in enumerate(batch):
             name = ItemName.parse(text)
             variables |= {f"owner{index}": name.owner, f"name{index}": name.name}
-        answer = (await client.graphql(repositories_by_name(len(batch)), variables)).sound()
+        answer = await client.graphql(repositories_by_name(len(batch)), variables)
         return answer, [(answer.data.get(f"r{index}"), (f"r{index}",)) for index in range(len(batch))]
 
     return await _in_batches(ask, list({name.lower(): name for name in names}.values()))

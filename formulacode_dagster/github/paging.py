@@ -69,7 +69,7 @@ async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> lis
             text = search_text(one.searched.name, one.searched.window)
             variables |= {f"q{index}": text, f"first{index}": first, f"after{index}": one.after}
         try:
-            answer = (await client.graphql(merged_pull_requests(len(asked)), variables)).sound()
+            answer = await client.graphql(merged_pull_requests(len(asked)), variables)
         except ItemFailure as failure:
             # GitHub answers 502 to a page whose pull requests are too heavy together.
             if failure.kind == "overloaded" and size > SMALLEST_PAGE:

@@ -47,7 +47,7 @@ async def read_pull_request(client: GitHubClient, repository: str, number: int) 
     """
     name = item_key(repository, number)
     owner, _, short = repository.partition("/")
-    answer = (await client.graphql(PULL_REQUEST_BY_NAME, {"owner": owner, "name": short, "number": number})).sound()
+    answer = await client.graphql(PULL_REQUEST_BY_NAME, {"owner": owner, "name": short, "number": number})
     raw = (answer.data.get("repository") or {}).get("pullRequest")
     if raw is None:
         missing = answer.missing("repository") or answer.missing("repository", "pullRequest")

@@ -70,7 +70,7 @@ async def _histories(client: GitHubClient, ids: Sequence[str]) -> dict[str, list
     found: dict[str, list[EditNode]] = {}
     waiting = list(ids)
     for _ in range(ATTEMPTS):
-        answer = (await client.graphql(BODY_VERSIONS, {"ids": waiting, "after": None})).sound()
+        answer = await client.graphql(BODY_VERSIONS, {"ids": waiting, "after": None})
         for index, (node_id, raw) in enumerate(zip(waiting, answer.data.get("nodes") or (), strict=False)):
             if raw is None and answer.missing("nodes", index):
                 found[node_id] = []
@@ -93,7 +93,7 @@ async def _to_the_end(client: GitHubClient, node_id: str, page: Connection[EditN
     """All versions from *page* on, None when they are fewer than GitHub counts."""
     nodes = [node for node in page.nodes if node is not None]
     while page.page_info.has_next_page and page.page_info.end_cursor:
-        answer = (await client.graphql(BODY_VERSIONS, {"ids": [node_id], "after": page.page_info.end_cursor})).sound()
+        answer = await client.graphql(BODY_VERSIONS, {"ids": [node_id], "after": page.page_info.end_cursor})
         raw = (answer.data.get("nodes") or [None])[0]
         following = read(_Versions, raw or {}, f"the versions of {node_id}").user_content_edits
         if following is None:
