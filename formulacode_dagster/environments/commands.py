@@ -6,9 +6,10 @@ import posixpath
 import re
 import shlex
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.recipe import Command, OnFailure
 
 from .asv_config import AsvConfig
 from .declaration import Declaration, read_requirements_file
@@ -30,18 +31,6 @@ _NETWORK_TOOLS = frozenset({"apt", "apt-get", "curl", "git", "svn", "wget", "yum
 _INSTALLERS = frozenset({"pip", "build", "uv", "virtualenv"})
 
 
-class Step(Frozen):
-    """A command to run before the package is installed."""
-
-    folder: str = Field(description="folder below the repository it runs in")
-    command: str
-
-    def seen_from(self, package_root: str) -> str:
-        """The step for a shell that stands in *package_root*."""
-        where = posixpath.relpath(self.folder, package_root)
-        return self.command if where == "." else f"cd {shlex.quote(where)} && {self.command}"
-
-
 class CommandReading(Frozen):
     """The facts behind the commands."""
 
@@ -49,7 +38,7 @@ class CommandReading(Frozen):
     groups: tuple[str, ...] = Field(default=(), description="PEP 735 groups named by `--group`")
     declarations: tuple[Declaration, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict, description="variables set in front of a build command")
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Command, ...] = Field(default=(), description="to run before the package is installed")
     package_folder: str = Field(default="", description="folder below asv's build folder that is installed")
     notes: tuple[str, ...] = ()
 
@@ -63,7 +52,7 @@ class _Reader:
         self.groups: dict[str, None] = {}
         self.declarations: list[Declaration] = []
         self.environment: dict[str, str] = {}
-        self.steps: list[Step] = []
+        self.steps: list[Command] = []
         self.package_folder = ""
         self.notes: list[str] = []
 
@@ -142,7 +131,12 @@ class _Reader:
         if words[0].rpartition("/")[2] in _NETWORK_TOOLS:
             self.notes.append(f"{source}: {line!r} needs the network, which a build does not have: left out")
             return
-        self.steps.append(Step(folder=join(self.build_folder, where or ".") or ".", command=line))
+        place = join(self.build_folder, where or ".") or "."
+        try:
+            argv = tuple(shlex.split(line))
+            self.steps.append(Command(argv=argv, folder=place, on_failure=OnFailure.STOP, source=source))
+        except ValidationError as error:
+            self.notes.append(f"{source}: {line!r} is left out: {error.errors()[0]['msg']}")
 
 
 def _without_interpreter(words: list[str]) -> list[str]:

@@ -69,7 +69,7 @@ def plan_environment(
         requirements=locked.runtime,
         build_requirements=locked.build,
         build_environment=variables,
-        build_commands=tuple(step.seen_from(root.folder) for step in commands.steps),
+        commands=commands.steps,
         system_packages=choice.system_packages,
         suite_sha=suite.tree.commit,
         notes=(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.recipe import Command
 
 from .spec import instrument_requirements
 
@@ -35,4 +36,9 @@ def write_task(spec: BuildSpec, folder: Path) -> None:
     (folder / "package-root").write_text(spec.package_root + "\n")
     exports = [f"export {name}={shlex.quote(value)}\n" for name, value in sorted(spec.build_environment.items())]
     (folder / "build.env").write_text("".join(exports))
-    (folder / "build-commands").write_text("".join(f"{command}\n" for command in spec.build_commands))
+    (folder / "build-commands").write_text("".join(map(_line, spec.commands)))
+
+
+def _line(command: Command) -> str:
+    """A call of `run_command` in the script `install-package`; quoted, so that no shell reads anything into it."""
+    return shlex.join(["run_command", command.on_failure.value, command.folder, *command.argv]) + "\n"

@@ -10,6 +10,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.recipe import Isolation
 
 from .recipes import recipe_hash
 
@@ -47,7 +48,11 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         package_name=environment.package_name,
         benchmark_dir=environment.benchmark_dir,
         build_environment=environment.build_environment,
-        build_commands=environment.build_commands,
+        build_lock=environment.build_lock,
+        isolation=Isolation.APART if environment.build_lock else Isolation.SHARED,
+        commands=environment.commands,
+        submodules=environment.submodules,
+        fixes=environment.fixes,
         exclude_newer=environment.exclude_newer,
     )
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from .base import Frozen
+from .recipe import Command, Fix, Submodule
 
 
 class DroppedRequirement(Frozen):
@@ -35,10 +36,12 @@ class Environment(Frozen):
     requirements: tuple[str, ...] = Field(description="what the repository declares, as given to the resolver")
     build_requirements: tuple[str, ...] = Field(default=(), description="PEP 518 `requires`, resolved with the rest")
     build_environment: dict[str, str] = Field(default_factory=dict, description="variables set while building")
-    build_commands: tuple[str, ...] = Field(
-        default=(),
-        description="shell commands run in `package_root` before the install, from asv's `build_command`; usually none",
+    build_lock: str = Field(
+        default="", description="lock of the build requirements where they contradict what runs, else ``"
     )
+    commands: tuple[Command, ...] = Field(default=(), description="from asv's `build_command`; usually none")
+    submodules: tuple[Submodule, ...] = Field(default=(), description="submodules that the build reads from")
+    fixes: tuple[Fix, ...] = Field(default=(), description="repairs that this plan takes into account")
     system_packages: tuple[str, ...] = Field(
         default=(), description="Debian packages of the libraries that asv's matrix names in conda's terms"
     )
@@ -52,5 +55,6 @@ class Environment(Frozen):
     dropped: tuple[DroppedRequirement, ...] = ()
     lock: str = Field(description="requirements file with hashes, as `uv pip compile` wrote it")
     lock_sha256: str
+    pylock: str = Field(default="", description="the same pins as PEP 751 `pylock.toml`, with every file's hash")
     resolver: str = Field(description="`uv 0.13.8`")
     exclude_newer: datetime = Field(description="nothing published after this instant is in the lock")

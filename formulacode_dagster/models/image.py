@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from .base import Frozen
+from .recipe import Command, ExtraFile, FilePatch, Fix, InstallMode, Isolation, Submodule
 
 
 class EngineName(StrEnum):
@@ -47,7 +48,14 @@ class BuildSpec(Frozen):
     package_name: str = ""
     benchmark_dir: str
     build_environment: dict[str, str] = Field(default_factory=dict)
-    build_commands: tuple[str, ...] = ()
+    build_lock: str = Field(default="", description="lock of the build requirements, where `isolation` is `apart`")
+    isolation: Isolation = Isolation.SHARED
+    install_mode: InstallMode = InstallMode.WHEEL
+    commands: tuple[Command, ...] = Field(default=(), description="run in this order before the install")
+    patches: tuple[FilePatch, ...] = ()
+    files: tuple[ExtraFile, ...] = ()
+    submodules: tuple[Submodule, ...] = ()
+    fixes: tuple[Fix, ...] = Field(default=(), description="repairs that are in this spec, in the order they were made")
     exclude_newer: datetime | None = Field(
         default=None, description="instant after which nothing may be taken from the index, build isolation included"
     )
@@ -56,10 +64,21 @@ class BuildSpec(Frozen):
 class Tier(Frozen):
     """One tier of a built image."""
 
-    name: str = Field(description="`base`, `repo` or `task`")
+    name: str = Field(description="`base`, `repo`, `env` or `task`")
     tag: str
     seconds: float
     size_bytes: int
+
+
+class Toolchain(Frozen):
+    """What the image was built and is measured with, as found inside it."""
+
+    os_digest: str = Field(default="", description="content digest of the OS image; empty with `process`")
+    apt: tuple[str, ...] = Field(default=(), description="every installed Debian package as `name=version`")
+    python: str = Field(default="", description="`3.12.4`")
+    compiler: str = Field(default="", description="first line of `cc --version`")
+    flags: dict[str, str] = Field(default_factory=dict, description="CFLAGS, LDFLAGS … in force while building")
+    tools: dict[str, str] = Field(default_factory=dict, description="uv, asv_runner, git: versions")
 
 
 class Verification(Frozen):
@@ -84,5 +103,7 @@ class BuiltImage(Frozen):
     size_bytes: int
     build_seconds: float
     tiers: tuple[Tier, ...]
+    toolchain: Toolchain = Field(default_factory=Toolchain)
+    attempts: int = Field(default=1, description="builds it took, this one included")
     benchmarks: tuple[str, ...] = Field(description="names that discovery found")
     verifications: tuple[Verification, ...]

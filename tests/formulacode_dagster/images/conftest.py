@@ -21,6 +21,7 @@ from formulacode_dagster.models.pull_request import (
     MergeKind,
     PullRequest,
 )
+from formulacode_dagster.models.recipe import Command, OnFailure
 
 MONTH = "2026-02"
 LIMITS = ResourceLimits(cpus=2, memory_mb=2048, processes=256, build_seconds=240, benchmark_seconds=60)
@@ -245,3 +246,8 @@ def pure_image(engine: ProcessEngine, pure: Sample, lock: str) -> BuiltImage:
 def compiled_image(engine: ProcessEngine, compiled: Sample, lock: str) -> BuiltImage:
     spec = make_spec(compiled, lock)
     return as_image(EngineName.PROCESS, spec, engine.build(spec, mirror=compiled.mirror, run_id="test"))
+
+
+def command(*argv: str, on_failure: OnFailure = OnFailure.STOP) -> Command:
+    """A build command as a repository's configuration would give it."""
+    return Command(argv=argv, on_failure=on_failure, source="test")

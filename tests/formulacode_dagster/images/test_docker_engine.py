@@ -17,7 +17,7 @@ from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, EngineName
 
-from .conftest import LIMITS, PURE, Sample, make_sample, make_spec
+from .conftest import LIMITS, PURE, Sample, command, make_sample, make_spec
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -204,8 +204,8 @@ def test_a_build_that_fails_keeps_its_log(docker: DockerEngine, lock: str, tmp_p
 
 def test_a_package_is_built_without_network(docker: DockerEngine, lock: str, tmp_path: Path) -> None:
     sample = make_sample(tmp_path / "nosy", "nosy", PURE, {"README.md": "x"})
-    command = "python -c 'import socket; socket.create_connection((\"1.1.1.1\", 53), 3)'"
-    spec = make_spec(sample, lock, os_image=OS_IMAGE, build_commands=[command])
+    knock = "import socket; socket.create_connection(('1.1.1.1', 53), 3)"
+    spec = make_spec(sample, lock, os_image=OS_IMAGE, commands=[command("python", "-c", knock)])
     with pytest.raises(BuildFailure) as caught:
         docker.build(spec, mirror=sample.mirror, run_id="nosy")
     assert "Network is unreachable" in caught.value.log

@@ -14,8 +14,9 @@ from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.recipe import OnFailure
 
-from .conftest import LIMITS, PURE, Sample, make_sample, make_spec
+from .conftest import LIMITS, PURE, Sample, command, make_sample, make_spec
 
 pytestmark = pytest.mark.network
 
@@ -139,18 +140,17 @@ def test_a_build_has_no_network_and_none_of_the_hosts_secrets(
         pytest.skip("this kernel gives no network namespace to an unprivileged user")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        command = (
-            f"env; python -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 2)' && echo REACHED"
-        )
+        knock = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2); print('REA' + 'CHED')"
         spec = make_spec(
             make_sample(tmp_path / "nosy", "nosy", PURE, {"README.md": "x"}),
             lock,
-            build_commands=[f"{command} || true"],
+            commands=[command("env"), command("python", "-c", knock, on_failure=OnFailure.RECORD)],
             build_environment={"CFLAGS": "-O1 -DX='a b'"},
         )
         log = engine.build(spec, mirror=tmp_path / "nosy.git", run_id="run").log
     assert "Connection refused" in log
-    assert "REACHED\n" not in log.replace("echo REACHED", "")
+    assert "python ended with status 1" in log, "a failure that is let pass is in the log"
+    assert "REACHED" not in log
     assert "secret-token" not in log
     assert "CFLAGS=-O1 -DX='a b'" in log
 
@@ -266,7 +266,7 @@ def test_a_folder_that_cannot_be_written_stops_the_stage(tmp_path: Path, pure: S
 
 
 def test_a_disk_that_fills_up_during_the_build_stops_the_stage(tmp_path: Path, lock: str) -> None:
-    command = "head -c 200000000 /dev/zero >filler"
+    filler = command("bash", "-c", "head -c 200000000 /dev/zero >filler")
     sample = make_sample(tmp_path / "big", "big", PURE, {"README.md": "x"})
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -276,7 +276,7 @@ def test_a_disk_that_fills_up_during_the_build_stops_the_stage(tmp_path: Path, l
     try:
         engine = ProcessEngine(disk / "root", LIMITS)
         with pytest.raises(OutsideSystemError, match="no space left"):
-            engine.build(make_spec(sample, lock, build_commands=[command]), mirror=sample.mirror, run_id="run")
+            engine.build(make_spec(sample, lock, commands=[filler]), mirror=sample.mirror, run_id="run")
         assert not list(disk.glob("root/building/*"))
         outcome = engine.build(make_spec(sample, lock), mirror=sample.mirror, run_id="run")
         assert Path(outcome.location).exists(), "once there is space, the next run finishes the work"

@@ -17,7 +17,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 
-from .conftest import MONTH, Sample, make_spec
+from .conftest import MONTH, Sample, command, make_spec
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_plan_takes_everything_from_the_environment_and_the_pull_request(pure:
         benchmark_dir="benchmarks",
         requirements=(),
         build_environment={"A": "1"},
-        build_commands=("make",),
+        commands=(command("make"),),
         lock="lock",
         lock_sha256="1" * 64,
         resolver="uv",
@@ -47,7 +47,7 @@ def test_a_plan_takes_everything_from_the_environment_and_the_pull_request(pure:
     )
     spec = plan_build(pr=pure.pull_request(), environment=environment, anchor_sha=pure.anchor, os_image="os:{python}")
     assert (spec.task_id, spec.base_sha, spec.anchor_sha) == ("Acme__tinypure-5", pure.base, pure.anchor)
-    assert (spec.python, spec.package_root, spec.build_commands) == ("3.12", "python", ("make",))
+    assert (spec.python, spec.package_root, spec.commands) == ("3.12", "python", (command("make"),))
     assert spec.exclude_newer == environment.exclude_newer
 
 
@@ -81,7 +81,7 @@ def test_equal_specs_have_equal_tags(spec: BuildSpec) -> None:
         ({"lock_sha256": "f" * 64}, "task"),
         ({"package_root": "python"}, "task"),
         ({"build_environment": {"CFLAGS": "-O1"}}, "task"),
-        ({"build_commands": ("make",)}, "task"),
+        ({"commands": (command("make"),)}, "task"),
         ({"exclude_newer": datetime(2026, 1, 1, tzinfo=UTC)}, "task"),
     ],
 )
