@@ -1,11 +1,12 @@
 """Runs inside a session: discovers benchmarks as asv_runner does, but a module that is lost does not cost the rest.
 
-A script for Python 3.8 and later: `python probe_benchmarks.py NONCE BENCHMARK_DIR`.
+A script for Python 3.7 and later: `python probe_benchmarks.py NONCE BENCHMARK_DIR`.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -27,6 +28,18 @@ class _Once:
         if self._instance is None:
             self._instance = self._wrapped()
         return self._instance
+
+
+def load_asv_runner() -> None:
+    """Import asv_runner's discovery, as `measurement.harness.runner` does and explains."""
+    name = "importlib.metadata"
+    absent = importlib.util.find_spec(name) is None
+    if absent:
+        sys.modules[name] = ModuleType(name)
+        sys.modules[name].distributions = tuple  # type: ignore[attr-defined]
+    importlib.import_module("asv_runner.discovery")
+    if absent:
+        del sys.modules[name]
 
 
 def modules_below(name: str, lost: dict[str, str]) -> list[ModuleType]:
@@ -62,6 +75,7 @@ def benchmarks_of(module: ModuleType) -> list[str]:
 def main() -> None:
     """Print names and lost modules."""
     nonce, root = sys.argv[1], os.path.abspath(sys.argv[2])  # noqa: PTH100 - as asv_runner takes it
+    load_asv_runner()
     importlib.import_module("asv_runner._aux").update_sys_path(root)
     lost: dict[str, str] = {}
     names: list[str] = []

@@ -1,6 +1,6 @@
 """Runs inside a session: imports modules one by one, and prints what happened after a line that only the host knows.
 
-A script for Python 3.8 and later: `python probe_imports.py NONCE MODULE...`.
+A script for Python 3.7 and later: `python probe_imports.py NONCE MODULE...`.
 """
 
 import importlib

@@ -6,7 +6,14 @@ import importlib
 import json
 import os
 import sys
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+from . import runner
+
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object  # came with CPython 3.8
 
 
 class Emit(Protocol):
@@ -39,6 +46,7 @@ def main() -> None:
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)
     # From here on the archive must not be importable: a suite may have a module of the same name.
     sys.path.pop(0)
+    runner.load()
     if "root" in request:
         importlib.import_module("asv_runner._aux").update_sys_path(request["root"])
     answer(request, emit)

@@ -8,11 +8,11 @@ import os
 import select
 import signal
 import time
-from typing import Callable, Dict  # noqa: UP035 - CPython 3.8 evaluates the alias below
+from typing import Callable, Dict  # noqa: UP035 - CPython 3.7 evaluates the alias below
 
 from .suite import failure_message
 
-Answer = Dict[str, object]  # noqa: UP006 - evaluated on CPython 3.8
+Answer = Dict[str, object]  # noqa: UP006 - evaluated on CPython 3.7
 
 
 def in_child(work: Callable[[], Answer], seconds: float) -> Answer:

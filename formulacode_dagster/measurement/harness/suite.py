@@ -8,11 +8,14 @@ import itertools
 import os
 import pickle
 import traceback
-from typing import TYPE_CHECKING, Any, Callable, Protocol  # noqa: UP035 - CPython 3.8 evaluates the alias below
+from typing import TYPE_CHECKING, Any, Callable  # noqa: UP035 - CPython 3.7 evaluates the alias below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
+    from typing import Protocol
+else:
+    Protocol = object  # came with CPython 3.8
 
 MESSAGE_CHARACTERS = 2000
 

@@ -249,17 +249,17 @@ def test_the_archive_is_the_same_every_time():
     assert harness_archive() == harness_archive()
 
 
-def test_the_harness_is_written_in_python_3_8():
+def test_the_harness_is_written_in_python_3_7():
     for file in resources.files("formulacode_dagster.measurement").joinpath("harness").iterdir():
         if file.name.endswith(".py"):
-            ast.parse(file.read_text(), feature_version=(3, 8))
+            ast.parse(file.read_text(), feature_version=(3, 7))
 
 
 def other_interpreters():
     """One CPython of each version that the harness must run on, as far as this machine has them."""
     folders = [Path(folder) for folder in os.environ["PATH"].split(":")]
     folders += (Path.home() / ".pyenv" / "versions").glob("3.*/bin")
-    for minor in range(8, 15):
+    for minor in range(7, 15):
         for folder in folders:
             python = folder / f"python3.{minor}"
             if python.exists() and subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
