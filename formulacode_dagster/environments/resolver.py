@@ -35,7 +35,8 @@ READING_FLOORS = {
 }
 """Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
 
-_FORMAT = 4
+_FORMAT = 5
+_KNOWN_METADATA = Path(__file__).with_name("known_metadata.toml")
 _LOG_TAIL = 4000
 _INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _KEPT = (
@@ -186,7 +187,8 @@ class Resolver:
         self._cache_dir.mkdir(parents=True, exist_ok=True)
         fitting = self._interpreters().get(python) if build_sources else None
         arguments = [
-            *(self._uv, "pip", "compile", "-", "--generate-hashes", "--no-header", "--no-annotate", "--no-config"),
+            *(self._uv, "pip", "compile", "-", "--generate-hashes", "--no-header", "--no-annotate"),
+            *("--config-file", str(_KNOWN_METADATA)),
             *("--no-progress", "--color", "never", "--no-python-downloads", "--python", str(fitting or sys.executable)),
             *("--cache-dir", str(self._cache_dir.resolve() / "uv"), "--python-platform", self._platform),
             *("--python-version", python, "--exclude-newer", _instant(cut_off)),
@@ -272,6 +274,7 @@ class Resolver:
         index = {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
         question = [
             _FORMAT,
+            _KNOWN_METADATA.read_text("utf-8"),
             self.version,
             self._platform,
             python,

@@ -77,6 +77,16 @@ def test_setuptools_has_a_floor_before_it_spoke_pep_517(resolver):
     assert "2019-03-01" in resolution.notes[0]
 
 
+def test_a_wheel_whose_metadata_uv_refuses_is_pinned_by_what_is_known_of_it(resolver, index):
+    for version, year in (("0.11.0", 2013), ("0.24.2", 2019)):
+        index.publish("pandas", version, f"{year}-03-01T00:00:00Z", requires=("pytz (>=2011k)",))
+    index.publish("pytz", "2018.9", "2019-01-01T00:00:00Z")
+    index.publish("python-dateutil", "2.8.0", "2019-01-01T00:00:00Z")
+    index.publish("numpy", "1.16", "2019-01-01T00:00:00Z")
+    resolution = resolver.resolve(["pandas"], python="3.7", exclude_newer=datetime(2019, 4, 16, tzinfo=UTC))
+    assert pins(resolution) == {"numpy": "1.16", "pandas": "0.24.2", "python-dateutil": "2.8.0", "pytz": "2018.9"}
+
+
 def test_source_distributions_are_read_only_when_asked_for(resolver, index):
     index.publish_source(
         "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
