@@ -17,7 +17,7 @@ from .recipes import recipe_hash
 DEFAULT_OS_IMAGE = "python:{python}-slim-bookworm"
 LOCAL_NAMESPACE = "formulacode"
 
-INSTRUMENT_VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+INSTRUMENT_VERSIONS = ("3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 INSTRUMENT = ("asv_runner==0.2.0",)
 """0.2.0 needs nothing else. 0.2.1 drags in importlib-metadata, 0.2.3 calls `setup` once too often, and from 0.3 on a
 benchmark with `setup` is timed one call at a time, which measures the timer."""

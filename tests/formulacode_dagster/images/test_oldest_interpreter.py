@@ -1,0 +1,53 @@
+"""A package of 2022 built, verified and timed on the oldest interpreter that an image may have."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.images.build import build_task_image
+from formulacode_dagster.images.docker_engine import DockerEngine
+from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.process_engine import ProcessEngine
+from formulacode_dagster.images.spec import INSTRUMENT_VERSIONS
+from formulacode_dagster.measurement.remote import Remote, Timed
+
+from .conftest import LIMITS, Sample, make_spec
+
+pytestmark = pytest.mark.network
+
+OLDEST = INSTRUMENT_VERSIONS[0]
+OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
+
+
+@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    if request.param == "process":
+        return ProcessEngine(tmp_path / "engine", LIMITS)
+    bundle = os.environ.get("SSL_CERT_FILE")
+    return DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(bundle) if bundle else None)
+
+
+def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(
+    engine: Engine, compiled: Sample, tmp_path: Path
+) -> None:
+    interpreters = engine.interpreters()
+    if interpreters is not None and OLDEST not in interpreters:
+        pytest.skip(f"no Python {OLDEST} on this machine")
+    at = datetime(2022, 7, 1, tzinfo=UTC)
+    lock = Resolver(tmp_path / "cache").resolve(["setuptools", "wheel"], python=OLDEST, exclude_newer=at).lock
+    spec = make_spec(compiled, lock, python=OLDEST, os_image=OS_IMAGE, exclude_newer=at)
+    image, _ = build_task_image(
+        engine, spec, mirror=compiled.mirror, pr=compiled.pull_request(), run_id="test-oldest", force=True
+    )
+    assert all(verification.ok for verification in image.verifications)
+    assert image.benchmarks == ("bench_answer.time_answer",)
+    with engine.session(image, run_id="test-oldest") as session:
+        remote = Remote(session, benchmark_dir="benchmarks")
+        survey = remote.survey(basenames=set(), limit=10, budget=30)
+        timed, _ = remote.time(survey.benchmarks[0], isolate=False, seconds=0.05, hash_seed=1)
+        assert isinstance(timed, Timed)
