@@ -87,6 +87,11 @@ class Verification(Frozen):
     name: str = Field(description="`declared_commit`, `imports`, `benchmarks`, `one_benchmark_runs` …")
     ok: bool
     detail: str = ""
+    seconds: float = Field(default=0.0, description="what establishing it took")
+    rc: int | None = Field(
+        default=None, description="exit code of the command behind it; None when it was killed, or there was none"
+    )
+    log_tail: str = Field(default="", description="the end of what was said, where it does not hold")
 
 
 class BuiltImage(Frozen):
