@@ -243,6 +243,7 @@ class _Chooser:
             limit=float(self.limits.benchmark_seconds),
             budget=self.plan.max_survey_seconds,
             only=only,
+            names=self._changed(()).names,
         )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:

@@ -17,6 +17,8 @@ from formulacode_dagster.images.engine import Completed, Session
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 
+from .changed_code import CodeLocation
+
 ARCHIVE = "fc_harness.pyz"
 FILE_SECONDS = 120.0
 START_SECONDS = 20.0
@@ -111,13 +113,16 @@ class Remote:
         limit: float,
         budget: float,
         only: Iterable[str] | None = None,
+        names: Iterable[str] = (),
         enough: int | None = None,
+        until: Iterable[CodeLocation] = (),
     ) -> Survey:
-        """List the benchmarks, all or those named in *only*, and run each once.
+        """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
         *limit* is the longest one may take, *budget* all together, in seconds; those that do not fit come back
-        `untraced`, as do all after the first *enough* that ran, if that is given. A module whose import kills the
-        interpreter or never ends is lost, the others are not.
+        `untraced`, as do all after the first *enough* that ran, if that is given, one of which entered a function of
+        *until*, if there are any. A module whose import kills the interpreter or never ends is lost, the others are
+        not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -129,7 +134,9 @@ class Remote:
                 "only": wanted,
                 "limit": limit,
                 "budget": budget,
+                "names": sorted(names),
                 "enough": enough,
+                "until": sorted((location.path, location.line) for location in until),
                 "skip": sorted(lost),
             }
             completed, answers = self._ask(request, timeout=budget + 2 * limit + self._start_seconds)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import suite
 from .child import Answer, in_child
+from .order import Found, enters, in_turn
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -35,42 +36,46 @@ class ImportTimeoutError(BaseException):
 def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
-    It stops running them after the first `enough` that ran, where that is a number.
+    Those that speak of `names` come first. Where `enough` is a number it stops running them after as many ran, but not
+    before one of them entered a function of `until`, if there are any.
     """
-    left = request["enough"]
+    left, until = request["enough"], request["until"]
     limit, deadline = float(request["limit"]), time.monotonic() + float(request["budget"])
     basenames = frozenset(request["basenames"])
     only = None if request["only"] is None else frozenset(request["only"])
     modules = _import_all(request["root"], frozenset(request["skip"]), limit, emit)
     emit(event="extensions", names=_extension_modules())
+    found = [
+        Found(module, *one)
+        for module in modules
+        for one in suite.benchmarks_of(module, lambda name, message: emit(event="lost", name=name, message=message))
+    ]
     caches: dict[str, tuple[str, Answer]] = {}
-    for module in modules:
-        for owner, attribute, benchmark in suite.benchmarks_of(
-            module, lambda name, message: emit(event="lost", name=name, message=message)
-        ):
-            timeout = min(limit, float(benchmark.timeout or limit))
-            for index in range(suite.combinations(benchmark)):
-                name = suite.label(benchmark, index)
-                if only is not None and name not in only:
-                    continue
-                folder = ""
-                answer: Answer = {"outcome": "untraced"}
-                if time.monotonic() < deadline and left != 0:
-                    folder, answer = _cache(benchmark, caches, limit)
-                    if answer["outcome"] == "ran":
-                        answer = _run_once(benchmark, index, folder, basenames, timeout)
-                        left = left - 1 if left and answer["outcome"] == "ran" else left
-                emit(
-                    event="benchmark",
-                    name=name,
-                    module=module.__name__,
-                    owner=owner,
-                    attribute=attribute,
-                    index=index,
-                    timeout=timeout,
-                    cache_folder=folder,
-                    **answer,
-                )
+    for (module, owner, attribute, benchmark), index in in_turn(found, request["names"]):
+        name = suite.label(benchmark, index)
+        if only is not None and name not in only:
+            continue
+        timeout = min(limit, float(benchmark.timeout or limit))
+        folder = ""
+        answer: Answer = {"outcome": "untraced"}
+        if time.monotonic() < deadline and (left is None or left > 0 or until):
+            folder, answer = _cache(benchmark, caches, limit)
+            if answer["outcome"] == "ran":
+                answer = _run_once(benchmark, index, folder, basenames, timeout)
+            if left is not None and answer["outcome"] == "ran":
+                left -= 1
+                until = [] if enters(answer.get("codes", ()), until) else until
+        emit(
+            event="benchmark",
+            name=name,
+            module=module.__name__,
+            owner=owner,
+            attribute=attribute,
+            index=index,
+            timeout=timeout,
+            cache_folder=folder,
+            **answer,
+        )
 
 
 def _import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> list[ModuleType]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import asv_runner
 import pytest
 
+from formulacode_dagster.measurement.changed_code import CodeLocation
 from formulacode_dagster.measurement.remote import NotTimed, Remote, Timed, harness_archive
 from formulacode_dagster.models.errors import ItemFailure
 
@@ -163,6 +164,64 @@ def test_only_named_benchmarks_are_run_again_and_without_time_none_is(remote):
     assert {found.outcome for found in two.benchmarks} <= {"ran", "untraced", "error", "timeout", "crash", "skipped"}
     none = remote.survey(basenames=set(), limit=10, budget=0.0)
     assert {benchmark.outcome for benchmark in none.benchmarks} == {"untraced"}
+
+
+SPEAKING = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": "def changed(n):\n    return n\n\n\ndef common(n):\n    return n\n",
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench_a.py": """
+from pkg.core import common
+
+class TimeCommon:
+    params = [1, 2, 3]
+    def time_common(self, n):
+        common(n)
+
+def time_nothing():
+    pass
+""",
+    "benchmarks/bench_b.py": """
+from pkg import core
+
+def time_beside():
+    core.common(1)
+
+class TimeChanged:
+    params = [1, 2]
+    def time_changed(self, n):
+        core.changed(n)
+""",
+}
+
+
+def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_its_other_combinations(session, lay):
+    lay(Path(session.repository), SPEAKING)
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+    found = remote.survey(basenames=set(), limit=5, budget=0, names={"changed", "common"})
+    assert [benchmark.name for benchmark in found.benchmarks] == [
+        "bench_b.TimeChanged.time_changed(1)",
+        "bench_b.time_beside",
+        "bench_a.TimeCommon.time_common(1)",
+        "bench_a.time_nothing",
+        "bench_b.TimeChanged.time_changed(2)",
+        "bench_a.TimeCommon.time_common(2)",
+        "bench_a.TimeCommon.time_common(3)",
+    ]
+
+
+def test_a_survey_goes_on_past_what_is_enough_until_one_enters_the_changed_code(session, lay):
+    lay(Path(session.repository), SPEAKING)
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+
+    def ran(line):
+        at = [CodeLocation("src/pkg/core.py", line)]
+        survey = remote.survey(basenames={"core.py"}, limit=5, budget=60, enough=1, until=at)
+        return sum(benchmark.outcome == "ran" for benchmark in survey.benchmarks)
+
+    assert ran(5) == 1
+    assert ran(1) == 4
+    assert ran(99) == 7
 
 
 @pytest.fixture

@@ -1,0 +1,66 @@
+"""In which order benchmarks are run when the time may not last for all of them."""
+
+from __future__ import annotations
+
+import collections
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import suite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import ModuleType
+
+_WORD = re.compile(r"[A-Za-z_]\w+")
+
+
+class Found(NamedTuple):
+    """One benchmark of the suite, as its module defines it."""
+
+    module: ModuleType
+    owner: str
+    attribute: str
+    benchmark: suite.Benchmark
+
+
+def in_turn(found: Sequence[Found], names: Iterable[str]) -> list[tuple[Found, int]]:
+    """Every benchmark with each number of its combinations: first one of each, then the others.
+
+    Within either, those come first that speak of most of *names*, where a name that few benchmarks use counts more;
+    what only the module around a benchmark speaks of counts less than what its class or function does.
+    """
+    wanted = frozenset(names)
+    homes = {(one.module, one.owner or one.attribute) for one in found}
+    words = {(module, name): wanted & _words(getattr(module, name)) for module, name in homes}
+    own = [words[one.module, one.owner or one.attribute] for one in found]
+    around = {module: wanted & _words(module) for module in {one.module for one in found}}
+    uses = collections.Counter(name for spoken in own for name in spoken)
+    uses.update(name for one in found for name in around[one.module])
+
+    def score(place: int) -> float:
+        near = sum(1 / uses[name] for name in own[place])
+        return near + sum(1 / uses[name] for name in around[found[place].module]) / len(found)
+
+    places = sorted(range(len(found)), key=lambda place: -score(place))
+    counts = [suite.combinations(one.benchmark) for one in found]
+    first = [(found[place], 0) for place in places if counts[place]]
+    return first + [(found[place], index) for place in places for index in range(1, counts[place])]
+
+
+def _words(thing: Any) -> frozenset[str]:
+    """Every identifier in the source of *thing*; none where there is no source."""
+    try:
+        return frozenset(_WORD.findall(inspect.getsource(thing)))
+    except Exception:  # noqa: BLE001 - source that is not there or not readable costs only a place in the order
+        return frozenset()
+
+
+def enters(codes: Iterable[dict[str, Any]], at: Iterable[tuple[str, int]]) -> bool:
+    """Whether one of *codes* is a function of *at*: file as in the repository, first line.
+
+    Only the end of the path is compared, for the file may be installed elsewhere: good enough to stop looking.
+    """
+    wanted = {("/".join(path.split("/")[-2:]), line) for path, line in at}
+    return any(("/".join(str(code["file"]).split("/")[-2:]), code["line"]) in wanted for code in codes)
