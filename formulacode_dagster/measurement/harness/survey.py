@@ -64,7 +64,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
                 answer = _run_once(benchmark, index, folder, basenames, timeout)
             if left is not None and answer["outcome"] == "ran":
                 left -= 1
-                until = [] if enters(answer.get("codes", ()), until) else until
+                codes: Any = answer.get("codes", ())
+                until = [] if enters(codes, until) else until
         emit(
             event="benchmark",
             name=name,
