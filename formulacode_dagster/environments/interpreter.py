@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -13,7 +13,6 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 
 RELEASED: dict[str, date] = {
-    "3.6": date(2016, 12, 23),
     "3.7": date(2018, 6, 27),
     "3.8": date(2019, 10, 14),
     "3.9": date(2020, 10, 5),
@@ -23,9 +22,12 @@ RELEASED: dict[str, date] = {
     "3.13": date(2024, 10, 7),
     "3.14": date(2025, 10, 7),
 }
-"""Days of the first final CPython releases, from PEPs 494, 537, 569, 596, 619, 664, 693, 719 and 745."""
+"""The interpreters that can be measured on, and the days of their first final releases, from PEPs 537, 569, 596, 619,
+664, 693, 719 and 745."""
 
 _MICRO_VERSIONS = 30
+_MOST_LATER = 2
+"""How many interpreters that came after the merge are tried: what lies further off reads little of that era."""
 
 
 class Declared(Frozen):
@@ -80,38 +82,28 @@ def climb(declared: Declared, *, at: datetime, available: frozenset[str] | None)
 
     Rungs, each newest first: allowed by requires-python and named by asv (or by the classifiers where asv names none);
     named by asv alone, whose word weighs more where the two disagree; allowed by requires-python and named by the
-    classifiers; allowed by requires-python. *available* None means any. Raises ItemFailure (`interpreter`).
+    classifiers; allowed by requires-python. Where none of the named can be provided, those newer than all of them come
+    in between, oldest first: what ran on 3.5 is nearest to home on the oldest there is. Where nothing that was out can
+    be provided, the first that came later. *available* None means any. Raises ItemFailure (`interpreter`).
     """
     day = at.astimezone(UTC).date()
     known = [version for version, released in RELEASED.items() if released <= day]
-    allowed = _allowed(declared.requires_python, known)
-    by_asv = [version for version in known if version in {_short(name) for name in declared.asv_pythons}]
-    by_classifiers = [version for version in known if version in declared.classifiers]
-    requires = f"requires-python {declared.requires_python}"
-
-    rungs: list[tuple[str, list[str]]] = []
-    if allowed is None:
-        rungs.append(("asv names it, nothing else restricts it", by_asv))
-        rungs.append(("the classifiers name it, nothing else restricts it", by_classifiers))
-        if not by_asv and not by_classifiers:
-            rungs.append(("nothing usable is declared: newest known at the merge", known))
-    else:
-        rungs.append((f"{requires} allows it and asv names it", [item for item in by_asv if item in allowed]))
-        rungs.append((f"asv names it, against {requires}", by_asv if not set(by_asv) & set(allowed) else []))
-        rungs.append((f"{requires} and the classifiers allow it", [v for v in by_classifiers if v in allowed]))
-        rungs.append((f"{requires} allows it", allowed))
+    provided = [version for version in RELEASED if available is None or version in available]
     ranked: dict[str, str] = {}
-    for reason, versions in rungs:
-        for version in reversed(versions):
+    for reason, versions in _rungs(declared, known, provided):
+        for version in versions:
             ranked.setdefault(version, reason)
-
-    usable = [version for version in ranked if available is None or version in available]
+    usable = [version for version in ranked if version in provided]
     if not usable:
-        has = "any" if available is None else ", ".join(sorted(available, key=_order)) or "none"
+        later = [v for v in provided if v not in known and _allows(declared.requires_python, v)]
+        usable = later[:_MOST_LATER]
+        nothing = f"nothing that the declarations allow and that was out on {day} can be provided"
+        ranked |= {version: f"{nothing}; nearest later one, of {RELEASED[version]}" for version in usable}
+    if not usable:
         raise ItemFailure(
             "interpreter",
             f"no interpreter fits: {declared}",
-            why=f"known on {day}: {', '.join(known) or 'none'}; the engine has: {has}",
+            why=f"known on {day}: {', '.join(known) or 'none'}; the engine has: {', '.join(provided) or 'none'}",
             remedy="Use an engine that provides one of the declared versions",
         )
     return Ladder(
@@ -121,23 +113,60 @@ def climb(declared: Declared, *, at: datetime, available: frozenset[str] | None)
     )
 
 
-def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+def _rungs(declared: Declared, known: list[str], provided: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Reasons and the versions of *known* that each ranks, best first."""
+    newest_first = known[::-1]
+    requires = f"requires-python {declared.requires_python}"
+    allowed = [version for version in newest_first if _allows(declared.requires_python, version)]
+    asv, classifiers = _minors(declared.asv_pythons), _minors(declared.classifiers)
+    by_asv = [version for version in newest_first if _order(version) in asv]
+    by_classifiers = [version for version in newest_first if _order(version) in classifiers]
+    by, named = ("asv", asv) if asv else ("the classifiers", classifiers)
+    above = [version for version in reversed(allowed) if named and _order(version) > max(named)]
+    names = ", ".join(f"{major}.{minor}" for major, minor in sorted(named))
+    above_reason = f"{by} name{'s' if asv else ''} {names}: of the newer ones, the oldest first"
+
+    if not _restricts(declared.requires_python):
+        yield "asv names it, nothing else restricts it", by_asv
+        yield "the classifiers name it, nothing else restricts it", by_classifiers
+        yield above_reason, above
+        if not named:
+            yield "nothing usable is declared: newest known at the merge", newest_first
+        return
+    yield f"{requires} allows it and asv names it", [version for version in by_asv if version in allowed]
+    yield f"asv names it, against {requires}", [] if set(by_asv) & set(allowed) else by_asv
+    yield f"{requires} and the classifiers allow it", [version for version in by_classifiers if version in allowed]
+    if not {*by_asv, *by_classifiers} & set(provided):
+        yield above_reason, above
+    yield f"{requires} allows it", allowed
 
 
-def _short(name: str) -> str:
-    """`3.11` of `3.11`, `python3.11`, `3.11.4`, `311`; the name itself when it is no CPython version."""
-    match = re.fullmatch(r"(?:python|cpython-?|py)?(3)\.?(\d{1,2})(?:\.[\d*]+)?", name.strip().lower())
-    return f"{match[1]}.{match[2]}" if match else name
+def _order(version: str) -> tuple[int, int]:
+    major, _, minor = version.partition(".")
+    return int(major), int(minor)
 
 
-def _allowed(requires: str, known: list[str]) -> list[str] | None:
-    """Versions of *known* with at least one micro release inside *requires*; None when it restricts nothing."""
-    if not requires.strip():
-        return None
+def _minors(names: Iterable[str]) -> frozenset[tuple[int, int]]:
+    """(3, 11) of `3.11`, `python3.11`, `3.11.4`, `311`; names of other interpreters do not count."""
+    matches = (
+        re.fullmatch(r"(?:python|cpython-?|py)?([23])\.?(\d{1,2})(?:\.[\d*]+)?", n.strip().lower()) for n in names
+    )
+    return frozenset((int(match[1]), int(match[2])) for match in matches if match is not None)
+
+
+def _specifiers(requires: str) -> SpecifierSet | None:
+    """*requires* as it is read; None when it restricts nothing."""
     try:
-        specifiers = SpecifierSet(requires)
+        return SpecifierSet(requires) if requires.strip() else None
     except InvalidSpecifier:
         return None
-    micros = range(_MICRO_VERSIONS)
-    return [version for version in known if any(specifiers.contains(f"{version}.{micro}") for micro in micros)]
+
+
+def _restricts(requires: str) -> bool:
+    return _specifiers(requires) is not None
+
+
+def _allows(requires: str, version: str) -> bool:
+    """Whether at least one micro release of *version* is inside *requires*."""
+    specifiers = _specifiers(requires)
+    return specifiers is None or any(specifiers.contains(f"{version}.{micro}") for micro in range(_MICRO_VERSIONS))

@@ -33,7 +33,7 @@ def test_asvs_word_weighs_more_where_they_disagree():
 
 def test_classifiers_stand_in_where_asv_names_nothing():
     assert climb(declared(">=3.8", (), ("3.8", "3.9")), at=AT, available=None).pythons[0] == "3.9"
-    assert climb(declared("", (), ("3.8", "3.9")), at=AT, available=None).pythons == ("3.9", "3.8")
+    assert climb(declared("", (), ("3.8", "3.9")), at=AT, available=None).pythons[:2] == ("3.9", "3.8")
 
 
 def test_an_interpreter_that_was_not_out_at_the_merge_is_no_candidate():
@@ -58,10 +58,39 @@ def test_nothing_that_fits_names_what_was_declared_and_what_the_engine_has():
 
 
 def test_names_of_other_interpreters_and_old_ones_do_not_count():
-    ladder = climb(declared("", ("2.7", "pypy3.9", "python3.8", "3.7.4")), at=AT, available=None)
+    ladder = climb(declared("", ("2.7", "pypy3.9", "python3.8", "3.7.4")), at=AT, available=frozenset({"3.7", "3.8"}))
     assert ladder.pythons == ("3.8", "3.7")
 
 
 def test_micro_releases_and_unreadable_specifiers_do_not_shut_an_interpreter_out():
     assert "3.9" in climb(declared(">=3.9.2,!=3.9.7"), at=AT, available=None).pythons
     assert climb(declared("at least 3"), at=AT, available=None).pythons[0] == "3.14"
+
+
+def test_where_only_interpreters_of_old_are_named_the_oldest_newer_one_comes_first():
+    at = datetime(2020, 6, 1, tzinfo=UTC)
+    ladder = climb(declared("", ("2.7", "3.5")), at=at, available=None)
+    assert ladder.pythons == ("3.7", "3.8")
+    assert "asv names 2.7, 3.5: of the newer ones, the oldest first" in ladder.reason_for("3.7")
+    assert climb(declared(">=3.5", ("2.7", "3.5")), at=at, available=None).pythons == ("3.7", "3.8")
+    assert climb(declared(">=3.5,<3.8", ("3.6",)), at=at, available=None).pythons == ("3.7",)
+
+
+def test_old_classifiers_are_no_restriction():
+    at = datetime(2020, 6, 1, tzinfo=UTC)
+    assert climb(declared("", (), ("2.7", "3.4", "3.6")), at=at, available=None).pythons == ("3.7", "3.8")
+    assert climb(declared(">=3.8", (), ("3.6",)), at=at, available=None).pythons == ("3.8",)
+
+
+def test_before_the_oldest_interpreter_was_out_the_nearest_later_ones_are_taken_with_a_record():
+    at = datetime(2016, 5, 1, tzinfo=UTC)
+    ladder = climb(declared("", ("2.7", "3.5"), ("3.4",)), at=at, available=None)
+    assert ladder.pythons == ("3.7", "3.8")
+    assert "nearest later one, of 2018-06-27" in ladder.reason_for("3.7")
+    engine = frozenset({"3.11", "3.12", "3.13"})
+    assert climb(declared(">=3.6"), at=datetime(2019, 1, 1, tzinfo=UTC), available=engine).pythons == ("3.11", "3.12")
+
+
+def test_an_upper_bound_that_nothing_meets_is_not_overruled():
+    with pytest.raises(ItemFailure):
+        climb(declared(">=2.7,<3.7", ("2.7",)), at=datetime(2018, 1, 1, tzinfo=UTC), available=None)
