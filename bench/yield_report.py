@@ -1,0 +1,130 @@
+"""What a trial of one pull request came to, kept in a file of JSON lines, and the table of all of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+DONE = "timed"
+COMPILED = -1
+"""In place of a number of benchmarks: the change is compiled, and what runs it cannot be seen."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How far one pull request came: the stage it ended in, and why."""
+
+    item: str
+    merged: str = ""
+    stage: str = ""
+    reason: str = ""
+    detail: str = ""
+    log: str = field(default="", repr=False)
+    python: str = ""
+    plan: str = ""
+    """Tag of the first plan's image and its suite: the trial need not be made again while both are the same."""
+    attempts: int = 0
+    rules: tuple[str, ...] = ()
+    """Repair rules whose fixes are in the image, in the order they were made."""
+    plan_seconds: float = 0.0
+    build_seconds: float = 0.0
+    verification_seconds: float = 0.0
+    image_bytes: int = 0
+    suite: str = ""
+    discovered: int = 0
+    timed: int = 0
+    """Benchmarks that gave a time until enough was known; there may be more."""
+    aimed: int = 0
+    """Those of them that ran a changed function, or COMPILED."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it was built, verified, and at least one benchmark gave a time."""
+        return self.stage == DONE
+
+
+class Results:
+    """The trials of a file, the last of each pull request; without a file, those of this run."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._trials: dict[str, Trial] = {}
+        if path is not None and path.exists():
+            for line in path.read_text("utf-8").splitlines():
+                trial = _trial(json.loads(line))
+                self._trials[trial.item] = trial
+
+    def timed(self, item: str, plan: str) -> Trial | None:
+        """The trial of *item* with the same *plan* that ended well, if there is one: losses are tried again."""
+        trial = self._trials.get(item)
+        return trial if trial is not None and trial.is_timed and trial.plan == plan else None
+
+    def add(self, trial: Trial) -> None:
+        """Keep *trial*, in the file at once."""
+        self._trials[trial.item] = trial
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            kept = {name: value for name, value in asdict(trial).items() if name != "log"}
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(kept) + "\n")
+
+    def of(self, items: Sequence[str]) -> list[Trial]:
+        """The trials of *items* that there are, in that order."""
+        return [self._trials[item] for item in items if item in self._trials]
+
+
+def _trial(values: Mapping[str, object]) -> Trial:
+    known = {one.name for one in fields(Trial)}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return Trial(**{name: value for name, value in given.items() if name in known})  # type: ignore[arg-type]
+
+
+def _cells(one: Trial) -> Mapping[str, object]:
+    """What the table says of *one*, by column."""
+    return {
+        "pull request": one.item,
+        "merged": one.merged,
+        "Python": one.python,
+        "attempts": one.attempts,
+        "fixes": ", ".join(one.rules),
+        "ended in": one.stage,
+        "why": f"{one.reason} {one.detail[:160]}".strip(),
+        "plan s": round(one.plan_seconds, 1),
+        "build s": round(one.build_seconds, 1),
+        "verify s": round(one.verification_seconds, 1),
+        "image bytes": one.image_bytes,
+        "suite": one.suite,
+        "found": one.discovered,
+        "timed": one.timed,
+        "aimed": "compiled" if one.aimed == COMPILED else one.aimed,
+    }
+
+
+def table(trials: Sequence[Trial]) -> Iterator[str]:
+    """One row per pull request, in Markdown."""
+    columns = list(_cells(Trial("")))
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for one in trials:
+        cells = (str(cell).replace("|", "/").replace("\n", " ") for cell in _cells(one).values())
+        yield f"| {' | '.join(cells)} |"
+
+
+def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, object]:
+    """The totals; pull requests of the repositories *apart*, each with its reason, are named and not counted."""
+    counted = [one for one in trials if one.item.partition("#")[0] not in apart]
+    timed = [one for one in counted if one.is_timed]
+    return {
+        "pull_requests": len(counted),
+        "repositories": len({one.item.partition("#")[0] for one in counted}),
+        "built_and_timed": len(timed),
+        "share_timed": round(len(timed) / len(counted), 3) if counted else 0.0,
+        "timed_with_a_benchmark_aimed_at_the_change": sum(one.aimed > 0 for one in timed),
+        "timed_with_an_untraceable_change": sum(one.aimed == COMPILED for one in timed),
+        "repaired": sum(bool(one.rules) for one in timed),
+        "losses": dict(Counter(f"{one.stage}: {one.reason}" for one in counted if not one.is_timed)),
+        "counted_apart": {one.item: f"{one.stage} {one.reason}".strip() for one in trials if one not in counted},
+    }

@@ -1,0 +1,167 @@
+"""A trial of one pull request: through the platform's own parts, as far as it goes."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from yield_report import COMPILED, DONE, Results, Trial
+
+from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.environments.suite_files import SuiteFiles, first_suite, later_suites
+from formulacode_dagster.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.images.build import build_task_image
+from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.spec import plan_build, task_tag
+from formulacode_dagster.measurement.changed_code import changed_code
+from formulacode_dagster.measurement.patch import changed_files
+from formulacode_dagster.measurement.relevance import executes
+from formulacode_dagster.measurement.remote import Remote
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.sandbox.github.tracker import read_tracker
+from formulacode_dagster.sandbox.side_file import RepositoryFacts
+
+if TYPE_CHECKING:
+    from resources.containers import ContainersResource
+
+SURVEY_SECONDS = 40.0
+"""For running the benchmarks of one suite, those that speak of the change first."""
+BENCHMARK_SECONDS = 60.0
+ENOUGH = 3
+
+
+class Laboratory:
+    """Everything a trial needs."""
+
+    def __init__(self, repositories: Path, containers: ContainersResource, engine: Engine, results: Results) -> None:
+        self._repositories = repositories
+        self._containers = containers
+        self._engine = engine
+        self._results = results
+        self._cache = MirrorCache(Path(containers.home) / "mirrors", f"file://{repositories}")
+        self._resolver = containers.resolver()
+
+    def trial(self, item: str) -> Trial:
+        """Take *item* as far as it goes."""
+        trial = Trial(item)
+        try:
+            for reached in self._stages(item):
+                trial = reached
+        except Rejection as end:
+            return replace(trial, reason=end.reason.value, detail=end.detail, log=end.log or end.detail)
+        except ItemFailure as end:
+            return replace(trial, reason=end.kind, detail=str(end), log=f"{end}\n\n{end.log or end.log_tail}")
+        return trial
+
+    def _stages(self, item: str) -> Iterator[Trial]:
+        """The trial as it stands at the start of each stage, and at the end."""
+        trial = Trial(item, stage="change")
+        yield trial
+        facts = self._facts(item)
+        month = Month.parse(facts.month)
+        mirror = self._cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
+        change, patch = mirror.change(facts)
+        pr = PullRequest(facts=facts, change=change)
+        trial = replace(trial, stage="environment", merged=facts.merged_at.date().isoformat())
+        yield trial
+        started = time.perf_counter()
+        environment = plan_environment(
+            mirror, pr, month=month, interpreters=self._engine.interpreters(), resolver=self._resolver
+        )
+        seconds = time.perf_counter() - started
+        trial = replace(trial, stage="image", python=environment.python, plan_seconds=round(seconds, 1))
+        yield trial
+        anchor = mirror.anchor(change.base_sha, month.start)
+        spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=self._containers.os_image)
+        suite = first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha)
+        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}", attempts=1)
+        yield trial
+        if known := self._results.timed(item, trial.plan):
+            yield known
+            return
+        image, _ = build_task_image(self._engine, spec, mirror=mirror.path, pr=pr, run_id="yield", suite=suite)
+        trial = replace(
+            trial,
+            stage="timing",
+            attempts=image.attempts,
+            rules=tuple(fix.rule for fix in image.spec.fixes),
+            build_seconds=round(image.build_seconds, 1),
+            verification_seconds=round(sum(one.seconds for one in image.verifications), 1),
+            image_bytes=image.size_bytes,
+            discovered=len(image.benchmarks),
+        )
+        yield trial
+        yield self._timed(trial, image, mirror, pr, patch, suite)
+
+    def _facts(self, item: str) -> MergedPullRequest:
+        name, _, number = item.partition("#")
+        tracker = read_tracker(self._repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
+        found = tracker.pull_requests.get(int(number))
+        if found is None or found.merged_at is None or found.merge_sha is None:
+            raise ItemFailure("vanished", f"the history of {name} holds no merge of #{number}")
+        return MergedPullRequest(
+            month=Month.of(found.merged_at).key,
+            repository_id=found.repository_id,
+            repository=name,
+            number=found.number,
+            title=found.title,
+            body=found.body,
+            created_at=found.created_at,
+            merged_at=found.merged_at,
+            base_ref=found.base_ref,
+            head_sha=found.head_sha,
+            merge_commit_sha=found.merge_sha,
+            commit_count=found.commit_count,
+        )
+
+    def _timed(
+        self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, first: SuiteFiles
+    ) -> Trial:
+        """Run benchmarks once on the base until enough is known of them.
+
+        A later suite is tried when none of them executes what the patch changes.
+        """
+        files = changed_files(patch)
+        paths = {path for one in files for path in (one.base_path, one.oracle_path) if path}
+        folder = image.spec.benchmark_dir
+        commits = (pr.change.base_sha, pr.facts.merge_commit_sha)
+        base, oracle = ({path: mirror.read(commit, path) or b"" for path in paths} for commit in commits)
+        tried: list[Trial] = []
+        with self._engine.session(image, run_id="yield") as session:
+            remote = Remote(session, benchmark_dir=folder)
+            read = changed_code(files, base=base, oracle=oracle, benchmark_dir=folder)
+            for suite in itertools.chain([first], later_suites(mirror, pr, folder, read.names)):
+                if suite.files is not None:
+                    remote.write(suite.files)
+                survey = remote.survey(
+                    basenames={PurePosixPath(path).name for path in paths},
+                    limit=BENCHMARK_SECONDS,
+                    budget=SURVEY_SECONDS,
+                    names=read.names,
+                    enough=ENOUGH,
+                    until=read.base,
+                )
+                changed = changed_code(
+                    files, base=base, oracle=oracle, benchmark_dir=folder, extensions=survey.extensions
+                )
+                ran = [one for one in survey.benchmarks if one.outcome == "ran"]
+                aimed = sum(executes(one, changed.base) for one in ran) or (COMPILED if changed.untraceable else 0)
+                words = [f"{one.name}: {one.outcome} {one.message}" for one in survey.benchmarks if one not in ran]
+                words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
+                tried.append(
+                    replace(trial, stage=DONE, suite=suite.name, timed=len(ran), aimed=aimed, log="\n".join(words))
+                )
+                if ran and aimed:
+                    break
+        best = max(tried, key=lambda one: (one.timed > 0, one.aimed != 0, one.timed))
+        if not best.timed:
+            raise ItemFailure("benchmarks_fail", "no benchmark gave a time", log_tail=best.log)
+        return best

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    return importlib.import_module("yield_report")
+
+
+@pytest.fixture
+def timed(report):
+    return report.Trial("acme/fast#1", stage="timed", plan="tag base", attempts=2, rules=("header",), timed=3, aimed=1)
+
+
+@pytest.fixture
+def lost(report):
+    return report.Trial("acme/fast#2", stage="image", reason="build", detail="no | header\nfoo.h", log="long")
+
+
+def test_every_row_of_the_table_has_a_cell_for_every_column(report, timed, lost):
+    header, rule, *rows = report.table([timed, lost])
+    assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
+    assert "build no / header foo.h" in rows[1]
+
+
+def test_a_file_of_results_tells_the_last_trial_of_each_and_which_need_not_be_made_again(report, timed, lost, tmp_path):
+    results = report.Results(tmp_path / "new" / "results.jsonl")
+    results.add(lost)
+    results.add(timed)
+    results.add(replace(lost, reason="timeout"))
+    read = report.Results(tmp_path / "new" / "results.jsonl")
+    assert [trial.reason for trial in read.of(["acme/fast#2", "acme/fast#1", "acme/fast#3"])] == ["timeout", ""]
+    assert read.timed(timed.item, "tag base") == timed
+    assert read.timed(timed.item, "other tag base") is None
+    assert read.timed(lost.item, lost.plan) is None
+    assert "long" not in (tmp_path / "new" / "results.jsonl").read_text()
+
+
+def test_what_is_counted_apart_is_named_and_lowers_no_share(report, timed, lost):
+    rust = report.Trial("acme/rust#9", stage="image", reason="build")
+    figures = report.figures([timed, lost, rust], {"acme/rust": "no crates here"})
+    assert (figures["pull_requests"], figures["repositories"], figures["share_timed"]) == (2, 1, 0.5)
+    assert figures["timed_with_a_benchmark_aimed_at_the_change"] == 1
+    assert figures["losses"] == {"image: build": 1}
+    assert figures["counted_apart"] == {"acme/rust#9": "image build"}
+
+
+def test_without_a_repository_of_the_list_there_is_a_table_of_nothing(tmp_path):
+    command = [sys.executable, "bench/yield_of_builds.py", "--repositories", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "networkx/networkx is not in" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["pull_requests"] == 0
