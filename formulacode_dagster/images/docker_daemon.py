@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 API_SECONDS = 120
 LABEL = "formulacode"
+"""Of every image and container of this platform, whichever installation made it."""
+INSTALLATION_LABEL = f"{LABEL}.installation"
+"""Of every image: which installation built it."""
 _REMEDY = "Start Docker, or set DOCKER_HOST, or take the process engine with FC_ENGINE=process"
 
 
