@@ -16,6 +16,7 @@ FILE_NAMES = ("asv.conf.json", "asv.conf.jsonc")
 """The names asv looks for, in its order."""
 
 _MATRIX_KINDS = ("req", "env", "env_nobuild")
+_BARE = ("python", "environment_type", "sys_platform")
 
 Values = tuple[str | None, ...]
 """Values of one matrix key: `` means any version, None means that the key is absent."""
@@ -57,6 +58,7 @@ class AsvConfig(Frozen):
     benchmark_dir: str = Field(description="folder of the benchmarks below the repository")
     environment_type: str = ""
     conda_channels: tuple[str, ...] = ()
+    conda_environment_file: str = Field(default="", description="as written; `IGNORE` for none, not even the usual one")
 
     @property
     def folder(self) -> str:
@@ -104,6 +106,7 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
         uninstall_command=_commands(path, data, "uninstall_command"),
         benchmark_dir=benchmark_dir,
         environment_type=_string(path, data, "environment_type"),
+        conda_environment_file=_string(path, data, "conda_environment_file"),
         conda_channels=tuple(
             _plain(path, "conda_channels", item) or "" for item in _sequence(data.get("conda_channels"))
         ),
@@ -112,29 +115,41 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
 
 def excluded(config: AsvConfig, python: str, chosen: Mapping[tuple[str, str], str | None]) -> bool:
     """Whether an `exclude` rule matches the combination *chosen* of (kind, key) → value on *python*."""
-    target: dict[tuple[str, str], str | None] = {
-        **chosen,
-        ("python", ""): python,
-        ("environment_type", ""): config.environment_type or "virtualenv",
-        ("sys_platform", ""): "linux",
-    }
-    return any(_matches(target, rule) for rule in config.exclude)
+    target = {**chosen, ("python", ""): python, **_platform(config)}
+    return any(_matches(target, _wanted(rule)) for rule in config.exclude)
 
 
-def _matches(target: Mapping[tuple[str, str], str | None], rule: Rule) -> bool:
+def applies(config: AsvConfig, rule: Rule) -> bool:
+    """Whether an `include` entry is for this platform and kind of environment."""
+    wanted = {place: pattern for place, pattern in _wanted(rule).items() if place in _platform(config)}
+    return _matches(_platform(config), wanted)
+
+
+def _platform(config: AsvConfig) -> dict[tuple[str, str], str | None]:
+    return {("environment_type", ""): config.environment_type or "virtualenv", ("sys_platform", ""): "linux"}
+
+
+def _wanted(rule: Rule) -> dict[tuple[str, str], str | None]:
     wanted: dict[tuple[str, str], str | None] = {}
-    for name in ("python", "environment_type", "sys_platform"):
+    for name in _BARE:
         value = getattr(rule, name)
         if value is not None:
             wanted[name, ""] = value
     for kind in _MATRIX_KINDS:
         wanted.update({(kind, key): value for key, value in getattr(rule, kind).items()})
+    return wanted
+
+
+def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple[str, str], str | None]) -> bool:
+    """As asv matches rules: every pattern from the first character to the last; null for what is absent."""
     for place, pattern in wanted.items():
         actual = target.get(place)
         if pattern is None or actual is None:
             if pattern is not actual:
                 return False
-        elif re.fullmatch(pattern, actual) is None:
+            continue
+        found = re.match(pattern, actual)
+        if found is None or found.end() != len(actual):
             return False
     return True
 
@@ -186,12 +201,17 @@ def _values(path: str, key: str, value: object) -> Values:
 def _rule(path: str, name: str, data: object) -> Rule:
     if not isinstance(data, dict):
         raise _malformed(path, f"{name} holds something that is not an object")
-    bare = {key: _plain(path, name, data[key]) for key in ("python", "environment_type", "sys_platform") if key in data}
+    bare = {key: _plain(path, name, data[key]) for key in _BARE if key in data}
     rest = {key: value for key, value in data.items() if key not in bare}
     parts = {
         kind: {key: _plain(path, name, value) for key, value in part.items()}
         for kind, part in _by_kind(path, name, rest).items()
     }
+    for pattern in (*bare.values(), *(value for part in parts.values() for value in part.values())):
+        try:
+            re.compile(pattern or "" if name == "exclude" else "")
+        except re.error as error:
+            raise _malformed(path, f"{name} holds {pattern!r}, which is no regular expression: {error}") from error
     return Rule(**bare, **parts)
 
 

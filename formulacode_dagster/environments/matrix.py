@@ -10,13 +10,17 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .asv_config import AsvConfig, Values, excluded
+from .asv_config import AsvConfig, Rule, Values, applies, excluded
 from .conda_names import meaning_of
 from .declaration import Declaration
 
 _MOST_COMBINATIONS = 4096
 _CONDA_TOOLS = ("conda", "mamba", "rattler")
 _SPECIFIER_STARTS = ("<", ">", "=", "!", "~")
+
+
+Key = tuple[str, str]
+"""Kind of a matrix entry (`req`, `env`, `env_nobuild`) and its name."""
 
 
 class MatrixChoice(Frozen):
@@ -26,54 +30,111 @@ class MatrixChoice(Frozen):
     dropped: tuple[DroppedRequirement, ...] = ()
     system_packages: tuple[str, ...] = Field(default=(), description="Debian packages behind conda names")
     environment: dict[str, str] = Field(default_factory=dict, description="variables of build and benchmark runs")
+    run_environment: dict[str, str] = Field(default_factory=dict, description="variables of benchmark runs only")
     notes: tuple[str, ...] = ()
 
 
+def pythons_of(config: AsvConfig) -> tuple[str, ...]:
+    """The interpreters asv makes environments for: those that `exclude` leaves, and those `include` adds.
+
+    Empty when the configuration names none: asv then takes its own.
+    """
+    if not config.pythons:
+        return ()
+    left = (python for python in config.pythons if _of_matrix(config, python) is not None)
+    added = (rule.python for rule in config.include if rule.python is not None and applies(config, rule))
+    return tuple(dict.fromkeys((*left, *added)))
+
+
 def choose(config: AsvConfig, python: str) -> MatrixChoice:
-    """The best environment for *python*: any version before the newest named one, `exclude` rules observed."""
-    source = f"{config.path}:matrix"
-    keys = [("req", key) for key in config.matrix.req] + [("env", key) for key in config.matrix.env]
-    ranked = [_ranked(config.matrix.req[key] if kind == "req" else config.matrix.env[key]) for kind, key in keys]
-    chosen: dict[tuple[str, str], str | None] = {}
+    """The best environment for *python*: any version before the newest named one, `exclude` rules observed.
+
+    What `include` adds is taken where the matrix gives no environment for *python*, or one without requirements: that
+    of the same interpreter first, else that of the nearest.
+    """
+    found = _of_matrix(config, python)
+    source, notes = f"{config.path}:matrix", []
+    if found is None:
+        notes.append(f"every combination of {source} is excluded for Python {python}")
+    included = _of_include(config, python, nearest=found is None)
+    if included is not None and not any(kind == "req" for kind, _ in found or ()):
+        rule, found = included
+        source = f"{config.path}:include"
+        notes.append(f"took the environment that {source} adds for Python {rule.python}")
+    elif found is None:
+        notes.append("no environment was taken")
+    return _read(config, found or {}, source, notes)
+
+
+def _of_matrix(config: AsvConfig, python: str) -> dict[Key, str | None] | None:
+    """The best combination that is not excluded for *python*; None when all are."""
+    parts = {"req": config.matrix.req, "env": config.matrix.env, "env_nobuild": config.matrix.env_nobuild}
+    keys = [(kind, key) for kind, part in parts.items() for key in part]
+    ranked = [_ranked(parts[kind][key]) for kind, key in keys]
     for combination in itertools.islice(itertools.product(*ranked), _MOST_COMBINATIONS):
         chosen = dict(zip(keys, combination, strict=True))
         if not excluded(config, python, chosen):
-            break
-    else:
-        return MatrixChoice(notes=(f"every combination of {source} is excluded for Python {python}: none was taken",))
+            return chosen
+    return None
 
+
+def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[Rule, dict[Key, str | None]] | None:
+    """The added environment that leaves most versions open, for *python* or the interpreter nearest to it."""
+
+    def distance(rule: Rule) -> float:
+        try:
+            asked, named = Version(python), Version(rule.python or "")
+        except InvalidVersion:
+            return float("inf")
+        return abs(asked.minor - named.minor) if asked.major == named.major else float("inf")
+
+    rules = [rule for rule in config.include if applies(config, rule) and distance(rule) < float("inf")]
+    least = min(map(distance, rules), default=0) if nearest else 0
+    fitting = [rule for rule in rules if distance(rule) == least]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda rule: sum(value == "" for value in rule.req.values()))
+    parts = {"req": best.req, "env": best.env, "env_nobuild": best.env_nobuild}
+    return best, {(kind, key): value for kind, part in parts.items() for key, value in part.items()}
+
+
+def _read(config: AsvConfig, chosen: dict[Key, str | None], source: str, notes: list[str]) -> MatrixChoice:
     declarations: list[Declaration] = []
     dropped: list[DroppedRequirement] = []
     system_packages: dict[str, None] = {}
-    notes: list[str] = []
-    environment: dict[str, str] = {}
+    variables: dict[str, dict[str, str]] = {"env": {}, "env_nobuild": {}}
     for (kind, key), value in chosen.items():
         if value is None:
             continue
-        if kind == "env":
-            environment[key] = value
+        if kind in variables:
+            variables[kind][key] = value
             continue
-        named = [item for item in config.matrix.req[key] if item is not None]
-        if len(named) > 1:
+        named = [item for item in config.matrix.req.get(key, ()) if item is not None]
+        if len(named) > 1 and source.endswith(":matrix"):
             notes.append(f"{source} names {key} {', '.join(item or 'any' for item in named)}: took {value or 'any'}")
-        written = f"{key} {value}".strip()
-        if key.startswith("pip+"):
-            declarations.append(_declaration(key.removeprefix("pip+"), value, source, prefix_match=False))
-            continue
-        meaning = meaning_of(key)
-        if not meaning.project:
-            dropped.append(DroppedRequirement(requirement=written, source=source, reason=meaning.reason))
-            system_packages.update(dict.fromkeys(meaning.system_packages))
-            continue
-        conda = config.environment_type.startswith(_CONDA_TOOLS)
-        declarations.append(_declaration(meaning.project, value, source, prefix_match=conda))
+        read = read_conda_name(key, value, source, conda=config.environment_type.startswith(_CONDA_TOOLS))
+        declarations += read.declarations
+        dropped += read.dropped
+        system_packages.update(dict.fromkeys(read.system_packages))
     return MatrixChoice(
         declarations=tuple(declarations),
         dropped=tuple(dropped),
         system_packages=tuple(system_packages),
-        environment=environment,
+        environment=variables["env"],
+        run_environment=variables["env_nobuild"],
         notes=tuple(notes),
     )
+
+
+def read_conda_name(key: str, value: str, source: str, *, conda: bool) -> MatrixChoice:
+    """What `key: value` asks for: a requirement, Debian packages, or nothing; *conda* tells who reads the version."""
+    if key.startswith("pip+"):
+        return MatrixChoice(declarations=(_declaration(key.removeprefix("pip+"), value, source, prefix_match=False),))
+    meaning = meaning_of(key)
+    if meaning.project:
+        return MatrixChoice(declarations=(_declaration(meaning.project, value, source, prefix_match=conda),))
+    drop = DroppedRequirement(requirement=f"{key} {value}".strip(), source=source, reason=meaning.reason)
+    return MatrixChoice(dropped=(drop,), system_packages=meaning.system_packages)
 
 
 def _ranked(values: Values) -> list[str | None]:

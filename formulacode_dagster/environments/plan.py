@@ -17,7 +17,7 @@ from .declared import gather, read_metadata
 from .fixes import add_requirements, constraints_of, source_of, step_below
 from .lock import digest
 from .locking import lock_best
-from .matrix import choose
+from .matrix import choose, pythons_of
 from .metadata import ProjectMetadata
 from .package import find_import_name, find_package_root
 from .resolver import Resolver
@@ -85,6 +85,7 @@ def plan_environment(
         requirements=locked.runtime,
         build_requirements=locked.build,
         build_environment=variables,
+        run_environment=_portable({**choice.environment, **choice.run_environment})[0],
         commands=commands.steps,
         fixes=tuple(fixes),
         system_packages=choice.system_packages,
@@ -119,7 +120,7 @@ def _declared_pythons(metadata: ProjectMetadata, config: AsvConfig) -> interpret
     return interpreter.Declared(
         requires_python=requires.value if requires is not None else "",
         requires_python_source=requires.source if requires is not None else "",
-        asv_pythons=config.pythons,
+        asv_pythons=pythons_of(config),
         asv_source=f"{config.path}:pythons",
         classifiers=metadata.classifiers or (),
         classifiers_source=metadata.classifiers_source,

@@ -36,6 +36,9 @@ class Environment(Frozen):
     requirements: tuple[str, ...] = Field(description="what the repository declares, as given to the resolver")
     build_requirements: tuple[str, ...] = Field(default=(), description="PEP 518 `requires`, resolved with the rest")
     build_environment: dict[str, str] = Field(default_factory=dict, description="variables set while building")
+    run_environment: dict[str, str] = Field(
+        default_factory=dict, description="variables that asv's matrix sets while benchmarks run"
+    )
     build_lock: str = Field(
         default="", description="lock of the build requirements where they contradict what runs, else ``"
     )

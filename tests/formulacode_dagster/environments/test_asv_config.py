@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.environments.asv_config import excluded, find_config, read_config
+from formulacode_dagster.environments.asv_config import AsvConfig, Rule, excluded, find_config, read_config
 from formulacode_dagster.models.errors import ItemFailure
 
 
@@ -69,3 +69,22 @@ def test_exclude_rules_are_regular_expressions_over_the_whole_value(tree_of):
     assert not excluded(config, "3.12", {("req", "numpy"): "2.0"})
     assert not excluded(config, "3.10", {("req", "numpy"): "1.20"})
     assert not excluded(config, "3.12", {})
+
+
+def test_a_pattern_of_exclude_that_is_no_regular_expression_is_refused(tree_of):
+    tree = tree_of({"asv.conf.json": '{"exclude": [{"req": {"numpy": "1.[2"}}]}'})
+    with pytest.raises(ItemFailure, match="no regular expression"):
+        read_config(tree, "asv.conf.json")
+
+
+def test_a_pattern_counts_only_when_its_first_match_reaches_the_end():
+    config = AsvConfig(path="asv.conf.json", benchmark_dir="b", exclude=(Rule(python="3.1|3.12"),))
+    assert excluded(config, "3.1", {})
+    assert not excluded(config, "3.12", {})
+
+
+def test_the_file_that_names_a_conda_environment_is_kept_as_written(tree_of):
+    text = '{"conda_environment_file": "../ci/environment.yml"}'
+    assert read_config(tree_of({"b/asv.conf.json": text}), "b/asv.conf.json").conda_environment_file == (
+        "../ci/environment.yml"
+    )
