@@ -27,7 +27,7 @@ class Owner(Frozen):
         """The process that calls, working for run *run_id*."""
         return cls(
             run_id=run_id,
-            host=socket.gethostname(),
+            host=_host(),
             boot=_boot(),
             namespace=_namespace(),
             pid=os.getpid(),
@@ -44,16 +44,23 @@ class Owner(Frozen):
 
     def is_alive(self) -> bool:
         """Whether the process surely lives."""
-        here = (socket.gethostname(), _boot(), _namespace())
+        here = (_host(), _boot(), _namespace())
         return (self.host, self.boot, self.namespace) == here and _started(self.pid) == self.started
 
     def is_dead(self) -> bool:
         """Whether the process is surely gone. Of one on another machine or in another container we cannot know."""
-        if self.host != socket.gethostname():
+        if self.host != _host():
             return False
         if self.boot != _boot():
             return True
         return self.namespace == _namespace() and _started(self.pid) != self.started
+
+
+@cache
+def _host() -> str:
+    """The machine's name and id: another one of the same name may use the same remote Docker daemon."""
+    machine = Path("/etc/machine-id")
+    return f"{socket.gethostname()} {machine.read_text().strip() if machine.is_file() else ''}".strip()
 
 
 @cache

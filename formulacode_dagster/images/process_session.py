@@ -38,6 +38,11 @@ class ProcessSession:
         self.repository = str(layout.repository)
         self.harness = str(layout.folder / "harness")
 
+    @property
+    def folder(self) -> Path:
+        """The copy."""
+        return self._layout.folder
+
     def open(self) -> None:
         """Make what the copied folder lacks."""
         self._layout.make()
