@@ -8,6 +8,7 @@ import dagster as dg
 from formulacode_dagster.environments.suite_files import first_suite
 from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.spec import plan_build
+from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -72,10 +73,12 @@ def images(
             for commit in (anchor, pr.change.base_sha):
                 mirror.complete(commit)
             spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=containers.os_image)
+            modules = submodule_mirrors(cache, spec.submodules)
             image, log = build_task_image(
                 engine,
                 spec,
                 mirror=mirror.path,
+                submodules={name: one.path for name, one in modules.items()},
                 pr=pr,
                 run_id=run.run_id,
                 suite=first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha),

@@ -1,24 +1,22 @@
-# Tier 3: the locked environment, then the base commit, built and installed.
-ARG REPO_IMAGE
-# hadolint ignore=DL3006 # REPO_IMAGE carries a tag that names its content
-FROM ${REPO_IMAGE}
+# Tier 4: the base commit, built and installed.
+ARG ENV_IMAGE
+# hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
+FROM ${ENV_IMAGE}
+ARG REPOSITORY_ID
 
-# Dependencies come before the checkout: tasks with the same anchor and lock share this layer.
-COPY --chmod=0444 requirements.txt exclude-newer /opt/formulacode/task/
-RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
-    --mount=type=secret,id=ca,uid=1000 \
-    --mount=type=secret,id=index,uid=1000 \
-    UV_CACHE_DIR=/var/cache/uv /opt/formulacode/bin/online /opt/formulacode/bin/install-environment
-
-COPY --chmod=0444 base-sha package-root build.env build-commands /opt/formulacode/task/
+# They seldom change from one commit to the next.
+COPY --chmod=0555 submodules/ /opt/formulacode/task/submodules/
+COPY --chmod=0555 task/ /opt/formulacode/task/
 RUN --mount=type=bind,source=history.bundle,target=/run/history.bundle \
+    --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
+    --mount=type=secret,id=ca,uid=1000 \
     /opt/formulacode/bin/fetch-history /run/history.bundle \
-    && /opt/formulacode/bin/checkout
+    && /opt/formulacode/bin/checkout \
+    && CARGO_HOME=/var/cache/cargo /opt/formulacode/bin/online /opt/formulacode/bin/fetch-crates
 
-# Offline, as the rebuild after a patch will be.
-RUN --network=none /opt/formulacode/bin/install-package
+# Offline, as the rebuild after a patch will be. Compiled objects are kept per repository: its code could forge them.
+RUN --network=none \
+    --mount=type=cache,id=formulacode-ccache-${REPOSITORY_ID},target=/var/cache/ccache,uid=1000,gid=1000 \
+    CCACHE_DIR=/var/cache/ccache /opt/formulacode/bin/install-package
 
-ENV VIRTUAL_ENV=/opt/venv \
-    PATH=/opt/venv/bin:$PATH
 WORKDIR /workspace/repo
-CMD ["bash"]

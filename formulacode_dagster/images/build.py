@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
 
-from .engine import Engine, Progress
+from .engine import NO_SUBMODULES, Engine, Progress
 from .failures import BuildFailure
 from .verification import verify_image
 
@@ -23,15 +24,18 @@ def build_task_image(
     pr: PullRequest,
     run_id: str,
     suite: SuiteFiles = BASE_SUITE,
+    submodules: Mapping[str, Path] = NO_SUBMODULES,
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *pr*, with the benchmarks of *suite*; also the build's whole log.
 
+    *submodules* are the bare repositories of the spec's, by `owner/name`.
+
     Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`, or named
     after the verification that failed; OutsideSystemError when Docker, the disk or the package index is gone.
     """
-    outcome = engine.build(spec, mirror=mirror, run_id=run_id, force=force, progress=progress)
+    outcome = engine.build(spec, mirror=mirror, run_id=run_id, submodules=submodules, force=force, progress=progress)
     image = BuiltImage(
         month=pr.facts.month,
         repository_id=pr.facts.repository_id,
@@ -44,6 +48,7 @@ def build_task_image(
         size_bytes=outcome.size_bytes,
         build_seconds=outcome.seconds,
         tiers=outcome.tiers,
+        toolchain=outcome.toolchain,
         benchmarks=(),
         verifications=(),
     )

@@ -4,15 +4,53 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
-from formulacode_dagster.models.recipe import Command
+from formulacode_dagster.models.recipe import Command, FilePatch
 
-from .spec import instrument_requirements
+from . import recipes, sources
+from .spec import installer_options, instrument_requirements
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PATCHED = re.compile(r"^(?:---|\+\+\+) [ab]/([^\t\n]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The bare repositories that a build takes sources from."""
+
+    mirror: Path
+    submodules: Mapping[str, Path]
+    """By `owner/name`."""
+
+
+def write_base_tier(spec: BuildSpec, folder: Path) -> None:
+    """Write what the Dockerfile of the `base` tier copies."""
+    shutil.copytree(recipes.recipes_folder() / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("_*"))
+    shutil.copy(recipes.recipes_folder() / "uv.txt", folder)
+    write_instrument(spec, folder)
+    (folder / "apt.txt").write_text("".join(f"{package}\n" for package in spec.apt_packages))
+    (folder / "python").write_text(spec.python + "\n")
+
+
+def write_repo_tier(spec: BuildSpec, origins: Origins, folder: Path) -> None:
+    """Write the history up to the anchor; raises ItemFailure (`anchor`, `mirror`) when there is none."""
+    _require_anchor(spec, origins)
+    sources.write_bundle(origins.mirror, spec.anchor_sha, folder / "history.bundle")
+
+
+def write_task_tier(spec: BuildSpec, origins: Origins, folder: Path) -> None:
+    """Write the rest of the history, and the files of the task; raises what its parts raise, and `anchor`."""
+    _require_anchor(spec, origins)
+    (folder / "task").mkdir()
+    write_task(spec, folder / "task")
+    write_submodules(spec, origins.submodules, folder / "submodules")
+    sources.write_bundle(origins.mirror, spec.base_sha, folder / "history.bundle", since=spec.anchor_sha)
 
 
 def write_instrument(spec: BuildSpec, folder: Path) -> None:
@@ -20,25 +58,87 @@ def write_instrument(spec: BuildSpec, folder: Path) -> None:
     (folder / "instrument.txt").write_text(instrument_requirements(spec))
 
 
-def write_task(spec: BuildSpec, folder: Path) -> None:
-    """Write lock, base commit, package root, build environment and build commands of *spec* into *folder*.
+def write_locks(spec: BuildSpec, folder: Path) -> None:
+    """Write the locks of *spec*, and how they are installed, into *folder*."""
+    (folder / "requirements.txt").write_text(spec.lock)
+    (folder / "build-requirements.txt").write_text(spec.build_lock)
+    (folder / "installer-options").write_text("".join(f"{option}\n" for option in installer_options(spec)))
 
-    Raises ItemFailure (`build`) for a variable that no shell can set.
+
+def write_task(spec: BuildSpec, folder: Path) -> None:
+    """Write base commit, package root, install mode and all steps of the build of *spec* into *folder*.
+
+    Raises ItemFailure (`build`) for a variable that no shell can set, or a path outside the repository.
     """
     for name in spec.build_environment:
         if not _VARIABLE.fullmatch(name):
             raise ItemFailure(
                 "build", f"{name!r} cannot be the name of a variable", remedy="Drop it from the environment"
             )
-    (folder / "requirements.txt").write_text(spec.lock)
-    (folder / "exclude-newer").write_text(spec.exclude_newer.isoformat() if spec.exclude_newer else "")
     (folder / "base-sha").write_text(spec.base_sha + "\n")
     (folder / "package-root").write_text(spec.package_root + "\n")
+    (folder / "install-mode").write_text(spec.install_mode.value + "\n")
     exports = [f"export {name}={shlex.quote(value)}\n" for name, value in sorted(spec.build_environment.items())]
     (folder / "build.env").write_text("".join(exports))
-    (folder / "build-commands").write_text("".join(map(_line, spec.commands)))
+    (folder / "build-steps").write_text("".join(f"{shlex.join(step)}\n" for step in _steps(spec)))
+    parts = folder / "parts"
+    parts.mkdir()
+    for number, patch in enumerate(spec.patches):
+        (parts / f"patch-{number}").write_text(patch.diff)
+    for number, file in enumerate(spec.files):
+        (parts / f"file-{number}").write_text(file.content)
 
 
-def _line(command: Command) -> str:
-    """A call of `run_command` in the script `install-package`; quoted, so that no shell reads anything into it."""
-    return shlex.join(["run_command", command.on_failure.value, command.folder, *command.argv]) + "\n"
+def write_submodules(spec: BuildSpec, mirrors: Mapping[str, Path], folder: Path) -> None:
+    """Write the objects of the submodules of *spec*, from their *mirrors* by repository, into the new *folder*.
+
+    Raises ItemFailure (`submodule`) for one without a mirror, `mirror` when the mirror lacks its commit.
+    """
+    folder.mkdir()
+    for module in spec.submodules:
+        if module.repository not in mirrors:
+            raise ItemFailure(
+                "submodule",
+                f"{module.path} is {module.repository}, of which no mirror was given",
+                remedy="Hand the mirrors of all submodules to the build",
+            )
+        sources.write_commit(mirrors[module.repository], module.sha, folder / f"{module.sha}.pack")
+
+
+def _require_anchor(spec: BuildSpec, origins: Origins) -> None:
+    if not sources.is_ancestor(origins.mirror, spec.anchor_sha, spec.base_sha):
+        raise ItemFailure(
+            "anchor",
+            f"{spec.anchor_sha} is not in the history of {spec.base_sha}",
+            remedy="Anchor the task at a commit that its base descends from",
+        )
+
+
+def _steps(spec: BuildSpec) -> Iterator[list[str]]:
+    """Calls of the functions in the script `install-package`; they are quoted, so that no shell reads into them."""
+    for module in sorted(spec.submodules, key=lambda module: module.path):
+        yield ["lay_submodule", _inside(module.path), module.sha, f"{module.sha}.pack"]
+    for number, _ in enumerate(spec.patches):
+        yield ["apply_patch", f"patch-{number}"]
+    for number, file in enumerate(spec.files):
+        yield ["lay_file", _inside(file.path), f"file-{number}"]
+    if laid := sorted({*map(_inside, _patched(spec.patches)), *(file.path for file in spec.files)}):
+        yield ["hide_from_git", *laid]
+    for command in spec.commands:
+        yield _call(command)
+
+
+def _call(command: Command) -> list[str]:
+    return ["run_command", command.on_failure.value, _inside(command.folder), *command.argv]
+
+
+def _patched(patches: tuple[FilePatch, ...]) -> Iterator[str]:
+    for patch in patches:
+        yield from _PATCHED.findall(patch.diff)
+
+
+def _inside(path: str) -> str:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts:
+        raise ItemFailure("build", f"{path} is not a path in the repository", remedy="Correct the spec")
+    return path

@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier
 
-from . import context, recipes, sources
+from . import context, recipes
 from . import spec as naming
-from .docker_daemon import LABEL, DockerDaemon
+from .context import Origins
+from .docker_daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
+from .docker_toolchain import OS_DIGEST_LABEL, os_digest, toolchain_of
 from .engine import BuildOutcome, Progress
 from .failures import BuildFailure, failure_of
 from .processes import FILE_BYTES
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 
 _NO_IMAGE = re.compile(r"failed to resolve source metadata|pull access denied|manifest unknown", re.IGNORECASE)
 _NO_DAEMON = re.compile(r"cannot connect to the docker daemon|error during connect|connection reset", re.IGNORECASE)
-_OFFLINE = re.compile(r'process "[^"]*(install-package|checkout)"')
+CRATES_LOST = "formulacode: the crates of Cargo.lock cannot be fetched"
+_OFFLINE = re.compile(r'process "[^"]*install-package"')
+
+FORK_BOMB = 8
+"""Times the processes that a session may have."""
 
 _tag_locks: dict[str, threading.Lock] = {}
 _tag_locks_guard = threading.Lock()
@@ -46,6 +52,10 @@ class BuildSettings:
     network: str
     ca_bundle: Path | None
     index: Mapping[str, str]
+    installation: str = ""
+    """Who builds, as a label says it: several installations may share a daemon, and each tidies what it made."""
+    cgroup_parent: str = ""
+    """Of the steps of a build, on the daemon's machine; its limits are set there."""
 
 
 class DockerBuild:
@@ -56,13 +66,13 @@ class DockerBuild:
         daemon: DockerDaemon,
         settings: BuildSettings,
         spec: BuildSpec,
-        mirror: Path,
+        origins: Origins,
         progress: Progress | None,
     ) -> None:
         self._daemon = daemon
         self._settings = settings
         self._spec = spec
-        self._mirror = mirror
+        self._origins = origins
         self._progress = progress
         self._lines: list[str] = []
         self._deadline = time.monotonic() + settings.limits.build_seconds
@@ -71,16 +81,22 @@ class DockerBuild:
         """Build what is missing; with *force* the task tier anyway. Raises what `failure_of` says."""
         spec = self._spec
         started = time.monotonic()
-        base = self._tier("base", naming.base_tag(spec), {"OS_IMAGE": naming.resolved_os_image(spec)}, self._fill_base)
-        repo = self._tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, self._fill_repo)
-        task = self._tier("task", naming.task_tag(spec), {"REPO_IMAGE": repo.tag}, self._fill_task, force=force)
+        os_image = naming.resolved_os_image(spec)
+        base = self._tier("base", naming.base_tag(spec), {"OS_IMAGE": os_image}, partial(context.write_base_tier, spec))
+        fill = partial(context.write_repo_tier, spec, self._origins)
+        repo = self._tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill)
+        env = self._tier("env", naming.env_tag(spec), {"REPO_IMAGE": repo.tag}, partial(context.write_locks, spec))
+        arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
+        fill = partial(context.write_task_tier, spec, self._origins)
+        task = self._tier("task", naming.task_tag(spec), arguments, fill, force=force)
         return BuildOutcome(
             tag=task.tag,
             digest=task.digest,
             location=task.tag,
             size_bytes=task.size,
             seconds=time.monotonic() - started,
-            tiers=(base.tier(), repo.tier(base), task.tier(repo)),
+            tiers=(base.tier(), repo.tier(base), env.tier(repo), task.tier(env)),
+            toolchain=toolchain_of(self._daemon, base.digest, spec),
             log="".join(f"{line}\n" for line in self._lines),
         )
 
@@ -121,12 +137,16 @@ class DockerBuild:
     def _build(self, name: str, tag: str, arguments: dict[str, str], folder: Path, *, again: bool) -> None:
         command = ["buildx", "build", "--progress", "plain", "--load", "--tag", tag]
         command += ["--no-cache"] if again else []
+        command += [f"--cgroup-parent={parent}"] if (parent := self._settings.cgroup_parent) else []
         command += ["--file", str(recipes.dockerfile(name)), "--network", self._settings.network]
         labels = {LABEL: "1", f"{LABEL}.tier": name, f"{LABEL}.repository": self._spec.repository}
+        if self._settings.installation:
+            labels[INSTALLATION_LABEL] = self._settings.installation
         if name == "task":
             labels |= {f"{LABEL}.task": self._spec.task_id, f"{LABEL}.spec": naming.spec_hash(self._spec)}
         if name == "base":
             del labels[f"{LABEL}.repository"]
+            labels |= {OS_DIGEST_LABEL: os_digest(self._daemon, arguments["OS_IMAGE"])}
         command += [f"--label={key}={value}" for key, value in labels.items()]
         command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
         command += [f"--ulimit={limit}" for limit in self._ulimits()]
@@ -143,7 +163,15 @@ class DockerBuild:
         limits = self._settings.limits
         memory = limits.memory_mb * 1024 * 1024
         seconds = math.ceil(limits.build_seconds * max(1.0, limits.cpus))
-        return [f"data={memory}:{memory}", f"fsize={FILE_BYTES}:{FILE_BYTES}", f"cpu={seconds}:{seconds}", "core=0:0"]
+        # The kernel counts all that the user's number runs on that machine, so this stops a fork bomb and no more.
+        processes = limits.processes * FORK_BOMB
+        return [
+            f"data={memory}:{memory}",
+            f"fsize={FILE_BYTES}:{FILE_BYTES}",
+            f"cpu={seconds}:{seconds}",
+            f"nproc={processes}:{processes}",
+            "core=0:0",
+        ]
 
     @contextmanager
     def _secrets(self) -> Iterator[list[str]]:
@@ -171,6 +199,8 @@ class DockerBuild:
                 log=log,
                 remedy="Pull it, or set FC_OS_IMAGE to one that this machine has",
             )
+        if CRATES_LOST in end:
+            return BuildFailure("crates", f"{what}: the crates of Cargo.lock cannot be fetched", log=log)
         return failure_of(
             what,
             log=log,
@@ -178,32 +208,6 @@ class DockerBuild:
             timed_out=timed_out,
             seconds=self._settings.limits.build_seconds,
         )
-
-    def _fill_base(self, folder: Path) -> None:
-        shutil.copytree(recipes.recipes_folder() / "scripts", folder / "scripts")
-        shutil.copy(recipes.recipes_folder() / "uv.txt", folder)
-        context.write_instrument(self._spec, folder)
-        (folder / "apt.txt").write_text("".join(f"{package}\n" for package in self._spec.apt_packages))
-        (folder / "python").write_text(self._spec.python + "\n")
-
-    def _fill_repo(self, folder: Path) -> None:
-        self._require_anchor()
-        sources.write_bundle(self._mirror, self._spec.anchor_sha, folder / "history.bundle")
-
-    def _fill_task(self, folder: Path) -> None:
-        self._require_anchor()
-        context.write_task(self._spec, folder)
-        bundle = folder / "history.bundle"
-        sources.write_bundle(self._mirror, self._spec.base_sha, bundle, since=self._spec.anchor_sha)
-
-    def _require_anchor(self) -> None:
-        spec = self._spec
-        if not sources.is_ancestor(self._mirror, spec.anchor_sha, spec.base_sha):
-            raise ItemFailure(
-                "anchor",
-                f"{spec.anchor_sha} is not in the history of {spec.base_sha}",
-                remedy="Anchor the task at a commit that its base descends from",
-            )
 
     def _say(self, line: str) -> None:
         self._lines.append(line)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, cast
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 
+from .context import Origins
 from .docker_build import BuildSettings, DockerBuild
 from .docker_daemon import LABEL, DockerDaemon
 from .docker_export import exported_files
 from .docker_session import USER, DockerSession
-from .engine import BuildOutcome, Progress, Session
+from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
 from .files import ImageFile
 from .owner import Owner
 from .processes import FILE_BYTES
@@ -67,12 +68,20 @@ class DockerEngine:
         return self._interpreters
 
     def build(
-        self, spec: BuildSpec, *, mirror: Path, run_id: str, force: bool = False, progress: Progress | None = None
+        self,
+        spec: BuildSpec,
+        *,
+        mirror: Path,
+        run_id: str,
+        submodules: Mapping[str, Path] = NO_SUBMODULES,
+        force: bool = False,
+        progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build the tiers of *spec* that are missing; see `Engine.build`."""
         del run_id  # equal specs give equal images, whichever run asks
         self._daemon.require_buildx()
-        return DockerBuild(self._daemon, self._settings, spec, mirror, progress).run(force=force)
+        origins = Origins(mirror, submodules)
+        return DockerBuild(self._daemon, self._settings, spec, origins, progress).run(force=force)
 
     def exists(self, image: BuiltImage) -> bool:
         """Whether the daemon has the image of that digest."""

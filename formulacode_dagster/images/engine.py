@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier, Toolchain
 
 from .files import ImageFile
 
 Progress = Callable[[str], None]
 """Called with one line of a build's log at a time."""
+
+NO_SUBMODULES: Mapping[str, Path] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class BuildOutcome:
     size_bytes: int
     seconds: float
     tiers: tuple[Tier, ...]
+    toolchain: Toolchain
     log: str
 
 
@@ -92,9 +96,16 @@ class Engine(Protocol):
         """The `3.x` versions it can provide; None when any can be fetched."""
 
     def build(
-        self, spec: BuildSpec, *, mirror: Path, run_id: str, force: bool = False, progress: Progress | None = None
+        self,
+        spec: BuildSpec,
+        *,
+        mirror: Path,
+        run_id: str,
+        submodules: Mapping[str, Path] = NO_SUBMODULES,
+        force: bool = False,
+        progress: Progress | None = None,
     ) -> BuildOutcome:
-        """Build *spec* from the bare repository *mirror*.
+        """Build *spec* from the bare repository *mirror*, and those of its *submodules* by `owner/name`.
 
         Raises ItemFailure (kind `build`, `timeout`, `interpreter`) with the log's tail, OutsideSystemError when the
         daemon or the disk is gone. Building the same spec again costs next to nothing.

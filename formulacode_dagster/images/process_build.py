@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier
+from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
 
 from . import context, recipes, sources
 from . import spec as naming
+from .context import Origins
 from .engine import Progress
 from .failures import failure_of
 from .interpreters import Interpreter
@@ -46,47 +47,68 @@ class ProcessBuild:
         self._lap = time.monotonic()
         self._deadline = self._lap + workshop.limits.build_seconds
 
-    def run(self, mirror: Path) -> Manifest:
+    def run(self, origins: Origins) -> Manifest:
         """Build everything and write log and manifest; raises what `failure_of` says when a step does not succeed."""
         spec, work = self._spec, self._work
         work.make()
         context.write_instrument(spec, work.task)
+        context.write_locks(spec, work.task)
         context.write_task(spec, work.task)
-        bundle = work.folder / "tmp" / "history.bundle"
         self._step("install-instrument", online=True)
-        base = Tier(
-            name="base", tag=naming.base_tag(spec), seconds=self._take_lap(), size_bytes=size_of(work.instrument)
-        )
-        sources.write_bundle(mirror, spec.base_sha, bundle)
+        toolchain = self._toolchain()
+        base = self._tier("base", naming.base_tag(spec), work.instrument)
+        bundle = work.folder / "tmp" / "history.bundle"
+        sources.write_bundle(origins.mirror, spec.base_sha, bundle)
         self._step("fetch-history", str(bundle))
         bundle.unlink()
-        repo = Tier(
-            name="repo", tag=naming.repo_tag(spec), seconds=self._take_lap(), size_bytes=size_of(work.repository)
-        )
-        self._step("install-environment", online=True)
+        repo = self._tier("repo", naming.repo_tag(spec), work.repository)
+        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
+        self._step("install-environment", str(work.venv), "requirements.txt", online=True)
+        env = self._tier("env", naming.env_tag(spec), work.build_venv, work.venv)
+        context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._step("checkout")
+        self._step("fetch-crates", online=True)
         self._step("install-package")
         for name in ("home", "tmp", "scratch"):
             remove_tree(work.folder / name)
         work.log.write_text(self._log)
         total = size_of(work.folder)
+        lower = (base, repo, env)
         task = Tier(
             name="task",
             tag=naming.task_tag(spec),
             seconds=self._take_lap(),
-            size_bytes=total - base.size_bytes - repo.size_bytes,
+            size_bytes=total - sum(tier.size_bytes for tier in lower),
         )
         manifest = Manifest(
             tag=task.tag,
             spec_hash=naming.spec_hash(spec),
             digest=work.digest(),
             size_bytes=total,
-            seconds=base.seconds + repo.seconds + task.seconds,
-            tiers=(base, repo, task),
-            python=self._interpreter.version,
+            seconds=sum(tier.seconds for tier in (*lower, task)),
+            tiers=(*lower, task),
+            toolchain=toolchain,
         )
         work.manifest.write_text(manifest.model_dump_json(indent=1))
         return manifest
+
+    def _tier(self, name: str, tag: str, *folders: Path) -> Tier:
+        return Tier(name=name, tag=tag, seconds=self._take_lap(), size_bytes=size_of(*folders))
+
+    def _toolchain(self) -> Toolchain:
+        """What this machine builds with, told before any code of the repository is here."""
+        command = [str(self._interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
+        environment = self._work.environment(self._workshop.uv, str(self._interpreter.path))
+        done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self._work.folder)
+        if not done.ok:
+            raise failure_of(
+                f"describe_toolchain.py of {self._spec.task_id}",
+                log=self._log + done.stderr.decode(errors="replace"),
+                online=False,
+                timed_out=done.timed_out,
+                seconds=60,
+            )
+        return naming.with_flags(Toolchain.model_validate_json(done.stdout), self._spec)
 
     @property
     def _log(self) -> str:

@@ -24,7 +24,8 @@ from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 
 from . import spec as naming
-from .engine import BuildOutcome, Progress, Session
+from .context import Origins
+from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
 from .files import Area, ImageFile
 from .interpreters import Interpreter, installed_interpreters
 from .process_build import ProcessBuild, Workshop
@@ -32,7 +33,7 @@ from .process_layout import Layout, Manifest, copy_tree, remove_tree, walk
 from .process_session import ProcessSession, abandoned_sessions, new_session_folder
 from .processes import Bounds, run_bounded
 
-COPIED = ("venv", "repository", "instrument", "task")
+COPIED = ("venv", "build", "repository", "instrument", "crates", "task")
 
 
 class ProcessEngine:
@@ -67,7 +68,14 @@ class ProcessEngine:
         return frozenset(self._installed) & frozenset(naming.INSTRUMENT_VERSIONS)
 
     def build(
-        self, spec: BuildSpec, *, mirror: Path, run_id: str, force: bool = False, progress: Progress | None = None
+        self,
+        spec: BuildSpec,
+        *,
+        mirror: Path,
+        run_id: str,
+        submodules: Mapping[str, Path] = NO_SUBMODULES,
+        force: bool = False,
+        progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
         del run_id  # a folder that a killed run left half built is known by its lock
@@ -79,10 +87,11 @@ class ProcessEngine:
             if manifest is not None and not force:
                 return _outcome(final, manifest)
             interpreter = self._interpreter(spec.python)
+            origins = Origins(mirror, submodules)
             work = Layout(self._root / "building" / _folder_name(tag))
             try:
                 remove_tree(work.folder)
-                manifest = ProcessBuild(self._workshop, spec, work, interpreter, progress).run(mirror)
+                manifest = ProcessBuild(self._workshop, spec, work, interpreter, progress).run(origins)
                 remove_tree(final.folder)
                 final.folder.parent.mkdir(parents=True, exist_ok=True)
                 work.folder.rename(final.folder)
@@ -127,6 +136,7 @@ class ProcessEngine:
             layout.venv: Area.ENVIRONMENT,
             layout.repository: Area.REPOSITORY,
             layout.instrument: Area.TOOLS,
+            layout.build_venv: Area.TOOLS,
             layout.task: Area.TOOLS,
         }
         for root, area in areas.items():
@@ -224,6 +234,7 @@ def _outcome(layout: Layout, manifest: Manifest) -> BuildOutcome:
         size_bytes=manifest.size_bytes,
         seconds=manifest.seconds,
         tiers=manifest.tiers,
+        toolchain=manifest.toolchain,
         log=layout.log.read_text(errors="replace"),
     )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.image import Tier
+from formulacode_dagster.models.image import Tier, Toolchain
 
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
@@ -28,7 +28,7 @@ class Manifest(Frozen):
     size_bytes: int
     seconds: float
     tiers: tuple[Tier, ...]
-    python: str
+    toolchain: Toolchain
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Layout:
     def venv(self) -> Path:
         """The virtual environment: the lock's packages and the built one."""
         return self.folder / "venv"
+
+    @property
+    def build_venv(self) -> Path:
+        """The environment the package is built in, where that is not the one it runs in; else an empty folder."""
+        return self.folder / "build"
 
     @property
     def python(self) -> Path:
@@ -74,7 +79,7 @@ class Layout:
 
     def make(self) -> None:
         """Make the folders that the scripts expect."""
-        for name in ("task", "home", "tmp", "scratch"):
+        for name in ("task", "build", "crates", "home", "tmp", "scratch"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def environment(self, uv: str, interpreter: str) -> dict[str, str]:
@@ -87,6 +92,8 @@ class Layout:
             "FC_UV": uv,
             "FC_PYTHON": interpreter,
             "FC_VENV": str(self.venv),
+            "FC_BUILD_VENV": str(self.build_venv),
+            "FC_CRATES": str(self.folder / "crates"),
             "FC_REPOSITORY": str(self.repository),
             "FC_INSTRUMENT": str(self.instrument),
             "FC_TASK": str(self.task),

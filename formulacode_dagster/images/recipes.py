@@ -9,7 +9,7 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
 
-TIERS = ("base", "repo", "task")
+TIERS = ("base", "repo", "env", "task")
 
 
 def recipes_folder() -> Path:
@@ -32,9 +32,9 @@ def script(name: str) -> Path:
 
 @cache
 def recipe_hash() -> str:
-    """SHA-256 over the Dockerfiles of the tiers and their scripts: a changed recipe gives other images."""
+    """SHA-256 over the Dockerfiles of the tiers, their scripts and uv: a changed recipe gives other images."""
     folder = recipes_folder()
-    parts = [dockerfile(tier) for tier in TIERS] + sorted((folder / "scripts").iterdir())
+    parts = [*map(dockerfile, TIERS), folder / "uv.txt", *sorted((folder / "scripts").glob("[!_.]*"))]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(f"{part.name}\0{part.stat().st_size}\0".encode() + part.read_bytes())

@@ -66,6 +66,16 @@ def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = N
         _git(mirror, "-c", "pack.threads=1", "pack-objects", "--quiet", "--stdout", stdin=objects, stdout=bundle)
 
 
+def write_commit(mirror: Path, commit: str, into: Path) -> None:
+    """Write a pack of *commit* and its files, without what came before it, to *into*.
+
+    Raises ItemFailure (`mirror`) when the mirror lacks any of it.
+    """
+    objects = _git(mirror, "rev-list", "--objects", "--no-walk", commit)
+    with into.open("wb") as pack:
+        _git(mirror, "-c", "pack.threads=1", "pack-objects", "--quiet", "--stdout", stdin=objects, stdout=pack)
+
+
 def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None) -> tuple[str, bool]:
     """What `pack-objects` reads for *wanted*, and whether contents of earlier files are missing from it."""
     exclude = [] if since is None else [f"^{since}"]

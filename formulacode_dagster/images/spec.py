@@ -6,16 +6,19 @@ import hashlib
 import json
 import re
 
+from formulacode_dagster.environments.resolver import BUILD_FLOOR
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.image import BuildSpec, Toolchain
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Isolation
 
 from .recipes import recipe_hash
+from .wheels import has_wheels
 
 DEFAULT_OS_IMAGE = "python:{python}-slim-bookworm"
 LOCAL_NAMESPACE = "formulacode"
+_FLAGS = re.compile(r"FLAGS$")
 
 INSTRUMENT_VERSIONS = ("3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 INSTRUMENT = ("asv_runner==0.2.0",)
@@ -54,6 +57,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         submodules=environment.submodules,
         fixes=environment.fixes,
         exclude_newer=environment.exclude_newer,
+        wheels_only=not environment.build_lock and has_wheels(environment.pylock, environment.python),
     )
 
 
@@ -102,6 +106,32 @@ def repo_tag(spec: BuildSpec) -> str:
     return f"{image_repository(spec.repository)}:repo-py{spec.python}-{spec.anchor_sha[:12]}-{digest}"
 
 
+def env_tag(spec: BuildSpec) -> str:
+    """The repo tier, and what is installed on it: equal locks have equal tags, whatever else differs."""
+    content = [
+        *_base_content(spec),
+        spec.repository_id,
+        spec.anchor_sha,
+        spec.lock_sha256,
+        spec.build_lock,
+        installer_options(spec),
+    ]
+    readable = f"env-py{spec.python}-{spec.anchor_sha[:12]}-lock-{spec.lock_sha256[:12]}"
+    return f"{image_repository(spec.repository)}:{readable}-{_short_hash(content)}"
+
+
+def installer_options(spec: BuildSpec) -> tuple[str, ...]:
+    """What the installer is told beside the locks: wheels alone, or how new what source distributions need may be."""
+    if spec.wheels_only:
+        return ("--only-binary", ":all:")
+    if spec.exclude_newer is None:
+        return ()
+    options = ["--exclude-newer", spec.exclude_newer.isoformat()]
+    if spec.exclude_newer < BUILD_FLOOR:
+        options += ["--exclude-newer-package", f"setuptools={BUILD_FLOOR.isoformat()}"]
+    return tuple(options)
+
+
 def task_tag(spec: BuildSpec) -> str:
     """Task, interpreter, base commit, lock, package root, build environment and commands."""
     number = spec.task_id.rpartition("-")[2]
@@ -114,6 +144,12 @@ def task_tag(spec: BuildSpec) -> str:
 def spec_hash(spec: BuildSpec) -> str:
     """SHA-256 over the whole spec and the recipes it is built by."""
     return _hash([spec.model_dump(mode="json"), recipe_hash()])
+
+
+def with_flags(toolchain: Toolchain, spec: BuildSpec) -> Toolchain:
+    """*toolchain* with the compiler's and linker's flags of the build environment in place of the interpreter's."""
+    own = {name: value for name, value in spec.build_environment.items() if _FLAGS.search(name)}
+    return toolchain.model_copy(update={"flags": {**toolchain.flags, **own}})
 
 
 def _base_content(spec: BuildSpec) -> list[object]:

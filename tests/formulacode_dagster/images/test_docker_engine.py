@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -73,9 +72,9 @@ def test_a_build_is_verified_and_its_tiers_are_told_apart(built: tuple[BuiltImag
         "one_benchmark_runs",
     ]
     assert image.benchmarks == ("bench_answer.time_answer",)
-    assert [tier.name for tier in image.tiers] == ["base", "repo", "task"]
-    base, repo, task = (tier.size_bytes for tier in image.tiers)
-    assert base > 50 * task > 0
+    assert [tier.name for tier in image.tiers] == ["base", "repo", "env", "task"]
+    base, repo, env, task = (tier.size_bytes for tier in image.tiers)
+    assert base > 50 * env > 50 * task > 0
     assert repo < 1_000_000
     assert image.digest.startswith("sha256:")
     assert "install-package" in log
@@ -106,10 +105,8 @@ def test_two_tasks_of_one_repository_share_the_lower_tiers(
     outcome = docker.build(spec, mirror=compiled.mirror, run_id="test")
     docker.daemon.client.images.remove(outcome.tag, force=True)
     assert outcome.tag != image.tag
-    assert [tier.tag for tier in outcome.tiers][:2] == [tier.tag for tier in image.tiers][:2]
-    assert "is there already" in outcome.log
-    (step,) = set(re.findall(r"^(#\d+) \[.*install-environment", outcome.log, flags=re.MULTILINE))
-    assert f"\n{step} CACHED" in outcome.log
+    assert [tier.tag for tier in outcome.tiers][:3] == [tier.tag for tier in image.tiers][:3]
+    assert outcome.log.count("is there already") == 3
 
 
 def test_a_session_is_confined(docker: DockerEngine, image: BuiltImage) -> None:
@@ -180,8 +177,8 @@ def test_a_build_that_hangs_is_killed_in_the_daemon_too(
     mark = f"7{os.getpid()}6"
     files = {**PURE, "setup.py": f"import subprocess\nsubprocess.run(['setsid', 'sleep', '{mark}'])\n"}
     sample = make_sample(tmp_path / "hanging", "hanging", files, {"README.md": "x"})
-    short = make_engine(build_seconds=12)
-    with pytest.raises(BuildFailure, match="was killed after 12 s") as caught:
+    short = make_engine(build_seconds=30)
+    with pytest.raises(BuildFailure, match="was killed after 30 s") as caught:
         short.build(make_spec(sample, lock, os_image=OS_IMAGE), mirror=sample.mirror, run_id="hang")
     assert caught.value.kind == "timeout"
     assert "install-package" in caught.value.log

@@ -7,6 +7,8 @@ import pytest
 from formulacode_dagster.images.spec import (
     INSTRUMENT_VERSIONS,
     base_tag,
+    env_tag,
+    installer_options,
     instrument_for,
     instrument_requirements,
     plan_build,
@@ -16,6 +18,7 @@ from formulacode_dagster.images.spec import (
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.recipe import InstallMode, Submodule
 
 from .conftest import MONTH, Sample, command, make_spec
 
@@ -65,24 +68,49 @@ def test_an_interpreter_without_an_instrument_is_refused() -> None:
 
 def test_equal_specs_have_equal_tags(spec: BuildSpec) -> None:
     again = BuildSpec.model_validate_json(spec.model_dump_json())
-    assert (base_tag(spec), repo_tag(spec), task_tag(spec)) == (base_tag(again), repo_tag(again), task_tag(again))
+    for tag in (base_tag, repo_tag, env_tag, task_tag):
+        assert tag(spec) == tag(again)
+
+
+def test_tasks_whose_locks_are_all_wheels_share_an_environment_whatever_their_dates(spec: BuildSpec) -> None:
+    dates = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
+    first, second = (spec.model_copy(update={"exclude_newer": date, "wheels_only": True}) for date in dates)
+    assert env_tag(first) == env_tag(second)
+    assert installer_options(first) == ("--only-binary", ":all:")
+
+
+def test_what_source_distributions_need_is_cut_off_but_for_a_setuptools_that_installers_can_drive(
+    spec: BuildSpec,
+) -> None:
+    old = spec.model_copy(update={"exclude_newer": datetime(2018, 5, 1, tzinfo=UTC)})
+    assert installer_options(old) == (
+        *("--exclude-newer", "2018-05-01T00:00:00+00:00"),
+        *("--exclude-newer-package", "setuptools=2019-03-01T00:00:00+00:00"),
+    )
+    assert "--exclude-newer-package" not in installer_options(
+        old.model_copy(update={"exclude_newer": datetime.now(UTC)})
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "tiers"),
     [
-        ({"python": "3.12"}, "base repo task"),
-        ({"os_image": "debian:{python}"}, "base repo task"),
-        ({"apt_packages": ("libgeos-dev",)}, "base repo task"),
-        ({"instrument": ("asv_runner==0.2.1",)}, "base repo task"),
-        ({"anchor_sha": "f" * 40}, "repo task"),
-        ({"repository_id": 8}, "repo task"),
+        ({"python": "3.12"}, "base repo env task"),
+        ({"os_image": "debian:{python}"}, "base repo env task"),
+        ({"apt_packages": ("libgeos-dev",)}, "base repo env task"),
+        ({"instrument": ("asv_runner==0.2.1",)}, "base repo env task"),
+        ({"anchor_sha": "f" * 40}, "repo env task"),
+        ({"repository_id": 8}, "repo env task"),
         ({"base_sha": "f" * 40}, "task"),
-        ({"lock_sha256": "f" * 64}, "task"),
+        ({"lock_sha256": "f" * 64}, "env task"),
         ({"package_root": "python"}, "task"),
         ({"build_environment": {"CFLAGS": "-O1"}}, "task"),
         ({"commands": (command("make"),)}, "task"),
-        ({"exclude_newer": datetime(2026, 1, 1, tzinfo=UTC)}, "task"),
+        ({"install_mode": InstallMode.SETUP_PY}, "task"),
+        ({"submodules": (Submodule(path="lib", repository="acme/lib", sha="f" * 40),)}, "task"),
+        ({"build_lock": "setuptools==60.0.0"}, "env task"),
+        ({"wheels_only": True}, "env task"),
+        ({"exclude_newer": datetime(2026, 1, 1, tzinfo=UTC)}, "env task"),
     ],
 )
 def test_a_tag_names_all_that_varies_inside(spec: BuildSpec, change: dict[str, object], tiers: str) -> None:
@@ -90,6 +118,7 @@ def test_a_tag_names_all_that_varies_inside(spec: BuildSpec, change: dict[str, o
     differ = {
         "base": base_tag(spec) != base_tag(other),
         "repo": repo_tag(spec) != repo_tag(other),
+        "env": env_tag(spec) != env_tag(other),
         "task": task_tag(spec) != task_tag(other),
     }
     assert [name for name, changed in differ.items() if changed] == tiers.split()
@@ -100,4 +129,6 @@ def test_tags_can_be_read_and_are_what_docker_takes(spec: BuildSpec) -> None:
     assert repo_tag(spec).startswith(f"formulacode/acme__tinypure:repo-py3.11-{spec.anchor_sha[:12]}-")
     assert task_tag(spec).startswith(f"formulacode/acme__tinypure:pr5-py3.11-base-{spec.base_sha[:12]}-lock-")
     longest = spec.model_copy(update={"os_image": "registry.example.org/" + "x" * 300, "package_root": "a/" * 90})
-    assert all(len(tag.partition(":")[2]) <= 128 for tag in (base_tag(longest), repo_tag(longest), task_tag(longest)))
+    assert env_tag(spec).startswith(f"formulacode/acme__tinypure:env-py3.11-{spec.anchor_sha[:12]}-lock-")
+    tags = [tag(longest) for tag in (base_tag, repo_tag, env_tag, task_tag)]
+    assert all(len(tag.partition(":")[2]) <= 128 for tag in tags)
