@@ -19,6 +19,7 @@ COMPILED_SUFFIXES = frozenset(
 """Sources whose execution Python cannot trace."""
 BUILD_FILES = frozenset({"setup.py", "meson.build", "CMakeLists.txt", "Cargo.toml", "build.rs"})
 """Files that may change compiled code without touching its source."""
+BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
 COMPILING_DECORATORS = frozenset({"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass"})
 
 SHORTEST_NAME = 5
@@ -78,7 +79,8 @@ def changed_code(
     """Find the functions that *files* change in meaning; comments, docstrings and formatting are no change.
 
     *base* and *oracle* hold the content of the changed Python files on either side, by path. The suite itself is left
-    out: that a benchmark runs itself says nothing. *extensions* are the compiled modules that the suite loads: a Python
+    out: that a benchmark runs itself says nothing; of tests and documentation, only functions count, which a suite may
+    import. *extensions* are the compiled modules that the suite loads: a Python
     file that was compiled into one of them cannot be traced. A build file counts only when nothing else changed.
     """
     locations: tuple[set[CodeLocation], set[CodeLocation]] = (set(), set())
@@ -91,13 +93,17 @@ def changed_code(
         if path.name in BUILD_FILES or path.suffix == ".cmake":
             build_files.append(change.path)
         elif _is_compiled(path, extensions):
-            untraceable.append(change.path)
+            untraceable += [] if _is_beside_the_package(path) else [change.path]
         elif path.suffix == ".py":
-            _compare(change, base, oracle, locations, untraceable)
+            _compare(change, base, oracle, locations, [] if _is_beside_the_package(path) else untraceable)
     if not any(locations) and not untraceable:
         untraceable = build_files
     names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
     return ChangedCode(frozenset(locations[0]), frozenset(locations[1]), tuple(untraceable), frozenset(names))
+
+
+def _is_beside_the_package(path: PurePosixPath) -> bool:
+    return not BESIDE_THE_PACKAGE.isdisjoint(path.parts) or path.name.startswith("test_") or path.name == "conftest.py"
 
 
 def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
@@ -149,7 +155,7 @@ def _names(
 ) -> Iterator[str]:
     """Names of functions and classes of a changed file that a benchmark could use, tests and the suite left out."""
     path = PurePosixPath(change.path)
-    if path.is_relative_to(benchmark_dir) or "tests" in path.parts or path.name.startswith("test_"):
+    if path.is_relative_to(benchmark_dir) or _is_beside_the_package(path):
         return
     content = oracle.get(change.oracle_path or "") or base.get(change.base_path or "") or b""
     for match in _DEFINITION.finditer(content.decode("utf-8", "replace")):

@@ -101,6 +101,12 @@ def test_the_suite_and_what_is_no_code_do_not_count(changed, path):
     assert found.untraceable == ()
 
 
+@pytest.mark.parametrize("path", ["tests/conftest.py", "pkg/tests/helpers.py", "doc/conf.py", "test_all.py"])
+def test_what_a_test_or_the_documentation_does_at_import_hides_nothing(changed, path):
+    found = changed({"core.py": CORE, path: "A = 1\n"}, {"core.py": CORE.replace("x + 1", "1 + x"), path: "A = 2\n"})
+    assert (found.untraceable, {one.path for one in found.base}) == ((), {"core.py"})
+
+
 def test_a_build_file_counts_only_when_nothing_else_changed(changed):
     assert changed({"setup.py": "f = 1\n"}, {"setup.py": "f = 2\n"}).untraceable == ("setup.py",)
 
