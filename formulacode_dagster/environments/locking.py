@@ -13,7 +13,8 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .declaration import Declaration, requirement_name
 from .declared import Requirements
-from .resolver import Resolution, Resolver, Unsolvable
+from .question import Resolution, Unsolvable
+from .resolver import Resolver
 
 MOST_INTERPRETERS = 6
 """How many candidates are tried with wheels before the item fails."""

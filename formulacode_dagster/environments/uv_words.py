@@ -9,7 +9,11 @@ ABSENT = (
     re.compile(r"[Bb]ecause there are no versions of (?P<name>[\w.-]+) and"),
 )
 ODD_ARCHIVE = re.compile(r"Because (?P<name>[\w.-]+?)==\S+ has a non-PEP 625-compliant source distribution filename")
-NO_WHEELS = re.compile(r"all versions of [\w.-]+ have no usable wheels|==\S+ has no usable wheels and only")
+LACKING = (
+    re.compile(r"Wheels are required for `(?P<name>[\w.-]+)`"),
+    re.compile(r"we only found wheels for `(?P<name>[\w.-]+)`"),
+)
+CAME_LATER = re.compile(r"`(?P<name>[\w.-]+)` was filtered by `exclude-newer`")
 UNREACHABLE = re.compile(
     r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
     r"|HTTP status server error|invalid peer certificate|Network is unreachable"
@@ -22,6 +26,19 @@ USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 def scrub(text: str) -> str:
     """*text* without the credentials of URLs."""
     return USER_INFO.sub("", text)
+
+
+def lacking(log: str) -> tuple[str, ...]:
+    """The projects of which uv found no wheel for the interpreter, or no file at all before the cut-off."""
+    words = " ".join(log.split())
+    return tuple(
+        dict.fromkeys(match["name"] for pattern in (*LACKING, CAME_LATER) for match in pattern.finditer(words))
+    )
+
+
+def came_later(log: str) -> frozenset[str]:
+    """The projects that had nothing before the cut-off, and have something now."""
+    return frozenset(match["name"] for match in CAME_LATER.finditer(" ".join(log.split())))
 
 
 def last_line(text: str) -> str:

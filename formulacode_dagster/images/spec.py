@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 
-from formulacode_dagster.environments.resolver import BUILD_FLOOR
+from formulacode_dagster.environments.uv_compile import BUILD_FLOOR
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, Toolchain
@@ -139,6 +139,11 @@ def task_tag(spec: BuildSpec) -> str:
     if spec.package_root != ".":
         readable += "-" + _tag_text(spec.package_root, 30)
     return f"{image_repository(spec.repository)}:{readable}-{spec_hash(spec)[:12]}"
+
+
+def aside_tag(tag: str) -> str:
+    """What a second build is called that stays beside the first."""
+    return f"{tag}-again"
 
 
 def spec_hash(spec: BuildSpec) -> str:

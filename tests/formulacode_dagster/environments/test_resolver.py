@@ -1,11 +1,15 @@
 import os
+import shutil
+import tomllib
 from datetime import UTC, datetime
 
 import pytest
 import uv
+from packaging.pylock import Pylock
 
 from formulacode_dagster.environments.lock import read_lock
-from formulacode_dagster.environments.resolver import Resolver, Unsolvable
+from formulacode_dagster.environments.question import Unsolvable
+from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.images.interpreters import installed_interpreters
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 
@@ -180,3 +184,60 @@ def test_a_source_distribution_is_read_by_the_interpreter_it_was_written_for(tmp
     resolver = Resolver(tmp_path, interpreters=lambda: here, timeout=120)
     resolution = resolver.resolve(["bottleneck"], python="3.8", exclude_newer=at, build_sources=True)
     assert pins(resolution) == {"bottleneck": "1.3.2", "numpy": "1.21.1"}
+
+
+def test_a_lock_settles_at_the_earlier_instant_where_that_holds_a_solution(resolver, index):
+    index.publish("numpy", "2.2", "2026-01-07T00:00:00Z")
+    start, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 20, tzinfo=UTC)
+    settled = resolver.resolve(["attrs", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
+    assert pins(settled) == {"attrs": "1.0", "numpy": "2.1"}
+    assert settled.cut_off == start
+    assert resolver.resolve(["attrs", "numpy"], python="3.12", exclude_newer=later, settled_at=start) == settled
+
+
+def test_versions_move_only_where_they_must(resolver, index):
+    index.publish("numpy", "2.2", "2026-01-07T00:00:00Z")
+    index.publish("fresh", "1.0", "2026-01-08T00:00:00Z")
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    moved = resolver.resolve(["attrs>1", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
+    assert pins(moved)["attrs"] == "2.0"
+    kept = resolver.resolve(["attrs", "numpy", "fresh"], python="3.12", exclude_newer=AT, settled_at=start)
+    assert pins(kept) == {"attrs": "1.0", "numpy": "2.1", "fresh": "1.0"}
+    assert kept.cut_off == AT
+    before = resolver.resolve(["attrs", "numpy", "late"], python="3.12", exclude_newer=AT, settled_at=start)
+    assert (pins(before), before.cut_off) == ({"attrs": "1.0", "numpy": "2.1"}, start)
+
+
+def test_the_pylock_holds_the_same_pins_and_nothing_of_the_index(resolver, index):
+    resolution = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    lock = Pylock.from_dict(tomllib.loads(resolution.pylock))
+    assert {package.name: str(package.version) for package in lock.packages} == pins(resolution)
+    assert "127.0.0.1" not in resolution.pylock
+    assert "http" not in resolution.pylock
+
+
+def test_resolving_another_repository_in_between_changes_nothing(resolver, index, tmp_path):
+    other = ["attrs<2", "numpy<2", "scipy", "never-there"]
+    cold = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    resolver.resolve(other, python="3.12", exclude_newer=AT, constraints=["numpy<2"])
+    shutil.rmtree(tmp_path / "cache" / "locks")
+    warm = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    shutil.rmtree(tmp_path / "cache")
+    assert cold == warm == resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+
+
+def test_the_first_wheel_for_an_interpreter_and_its_day_are_found(resolver, index):
+    index.publish("late", "0.5", "2026-03-01T00:00:00Z")
+    until = datetime(2026, 6, 1, tzinfo=UTC)
+    assert resolver.first_wheel("late", python="3.12", until=until) == (datetime(2026, 3, 1, tzinfo=UTC), True)
+    assert resolver.first_wheel("never-there", python="3.12", until=until) is None
+    assert resolver.first_wheel("late>0.5", python="3.12", until=AT) is None
+
+
+def test_a_project_that_is_taken_as_sources_leaves_the_others_to_their_wheels(resolver, index):
+    index.publish_source(
+        "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
+    )
+    with pytest.raises(Unsolvable) as caught:
+        resolver.resolve(["old", "attrs"], python="3.12", exclude_newer=AT)
+    assert caught.value.lacking == ("old",)

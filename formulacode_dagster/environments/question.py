@@ -1,0 +1,73 @@
+"""What the resolver is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ItemFailure
+
+
+class Question(Frozen):
+    """Requirements, and the state of the index in which they are to be pinned. Equal questions, equal answers."""
+
+    requirements: tuple[str, ...] = Field(description="sorted, each once")
+    python: str = Field(description="`3.12`")
+    exclude_newer: datetime
+    constraints: tuple[str, ...] = Field(default=(), description="bounds on what the lock may hold, sorted")
+    floors: dict[str, datetime] = Field(default_factory=dict, description="later cut-offs of single projects")
+    sources: tuple[str, ...] = Field(default=(), description="projects taken as source distributions, sorted")
+    all_sources: bool = Field(default=False, description="any project may be a source distribution")
+    earliest: bool = Field(default=False, description="the lowest versions, and of the requirements alone")
+    preferred: str = Field(default="", description="`pylock.toml` whose versions are kept where they can be")
+
+    @property
+    def reads_sources(self) -> bool:
+        """Whether answering may run code of source distributions."""
+        return self.all_sources or bool(self.sources)
+
+
+class Absent(Frozen):
+    """A requirement left out because its project has nothing to offer at the date."""
+
+    requirement: str
+    reason: str
+    came_later: bool = Field(default=False, description="the index knows the project, with later files alone")
+
+
+class Resolution(Frozen):
+    """A lock, and how it came about."""
+
+    lock: str
+    pylock: str = Field(description="the same pins as PEP 751 `pylock.toml`")
+    cut_off: datetime = Field(description="instant as of which the index was read")
+    resolver: str = Field(description="`uv 0.13.8`")
+    absent: tuple[Absent, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Unsolvable(ItemFailure):
+    """The requirements have no common solution.
+
+    `blamed` are the requirements of which the resolver speaks; `needs_sources`: a project is not there as a wheel;
+    `lacking` names such projects.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str = "",
+        log_tail: str = "",
+        blamed: Sequence[str] = (),
+        needs_sources: bool = False,
+        lacking: Sequence[str] = (),
+    ) -> None:
+        self.blamed = tuple(blamed)
+        self.needs_sources = needs_sources
+        self.lacking = tuple(lacking)
+        remedy = "The log's tail has the resolver's own words"
+        super().__init__("lock", what, why=why, remedy=remedy, log_tail=log_tail)
