@@ -13,7 +13,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .commands import CommandReading
-from .declaration import Declaration, judge, requirement_name
+from .declaration import Declaration, Judged, judge, requirement_name
 from .metadata import ProjectMetadata
 from .pyproject import read_pyproject
 from .setup_cfg import read_setup_cfg
@@ -53,22 +53,38 @@ def gather(
     runtime = [*(metadata.dependencies or ()), *commands.declarations]
     missing: list[DroppedRequirement] = []
     for extra in dict.fromkeys((*commands.extras, *_own_extras(commands.declarations, own_name))):
-        found = _extra(metadata, extra, own_name)
+        found = requirements_of_extra(metadata, extra, own_name)
         runtime.extend(found or ())
         if found is None:
             reason = "named by asv's commands, declared nowhere"
             missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
     for group in commands.groups:
         runtime.extend(metadata.groups.get(group, ()))
-    instrument = [item.dropped("the measuring instrument is pinned apart") for item in runtime if _is_instrument(item)]
-    runtime = [item for item in runtime if not _is_instrument(item)]
-    judged = [judge(items, own_name=own_name) for items in (runtime, matrix, _build(metadata))]
+    judged = [_judge(items, own_name) for items in (runtime, matrix, _build(metadata))]
     return Requirements(
         runtime=judged[0].accepted,
         matrix=judged[1].accepted,
         build=judged[2].accepted,
-        dropped=(*metadata.unread, *missing, *instrument, *(drop for part in judged for drop in part.dropped)),
+        dropped=(*metadata.unread, *missing, *(drop for part in judged for drop in part.dropped)),
     )
+
+
+def with_optional(requirements: Requirements, optional: Iterable[Declaration], *, own_name: str) -> Requirements:
+    """*requirements* and what the benchmarks import of optional things, which gives way as asv's matrix does."""
+    judged = _judge(optional, own_name)
+    return requirements.model_copy(
+        update={
+            "matrix": (*requirements.matrix, *judged.accepted),
+            "dropped": (*requirements.dropped, *judged.dropped),
+        }
+    )
+
+
+def _judge(declarations: Iterable[Declaration], own_name: str) -> Judged:
+    items = tuple(declarations)
+    judged = judge([item for item in items if not _is_instrument(item)], own_name=own_name)
+    instrument = [item.dropped("the measuring instrument is pinned apart") for item in items if _is_instrument(item)]
+    return judged.model_copy(update={"dropped": (*instrument, *judged.dropped)})
 
 
 def _own_extras(declarations: Iterable[Declaration], own_name: str) -> tuple[str, ...]:
@@ -82,10 +98,10 @@ def _is_instrument(item: Declaration) -> bool:
     return re.match(r"asv([-_]runner)?\s*($|[\[<>=!~;@ ])", item.text) is not None
 
 
-def _extra(
+def requirements_of_extra(
     metadata: ProjectMetadata, name: str, own_name: str, seen: frozenset[str] = frozenset()
 ) -> tuple[Declaration, ...] | None:
-    """The requirements of an extra, its references to other extras of the same project resolved."""
+    """The requirements of an extra, its references to other extras of the same project resolved; None: not declared."""
     wanted = canonicalize_name(name)
     entries = next((items for key, items in metadata.extras.items() if canonicalize_name(key) == wanted), None)
     if entries is None or wanted in seen:
@@ -100,7 +116,7 @@ def _extra(
         if canonicalize_name(requirement.name) != canonicalize_name(own_name):
             found.append(entry)
         for inner in sorted(requirement.extras) if entry not in found else ():
-            found.extend(_extra(metadata, inner, own_name, seen | {wanted}) or ())
+            found.extend(requirements_of_extra(metadata, inner, own_name, seen | {wanted}) or ())
     return tuple(found)
 
 

@@ -11,17 +11,12 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Fix
 
 from . import interpreter
-from .asv_config import AsvConfig
-from .commands import read_commands
-from .declared import gather, read_metadata
 from .fixes import add_requirements, constraints_of, source_of, step_below
 from .lock import digest
 from .locking import lock_best
-from .matrix import choose, pythons_of
-from .metadata import ProjectMetadata
-from .package import find_import_name, find_package_root
+from .repository import read_repository
 from .resolver import Resolver
-from .suites import find_suite
+from .suites import Suite, find_suite
 from .tree import Tree
 
 _OF_THE_MACHINE = frozenset(
@@ -50,17 +45,11 @@ def plan_environment(
     base = Tree(reader, pr.change.base_sha)
     suite = find_suite(reader, pr.change.base_sha, pr.facts.merge_commit_sha)
     config = suite.config
-    commands = read_commands(base, config)
-    root = find_package_root(base, config, installed_folder=commands.package_folder)
-    metadata = read_metadata(base, root.folder)
-    own_name = metadata.name.value if metadata.name is not None else config.project
-    ladder = interpreter.climb(_declared_pythons(metadata, config), at=pr.facts.merged_at, available=interpreters)
+    repository = read_repository(base, _suites(reader, pr, suite), config)
+    ladder = interpreter.climb(repository.pythons(), at=pr.facts.merged_at, available=interpreters)
 
-    choices = {python: choose(config, python) for python in ladder.pythons}
-    wanted = {
-        python: add_requirements(gather(metadata, commands, choice.declarations, own_name=own_name), fixes)
-        for python, choice in choices.items()
-    }
+    choices = {python: repository.on(python) for python in ladder.pythons}
+    wanted = {python: add_requirements(chosen.requirements, fixes) for python, chosen in choices.items()}
     constraints = constraints_of(fixes)
     locked = lock_best(resolver, wanted, exclude_newer=pr.facts.merged_at, constraints=constraints)
     rungs, stepped_down = wanted, []
@@ -69,8 +58,8 @@ def plan_environment(
             stepped_down.append(f"{locked.python} is stepped down from by {source_of(fix)} ({fix.evidence})")
             rungs = step_below(rungs, locked.python, fix)
             locked = lock_best(resolver, rungs, exclude_newer=pr.facts.merged_at, constraints=constraints)
-    choice = choices[locked.python]
-    variables, left_out = _portable({**choice.environment, **commands.environment})
+    choice = choices[locked.python].choice
+    variables, left_out = _portable({**choice.environment, **repository.commands.environment})
     return Environment(
         month=month.key,
         repository_id=pr.facts.repository_id,
@@ -78,23 +67,23 @@ def plan_environment(
         python=locked.python,
         python_reason=ladder.reason_for(locked.python, stepped_down=(*stepped_down, *locked.stepped_down)),
         python_candidates=ladder.pythons,
-        package_root=root.folder,
-        package_name=find_import_name(base, root.folder, metadata),
+        package_root=repository.root.folder,
+        package_name=repository.import_name,
         config_path=config.path,
         benchmark_dir=config.benchmark_dir,
         requirements=locked.runtime,
         build_requirements=locked.build,
         build_environment=variables,
         run_environment=_portable({**choice.environment, **choice.run_environment})[0],
-        commands=commands.steps,
+        commands=repository.commands.steps,
         fixes=tuple(fixes),
         system_packages=choice.system_packages,
         suite_sha=suite.tree.commit,
         notes=(
-            f"package root {root.folder}: {root.reason}",
+            f"package root {repository.root.folder}: {repository.root.reason}",
             *suite.notes,
-            *choice.notes,
-            *commands.notes,
+            *choices[locked.python].notes,
+            *repository.commands.notes,
             *left_out,
             *locked.notes,
         ),
@@ -115,13 +104,9 @@ def _portable(variables: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...
     return kept, tuple(note for name, note in zip(variables, notes, strict=True) if name not in kept)
 
 
-def _declared_pythons(metadata: ProjectMetadata, config: AsvConfig) -> interpreter.Declared:
-    requires = metadata.requires_python
-    return interpreter.Declared(
-        requires_python=requires.value if requires is not None else "",
-        requires_python_source=requires.source if requires is not None else "",
-        asv_pythons=pythons_of(config),
-        asv_source=f"{config.path}:pythons",
-        classifiers=metadata.classifiers or (),
-        classifiers_source=metadata.classifiers_source,
-    )
+def _suites(reader: CommitReader, pr: PullRequest, suite: Suite) -> tuple[Tree, ...]:
+    """Where benchmarks come from: the suite planned with, and that of the merge when the pull request touches it."""
+    folder = f"{suite.config.benchmark_dir}/"
+    touched = any(file.path.startswith(folder) for file in pr.change.files)
+    merge = (Tree(reader, pr.facts.merge_commit_sha),) if touched else ()
+    return (suite.tree, *merge)

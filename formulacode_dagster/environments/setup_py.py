@@ -74,17 +74,21 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
     classifiers = python_classifiers(call.values.get("classifiers"))
     if classifiers is None and isinstance(call.values.get("classifiers"), str):
         classifiers = python_classifiers([line.strip() for line in str(call.values["classifiers"]).splitlines()])
+    extras = {
+        str(name): _declarations(value, f"{path}:extras_require.{name}")
+        for name, value in (extras_value.items() if isinstance(extras_value, dict) else ())
+        if not isinstance(value, Unreadable)
+    }
+    tests = call.values.get("tests_require")
+    if tests is not None and not isinstance(tests, Unreadable):
+        extras.setdefault("tests_require", _declarations(tests, f"{path}:tests_require"))
     return ProjectMetadata(
         name=_said(call.values.get("name"), f"{path}:name"),
         requires_python=_said(call.values.get("python_requires"), f"{path}:python_requires"),
         classifiers=classifiers,
         classifiers_source=f"{path}:classifiers" if classifiers else "",
         dependencies=dependencies,
-        extras={
-            str(name): _declarations(value, f"{path}:extras_require.{name}")
-            for name, value in (extras_value.items() if isinstance(extras_value, dict) else ())
-            if not isinstance(value, Unreadable)
-        },
+        extras=extras,
         setup_requires=requirements("setup_requires") or (),
         import_names=tuple(dict.fromkeys(name.split(".")[0] for name in _names(call.values))),
         source_folders=_source_folders(call.values.get("package_dir")),

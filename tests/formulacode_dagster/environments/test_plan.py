@@ -8,6 +8,7 @@ from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import ChangedFile
 from formulacode_dagster.models.recipe import Fix
 
 MONTH = Month.parse("2026-01")
@@ -174,3 +175,39 @@ def test_a_fix_that_steps_down_takes_the_next_interpreter_and_is_in_the_reason(p
     environment = plan({**SUITE, **PACKAGE}, fixes=(down, down))
     assert environment.python == "3.13"
     assert "3.11 is stepped down from by repair rule removed-api (no longdouble)" in environment.python_reason
+
+
+def test_what_benchmarks_import_is_taken_from_the_extra_that_declares_it(plan):
+    extras = "[project.optional-dependencies]\nmore = ['scipy', 'late']\n"
+    benchmark = {
+        "benchmarks/bench.py": "try:\n    import scipy\nexcept ImportError:\n    scipy = None\nimport nowhere\n"
+    }
+    environment = plan({**SUITE, **PACKAGE, **benchmark, "pyproject.toml": PACKAGE["pyproject.toml"] + extras})
+    assert environment.requirements == ("numpy", "attrs", "scipy")
+    assert "benchmarks/bench.py:2 imports scipy" in " ".join(environment.notes)
+
+
+def test_the_suite_of_the_merge_is_read_for_imports_when_the_pull_request_touches_it(reader_of, pull_request, resolver):
+    extras = "[project.optional-dependencies]\nmore = ['scipy']\n"
+    base = {**SUITE, **PACKAGE, "pyproject.toml": PACKAGE["pyproject.toml"] + extras}
+    reader = reader_of(base, {**base, "benchmarks/new.py": "import scipy\n"})
+    pr = pull_request()
+    touching = pr.change.model_copy(update={"files": (ChangedFile(path="benchmarks/new.py", status="A"),)})
+    for change, expected in ((pr.change, ("numpy", "attrs")), (touching, ("numpy", "attrs", "scipy"))):
+        planned = plan_environment(
+            reader,
+            pr.model_copy(update={"change": change}),
+            month=MONTH,
+            interpreters=None,
+            resolver=resolver,
+        )
+        assert planned.requirements == expected
+
+
+def test_the_environment_file_that_asv_is_told_to_use_counts_under_its_matrix(plan):
+    config = '{"matrix": {"attrs": ["1.0"]}, "environment_type": "conda", "conda_environment_file": "env.yml"}'
+    file = "dependencies: [python=3.11, attrs, scipy, geos]\n"
+    environment = plan({**SUITE, **PACKAGE, "asv.conf.json": config, "env.yml": file})
+    assert environment.python == "3.11"
+    assert environment.requirements == ("numpy", "attrs==1.0.*", "scipy")
+    assert environment.system_packages == ("libgeos-dev",)

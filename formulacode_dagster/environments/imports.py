@@ -1,0 +1,68 @@
+"""What the Python files of a suite import, and which projects of the package index that may be."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+
+from packaging.utils import canonicalize_name
+
+from .tree import Tree
+
+_IMPORTING_CALLS = frozenset({"__import__", "import_module", "import_or_skip", "importorskip"})
+_LARGEST = 1_000_000
+"""Bytes of a file that is still looked into: what is larger holds data."""
+
+
+@cache
+def _other_names() -> Mapping[str, tuple[str, ...]]:
+    text = files(__package__).joinpath("import_names.toml").read_text(encoding="utf-8")
+    return {name: tuple(projects) for name, projects in tomllib.loads(text).items()}
+
+
+def projects_of(import_name: str) -> tuple[str, ...]:
+    """Normalised names of the projects that may carry the top-level module *import_name*, the likeliest first."""
+    return tuple(dict.fromkeys((*_other_names().get(import_name, ()), canonicalize_name(import_name))))
+
+
+def imports_below(tree: Tree, folder: str) -> dict[str, str]:
+    """Modules that the Python files below *folder* import, in full, and where the first import of each stands.
+
+    Imports count wherever they stand, in functions and under conditions too; relative ones and those of the standard
+    library do not. A file that cannot be parsed imports nothing.
+    """
+    found: dict[str, str] = {}
+    for path in tree.below(folder):
+        text = tree.text(path) if path.endswith(".py") else None
+        if text is None or len(text) > _LARGEST:
+            continue
+        for name, line in _imports_of(text):
+            if name.partition(".")[0] not in sys.stdlib_module_names:
+                found.setdefault(name, f"{path}:{line}")
+    return found
+
+
+def _imports_of(text: str) -> Iterator[tuple[str, int]]:
+    try:
+        with warnings.catch_warnings():
+            # Old suites are full of invalid escapes, which the parser warns about.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                yield from ((alias.name, node.lineno) for alias in aliases)
+            case ast.ImportFrom(module=str() as module, level=0):
+                yield module, node.lineno
+            case ast.Call(
+                func=ast.Name(id=name) | ast.Attribute(attr=name), args=[ast.Constant(value=str() as module), *_]
+            ):
+                if name in _IMPORTING_CALLS and all(part.isidentifier() for part in module.split(".")):
+                    yield module, node.lineno

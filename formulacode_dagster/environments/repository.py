@@ -1,0 +1,110 @@
+"""All that a repository declares about building and benchmarking it, read once and chosen from per interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from . import interpreter
+from .asv_config import AsvConfig
+from .commands import CommandReading, read_commands
+from .conda_environment import CondaEnvironment, named_environment
+from .declaration import judge, requirement_name
+from .declared import Requirements, gather, read_metadata, with_optional
+from .imports import imports_below
+from .matrix import MatrixChoice, choose, pythons_of
+from .metadata import ProjectMetadata
+from .optional import Offer, choose_optional, offers
+from .package import PackageRoot, find_import_name, find_package_root
+from .tree import Tree
+
+
+@dataclass(frozen=True)
+class ForPython:
+    """What is asked for on one interpreter."""
+
+    requirements: Requirements
+    choice: MatrixChoice
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The declarations at one commit, and what the suite imports."""
+
+    config: AsvConfig
+    commands: CommandReading
+    root: PackageRoot
+    metadata: ProjectMetadata
+    own_name: str
+    import_name: str
+    offers: tuple[Offer, ...]
+    imports: Mapping[str, str]
+    environment_file: tuple[str, CondaEnvironment] | None
+
+    def pythons(self) -> interpreter.Declared:
+        """What the three places say about interpreters; a conda environment file that asv uses fixes its own."""
+        requires = self.metadata.requires_python
+        asv_pythons, asv_source = pythons_of(self.config), f"{self.config.path}:pythons"
+        if self.environment_file is not None and self.environment_file[1].python:
+            asv_pythons, asv_source = (self.environment_file[1].python,), self.environment_file[0]
+        return interpreter.Declared(
+            requires_python=requires.value if requires is not None else "",
+            requires_python_source=requires.source if requires is not None else "",
+            asv_pythons=asv_pythons,
+            asv_source=asv_source,
+            classifiers=self.metadata.classifiers or (),
+            classifiers_source=self.metadata.classifiers_source,
+        )
+
+    def on(self, python: str) -> ForPython:
+        """The package's requirements, asv's matrix for *python*, and what the benchmarks import beside them."""
+        choice = choose(self.config, python)
+        if self.environment_file is not None:
+            choice = _joined(choice, self.environment_file[1])
+        plain = gather(self.metadata, self.commands, choice.declarations, own_name=self.own_name)
+        own_names = {self.import_name, *self.metadata.import_names, self.own_name.replace("-", "_")}
+        optional = choose_optional(self.imports, plain.runtime_names(), self.offers, own_names=own_names)
+        return ForPython(
+            requirements=with_optional(plain, optional.declarations, own_name=self.own_name),
+            choice=choice,
+            notes=(*choice.notes, *optional.notes),
+        )
+
+
+def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Repository:
+    """Read what *base* declares for the suite of *config*; *suites* are the commits its benchmarks are taken from.
+
+    Raises ItemFailure (`package_root`).
+    """
+    commands = read_commands(base, config)
+    root = find_package_root(base, config, installed_folder=commands.package_folder)
+    metadata = read_metadata(base, root.folder)
+    own_name = metadata.name.value if metadata.name is not None else config.project
+    imports: dict[str, str] = {}
+    for tree in suites:
+        imports = {**imports_below(tree, config.benchmark_dir), **imports}
+    return Repository(
+        config=config,
+        commands=commands,
+        root=root,
+        metadata=metadata,
+        own_name=own_name,
+        import_name=find_import_name(base, root.folder, metadata),
+        offers=offers(base, config, metadata, own_name=own_name),
+        imports=imports,
+        environment_file=named_environment(base, config),
+    )
+
+
+def _joined(choice: MatrixChoice, file: CondaEnvironment) -> MatrixChoice:
+    """*choice*, and of *file* what it does not speak of: asv lays its matrix over the file."""
+    spoken = {requirement_name(item.text) for item in judge(choice.declarations).accepted}
+    rest = [item for item in judge(file.declarations).accepted if requirement_name(item.text) not in spoken]
+    return choice.model_copy(
+        update={
+            "declarations": (*choice.declarations, *rest),
+            "dropped": (*choice.dropped, *file.dropped, *judge(file.declarations).dropped),
+            "system_packages": tuple(dict.fromkeys((*choice.system_packages, *file.system_packages))),
+        }
+    )
