@@ -3,6 +3,7 @@ ARG ENV_IMAGE
 # hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
 FROM ${ENV_IMAGE}
 ARG REPOSITORY_ID
+ARG COMPILER_CACHE=/var/cache/ccache
 
 # They seldom change from one commit to the next.
 COPY --chmod=0555 submodules/ /opt/formulacode/task/submodules/
@@ -17,6 +18,6 @@ RUN --mount=type=bind,source=history.bundle,target=/run/history.bundle \
 # Offline, as the rebuild after a patch will be. Compiled objects are kept per repository: its code could forge them.
 RUN --network=none \
     --mount=type=cache,id=formulacode-ccache-${REPOSITORY_ID},target=/var/cache/ccache,uid=1000,gid=1000 \
-    CCACHE_DIR=/var/cache/ccache /opt/formulacode/bin/install-package
+    CCACHE_DIR=${COMPILER_CACHE} /opt/formulacode/bin/install-package
 
 WORKDIR /workspace/repo

@@ -77,18 +77,25 @@ class DockerBuild:
         self._lines: list[str] = []
         self._deadline = time.monotonic() + settings.limits.build_seconds
 
-    def run(self, *, force: bool) -> BuildOutcome:
-        """Build what is missing; with *force* the task tier anyway. Raises what `failure_of` says."""
+    def run(self, *, force: bool, aside: bool) -> BuildOutcome:
+        """Build what is missing; with *force* the task tier anyway, with *aside* the upper tiers under other tags.
+
+        Raises what `failure_of` says.
+        """
         spec = self._spec
+        named = naming.aside_tag if aside else str
         started = time.monotonic()
         os_image = naming.resolved_os_image(spec)
-        base = self._tier("base", naming.base_tag(spec), {"OS_IMAGE": os_image}, partial(context.write_base_tier, spec))
+        fill = partial(context.write_base_tier, spec)
+        base = self._tier("base", naming.base_tag(spec), {"OS_IMAGE": os_image}, fill)
         fill = partial(context.write_repo_tier, spec, self._origins)
         repo = self._tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill)
-        env = self._tier("env", naming.env_tag(spec), {"REPO_IMAGE": repo.tag}, partial(context.write_locks, spec))
+        fill = partial(context.write_locks, spec)
+        env = self._tier("env", named(naming.env_tag(spec)), {"REPO_IMAGE": repo.tag}, fill, force=aside)
         arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
+        arguments |= {"COMPILER_CACHE": ""} if aside else {}
         fill = partial(context.write_task_tier, spec, self._origins)
-        task = self._tier("task", naming.task_tag(spec), arguments, fill, force=force)
+        task = self._tier("task", named(naming.task_tag(spec)), arguments, fill, force=force or aside)
         return BuildOutcome(
             tag=task.tag,
             digest=task.digest,

@@ -16,6 +16,7 @@ from .context import Origins
 from .docker_build import BuildSettings, DockerBuild
 from .docker_daemon import LABEL, DockerDaemon
 from .docker_export import exported_files
+from .docker_leftovers import LIFETIME_SECONDS, leftover_containers, remove_container
 from .docker_session import USER, DockerSession
 from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
 from .files import ImageFile
@@ -25,9 +26,6 @@ from .spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
-
-LIFETIME_SECONDS = 24 * 3600
-"""A container that nobody removes ends by itself after this."""
 
 
 class DockerEngine:
@@ -44,9 +42,11 @@ class DockerEngine:
         network: str = "default",
         index: Mapping[str, str] | None = None,
         daemon: DockerDaemon | None = None,
+        installation: str = "",
     ) -> None:
         """*network* is for builds only. *index* (uv's and pip's variables) and *ca_bundle* enter no layer.
 
+        Images are labelled with *installation*, so that housekeeping finds them; without one it leaves them alone.
         Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
         """
         if "{python}" not in os_image:
@@ -55,7 +55,7 @@ class DockerEngine:
             )
         self._os_image = os_image
         self._limits = limits or ResourceLimits()
-        self._settings = BuildSettings(self._limits, network, ca_bundle, dict(index or {}))
+        self._settings = BuildSettings(self._limits, network, ca_bundle, dict(index or {}), installation)
         self._daemon = daemon or DockerDaemon()
 
     @property
@@ -75,13 +75,14 @@ class DockerEngine:
         run_id: str,
         submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
+        aside: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build the tiers of *spec* that are missing; see `Engine.build`."""
         del run_id  # equal specs give equal images, whichever run asks
         self._daemon.require_buildx()
         origins = Origins(mirror, submodules)
-        return DockerBuild(self._daemon, self._settings, spec, origins, progress).run(force=force)
+        return DockerBuild(self._daemon, self._settings, spec, origins, progress).run(force=force, aside=aside)
 
     def exists(self, image: BuiltImage) -> bool:
         """Whether the daemon has the image of that digest."""
@@ -114,18 +115,10 @@ class DockerEngine:
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
-        # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
-        labels = [f"{LABEL}.owner"] if run_id is None else [f"{LABEL}.owner", f"{LABEL}.run={run_id}"]
-        removed = 0
-        with self._daemon.watched("list containers"):
-            found = self._daemon.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
+        found = leftover_containers(self._daemon, run_id=run_id)
         for container in found:
-            owner = Owner.parse(container.labels.get(f"{LABEL}.owner", ""))
-            ended = container.status in ("created", "exited", "dead")
-            if owner is not None and (run_id is not None or owner.is_dead() or (ended and not owner.is_alive())):
-                self._remove(container)
-                removed += 1
-        return removed
+            self._remove(container)
+        return len(found)
 
     @cached_property
     def _interpreters(self) -> frozenset[str] | None:
@@ -189,11 +182,4 @@ class DockerEngine:
                 ) from error
 
     def _remove(self, container: Container) -> None:
-        import docker.errors
-
-        with self._daemon.watched(f"remove {container.name}"), suppress(docker.errors.NotFound):
-            try:
-                container.remove(force=True, v=True)
-            except docker.errors.APIError as error:
-                if "already in progress" not in str(error):
-                    raise
+        remove_container(self._daemon, container)

@@ -103,9 +103,12 @@ class Engine(Protocol):
         run_id: str,
         submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
+        aside: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build *spec* from the bare repository *mirror*, and those of its *submodules* by `owner/name`.
+
+        With *aside*, `env` and `task` are built again, out of no cache, under tags of their own beside what is there.
 
         Raises ItemFailure (kind `build`, `timeout`, `interpreter`) with the log's tail, OutsideSystemError when the
         daemon or the disk is gone. Building the same spec again costs next to nothing.

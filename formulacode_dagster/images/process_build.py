@@ -47,8 +47,12 @@ class ProcessBuild:
         self._lap = time.monotonic()
         self._deadline = self._lap + workshop.limits.build_seconds
 
-    def run(self, origins: Origins) -> Manifest:
-        """Build everything and write log and manifest; raises what `failure_of` says when a step does not succeed."""
+    def run(self, origins: Origins, *, aside: bool = False) -> Manifest:
+        """Build everything and write log and manifest, under the tags of a build *aside* where that is asked for.
+
+        Raises what `failure_of` says when a step does not succeed.
+        """
+        named = naming.aside_tag if aside else str
         spec, work = self._spec, self._work
         work.make()
         context.write_instrument(spec, work.task)
@@ -64,7 +68,7 @@ class ProcessBuild:
         repo = self._tier("repo", naming.repo_tag(spec), work.repository)
         self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
         self._step("install-environment", str(work.venv), "requirements.txt", online=True)
-        env = self._tier("env", naming.env_tag(spec), work.build_venv, work.venv)
+        env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv)
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._step("checkout")
         self._step("fetch-crates", online=True)
@@ -76,7 +80,7 @@ class ProcessBuild:
         lower = (base, repo, env)
         task = Tier(
             name="task",
-            tag=naming.task_tag(spec),
+            tag=named(naming.task_tag(spec)),
             seconds=self._take_lap(),
             size_bytes=total - sum(tier.size_bytes for tier in lower),
         )

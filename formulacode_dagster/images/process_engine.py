@@ -75,23 +75,24 @@ class ProcessEngine:
         run_id: str,
         submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
+        aside: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
         del run_id  # a folder that a killed run left half built is known by its lock
         tag = naming.task_tag(spec)
-        final = Layout(self._images / _folder_name(tag))
+        final = Layout(self._images / _folder_name(naming.aside_tag(tag) if aside else tag))
         self._check_disk()
         with self._lock(tag):
             manifest = final.read_manifest()
-            if manifest is not None and not force:
+            if manifest is not None and not (force or aside):
                 return _outcome(final, manifest)
             interpreter = self._interpreter(spec.python)
             origins = Origins(mirror, submodules)
             work = Layout(self._root / "building" / _folder_name(tag))
             try:
                 remove_tree(work.folder)
-                manifest = ProcessBuild(self._workshop, spec, work, interpreter, progress).run(origins)
+                manifest = ProcessBuild(self._workshop, spec, work, interpreter, progress).run(origins, aside=aside)
                 remove_tree(final.folder)
                 final.folder.parent.mkdir(parents=True, exist_ok=True)
                 work.folder.rename(final.folder)

@@ -248,6 +248,6 @@ def compiled_image(engine: ProcessEngine, compiled: Sample, lock: str) -> BuiltI
     return as_image(EngineName.PROCESS, spec, engine.build(spec, mirror=compiled.mirror, run_id="test"))
 
 
-def command(*argv: str, on_failure: OnFailure = OnFailure.STOP) -> Command:
+def command(*argv: str, on_failure: OnFailure = OnFailure.STOP, folder: str = ".") -> Command:
     """A build command as a repository's configuration would give it."""
-    return Command(argv=argv, on_failure=on_failure, source="test")
+    return Command(argv=argv, folder=folder, on_failure=on_failure, source="test")
