@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -14,6 +14,7 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .commands import CommandReading
 from .declaration import Declaration, Judged, judge, requirement_name
+from .hatch_hooks import BuildHook
 from .metadata import ProjectMetadata
 from .pyproject import read_pyproject
 from .setup_cfg import read_setup_cfg
@@ -47,9 +48,18 @@ def read_metadata(tree: Tree, folder: str) -> ProjectMetadata:
 
 
 def gather(
-    metadata: ProjectMetadata, commands: CommandReading, matrix: Iterable[Declaration], *, own_name: str
+    metadata: ProjectMetadata,
+    commands: CommandReading,
+    matrix: Iterable[Declaration],
+    *,
+    own_name: str,
+    variables: Mapping[str, str] | None = None,
 ) -> Requirements:
-    """Sort out what is declared; extras and groups count only where asv's commands name them."""
+    """Sort out what is declared; extras and groups count only where asv's commands name them.
+
+    *variables* are those of the build: they may turn hooks of the back end on.
+    """
+    hooks = [hook for hook in metadata.build_hooks if hook.is_on(variables or {})]
     runtime = [*(metadata.dependencies or ()), *commands.declarations]
     missing: list[DroppedRequirement] = []
     for extra in dict.fromkeys((*commands.extras, *_own_extras(commands.declarations, own_name))):
@@ -60,7 +70,7 @@ def gather(
             missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
     for group in commands.groups:
         runtime.extend(metadata.groups.get(group, ()))
-    judged = [_judge(items, own_name) for items in (runtime, matrix, _build(metadata))]
+    judged = [_judge(items, own_name) for items in (runtime, matrix, _build(metadata, hooks, own_name))]
     return Requirements(
         runtime=judged[0].accepted,
         matrix=judged[1].accepted,
@@ -120,15 +130,23 @@ def requirements_of_extra(
     return tuple(found)
 
 
-def _build(metadata: ProjectMetadata) -> tuple[Declaration, ...]:
-    """PEP 518's requirements or their default, what the back end asks for, and setuptools, as in asv's environments."""
+def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str) -> tuple[Declaration, ...]:
+    """PEP 518's requirements or their default, what the back end and its hooks ask for only while they run, setuptools.
+
+    setuptools is in every environment that asv makes, too.
+    """
     default = (Declaration(text="setuptools>=40.8.0", source="PEP 518 default"),)
     declared = default if metadata.build_requires is None else metadata.build_requires
     backend = (metadata.build_backend or "setuptools").split(".")[0].split(":")[0]
     needs = tuple(
         Declaration(text=name, source=f"build back end {backend}") for name in _BACKEND_NEEDS.get(backend, ())
     )
+    extras = dict.fromkeys(extra for hook in hooks for extra in hook.features)
+    hooked = (
+        *(item for hook in hooks for item in hook.needs),
+        *(item for extra in extras for item in requirements_of_extra(metadata, extra, own_name) or ()),
+    )
     always = (Declaration(text="setuptools", source="every asv environment holds it"),)
     have = {requirement_name(item.text) for item in judge((*declared, *metadata.setup_requires)).accepted}
     added = tuple(item for item in (*needs, *always) if item.text not in have)
-    return (*declared, *metadata.setup_requires, *added)
+    return (*declared, *metadata.setup_requires, *added, *hooked)

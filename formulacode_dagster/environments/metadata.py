@@ -8,6 +8,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .declaration import Declaration
+from .hatch_hooks import BuildHook
 
 
 class Said(Frozen):
@@ -30,6 +31,7 @@ class ProjectMetadata(Frozen):
     build_requires: tuple[Declaration, ...] | None = None
     setup_requires: tuple[Declaration, ...] = ()
     build_backend: str | None = None
+    build_hooks: tuple[BuildHook, ...] = ()
     import_names: tuple[str, ...] = Field(default=(), description="packages and modules it says it installs")
     source_folders: tuple[str, ...] = Field(default=(), description="folders it says they lie in")
     unread: tuple[DroppedRequirement, ...] = Field(default=(), description="declarations that only running code tells")
@@ -48,6 +50,7 @@ class ProjectMetadata(Frozen):
             build_requires=lower.build_requires if self.build_requires is None else self.build_requires,
             setup_requires=self.setup_requires + lower.setup_requires,
             build_backend=self.build_backend or lower.build_backend,
+            build_hooks=self.build_hooks or lower.build_hooks,
             import_names=self.import_names + lower.import_names,
             source_folders=self.source_folders + lower.source_folders,
             unread=self.unread + (lower.unread if self.dependencies is None else ()),

@@ -9,6 +9,7 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from . import poetry
 from .declaration import Declaration, read_requirements_file
+from .hatch_hooks import build_hooks
 from .metadata import ProjectMetadata, Said, python_classifiers
 from .tool_groups import tool_groups
 from .tree import Tree, join
@@ -31,7 +32,9 @@ def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
     project = data.get("project")
     own = _pep621(tree, folder, data, path) if isinstance(project, Mapping) else ProjectMetadata()
     tool = _table(data, "tool")
-    build = build.model_copy(update={"groups": {**tool_groups(tool, path), **build.groups}})
+    build = build.model_copy(
+        update={"groups": {**tool_groups(tool, path), **build.groups}, "build_hooks": build_hooks(tool, path)}
+    )
     return own.over(_poetry(_table(tool, "poetry"), path)).over(_flit(_table(tool, "flit"), path)).over(build)
 
 

@@ -62,7 +62,13 @@ class Repository:
         choice = choose(self.config, python)
         if self.environment_file is not None:
             choice = _joined(choice, self.environment_file[1])
-        plain = gather(self.metadata, self.commands, choice.declarations, own_name=self.own_name)
+        plain = gather(
+            self.metadata,
+            self.commands,
+            choice.declarations,
+            own_name=self.own_name,
+            variables={**choice.environment, **self.commands.environment},
+        )
         own_names = {self.import_name, *self.metadata.import_names, self.own_name.replace("-", "_")}
         optional = choose_optional(self.imports, plain.runtime_names(), self.offers, own_names=own_names)
         return ForPython(

@@ -21,7 +21,7 @@ def tool_groups(tool: Table, path: str) -> dict[str, tuple[Declaration, ...]]:
     return {name: items for name, items in found.items() if items}
 
 
-def _tables(table: Table, *keys: str) -> Iterator[tuple[str, Table]]:
+def tables_below(table: Table, *keys: str) -> Iterator[tuple[str, Table]]:
     """The tables in the table at *keys*, by name."""
     for key in keys:
         inner = table.get(key)
@@ -37,8 +37,8 @@ def _texts(value: object, source: str) -> tuple[Declaration, ...]:
 
 
 def _poetry(tool: Table, path: str) -> Iterator[tuple[str, tuple[Declaration, ...]]]:
-    named = [(f"group.{name}", name, table) for name, table in _tables(tool, "poetry", "group")]
-    for place, name, group in (*named, ("", "dev", dict(_tables(tool, "poetry")))):
+    named = [(f"group.{name}", name, table) for name, table in tables_below(tool, "poetry", "group")]
+    for place, name, group in (*named, ("", "dev", dict(tables_below(tool, "poetry")))):
         key = "dependencies" if place else "dev-dependencies"
         table = group.get(key)
         source = ".".join(filter(None, (f"{path}:tool.poetry", place, key)))
@@ -48,7 +48,7 @@ def _poetry(tool: Table, path: str) -> Iterator[tuple[str, tuple[Declaration, ..
 
 def _lists(tool: Table, path: str) -> Iterator[tuple[str, tuple[Declaration, ...]]]:
     """`tool.pdm.dev-dependencies.NAME` and `tool.uv.dev-dependencies`."""
-    pdm = dict(_tables(tool, "pdm")).get("dev-dependencies", {})
+    pdm = dict(tables_below(tool, "pdm")).get("dev-dependencies", {})
     yield from ((name, _texts(value, f"{path}:tool.pdm.dev-dependencies.{name}")) for name, value in pdm.items())
     uv = tool.get("uv")
     if isinstance(uv, Mapping):
@@ -56,6 +56,6 @@ def _lists(tool: Table, path: str) -> Iterator[tuple[str, tuple[Declaration, ...
 
 
 def _hatch(tool: Table, path: str) -> Iterator[tuple[str, tuple[Declaration, ...]]]:
-    for name, table in _tables(tool, "hatch", "envs"):
+    for name, table in tables_below(tool, "hatch", "envs"):
         for key in ("dependencies", "extra-dependencies"):
             yield name, _texts(table.get(key), f"{path}:tool.hatch.envs.{name}.{key}")
