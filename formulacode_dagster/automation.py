@@ -1,9 +1,10 @@
-"""Jobs and the monthly schedule. No assets here, and no configuration of outside systems."""
+"""Jobs and schedules. No assets here, and no configuration of outside systems."""
 
 from __future__ import annotations
 
 import dagster as dg
 
+from formulacode_dagster.housekeeping_job import HOUSEKEEPING_SCHEDULE, housekeeping
 from formulacode_dagster.models.items import Stage
 
 MONTH_JOB = dg.define_asset_job(
@@ -30,3 +31,6 @@ MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
     minute_of_hour=0,
     default_status=dg.DefaultScheduleStatus.STOPPED,
 )
+
+HOUSEKEEPING_JOB = housekeeping
+SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE)

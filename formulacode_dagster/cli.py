@@ -205,6 +205,16 @@ def mirrors(
 
 
 @app.command()
+def housekeeping(
+    remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
+) -> None:
+    """Remove what dead runs left, images over FC_IMAGES_GB, and build cache over FC_BUILD_CACHE_GB."""
+    from formulacode_dagster.housekeeping_command import tidy_up
+
+    tidy_up(console, remove=remove)
+
+
+@app.command()
 def sandbox(
     repositories: Annotated[
         Path | None, typer.Option(help="Folder of bare repositories owner/name.git.", show_default="the samples")

@@ -10,9 +10,16 @@ import dagster as dg
 from pydantic import PrivateAttr
 
 from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.git.eviction import GIGABYTE
+from formulacode_dagster.images.docker_engine import DockerEngine
+from formulacode_dagster.images.docker_storeroom import DockerStoreroom
 from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.housekeeping import Budgets
+from formulacode_dagster.images.installation import installation_id
 from formulacode_dagster.images.interpreters import installed_interpreters
+from formulacode_dagster.images.process_storeroom import ProcessStoreroom
 from formulacode_dagster.images.select_engine import choose_engine
+from formulacode_dagster.images.storeroom import Storeroom
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits
@@ -27,6 +34,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     os_image: str
     home: str
     build_network: str
+    build_cgroup: str
     ca_bundle: str
     cpus: str
     memory_mb: str
@@ -35,6 +43,8 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     rounds: str
     sample_seconds: str
     measure_seconds: str
+    images_gigabytes: str
+    build_cache_gigabytes: str
 
     _chosen: tuple[Engine, str] | None = PrivateAttr(default=None)
 
@@ -80,13 +90,38 @@ class ContainersResource(dg.ConfigurableResource[Any]):
         if self._chosen is None:
             self._chosen = choose_engine(
                 self.engine,
-                root=Path(self.home) / "builds",
+                root=self._builds,
                 os_image=self.os_image,
                 limits=self.limits,
                 ca_bundle=self._ca_bundle(),
                 network=self.build_network,
+                build_cgroup=self.build_cgroup,
+                installation=self._installation(),
             )
         return self._chosen
+
+    @property
+    def budgets(self) -> Budgets:
+        """What images and build cache may take, wherever they are kept."""
+        return Budgets(
+            images=int(decimal_number("FC_IMAGES_GB", self.images_gigabytes) * GIGABYTE) or None,
+            build_cache=int(decimal_number("FC_BUILD_CACHE_GB", self.build_cache_gigabytes) * GIGABYTE) or None,
+        )
+
+    def storerooms(self) -> list[Storeroom]:
+        """Where images of ours are kept: the folders of this machine, and the Docker daemon where it is the engine."""
+        engine, _ = self.chosen()
+        rooms: list[Storeroom] = [ProcessStoreroom(self._builds)]
+        if isinstance(engine, DockerEngine):
+            rooms.append(DockerStoreroom(engine.daemon, self._installation()))
+        return rooms
+
+    @property
+    def _builds(self) -> Path:
+        return Path(self.home) / "builds"
+
+    def _installation(self) -> str:
+        return installation_id(Path(self.home))
 
     def _ca_bundle(self) -> Path | None:
         # a machine whose programs need certificates of its own says so in SSL_CERT_FILE

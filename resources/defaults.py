@@ -59,6 +59,7 @@ def default_resources() -> dict[str, Any]:
             os_image=setting("FC_OS_IMAGE"),
             home=state,
             build_network=setting("FC_BUILD_NETWORK"),
+            build_cgroup=setting("FC_BUILD_CGROUP"),
             ca_bundle=setting("FC_CA_BUNDLE"),
             cpus=setting("FC_CPUS"),
             memory_mb=setting("FC_MEMORY_MB"),
@@ -67,6 +68,8 @@ def default_resources() -> dict[str, Any]:
             rounds=setting("FC_ROUNDS"),
             sample_seconds=setting("FC_SAMPLE_SECONDS"),
             measure_seconds=setting("FC_MEASURE_SECONDS"),
+            images_gigabytes=setting("FC_IMAGES_GB"),
+            build_cache_gigabytes=setting("FC_BUILD_CACHE_GB"),
         ),
         "registry": RegistryResource(
             url=setting("FC_REGISTRY_URL"),

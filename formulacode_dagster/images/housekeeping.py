@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.image_needs import image_needs
 
 from .stock import Removal, RemovalPlan, plan_removals
 from .storeroom import Storeroom, TrimmedCache
+
+GIGABYTE = 10**9
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,50 @@ class Tidied:
     @property
     def freed(self) -> int:
         """Bytes that no image of ours, and no record of the build cache, holds any more."""
-        cache = self.cache.bytes_before - self.cache.bytes_after if self.cache else 0
-        return sum(one.bytes for one in self.removed) + cache
+        return sum(one.bytes for one in self.removed) + (self.cache.freed if self.cache else 0)
+
+    def gone(self) -> Iterator[tuple[str, str, int]]:
+        """Name, reason and bytes of each thing that was removed; the build cache as one."""
+        for name in self.leftovers:
+            yield name, "left by a dead process", 0
+        for one in self.removed:
+            yield str(one.image), one.why.value, one.bytes
+        if self.cache is not None and self.cache.records:
+            yield f"{self.cache.records} records of the build cache", "budget", self.cache.freed
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        removed = "to remove" if self.dry_run else "removed"
+        size, needed = self.image_bytes / GIGABYTE, self.needed_bytes / GIGABYTE
+        parts = [
+            f"{removed}: leftovers of dead processes {len(self.leftovers)}, images {len(self.removed)}",
+            f"kept: images {self.images_kept}, {size:.2f} GB, of which unfinished months need {needed:.2f} GB",
+        ]
+        if self.in_use:
+            parts.append(f"in use: images {len(self.in_use)}")
+        if self.cache is not None:
+            cached = f"{self.cache.bytes_after / GIGABYTE:.2f} GB"
+            parts.append(f"build cache: {cached}, records {removed} {self.cache.records}")
+        if self.foreign_images:
+            parts.append(f"left alone: images of other installations {self.foreign_images}")
+        return f"{self.where}: {'; '.join(parts)}"
 
     def over(self, budgets: Budgets) -> int:
         """Bytes by which the images are still over their budget, because months need them, or something uses them."""
         return max(0, self.image_bytes - budgets.images) if budgets.images is not None else 0
+
+
+def tidy_all(
+    database: Database, storerooms: Sequence[Storeroom], budgets: Budgets, *, dry_run: bool
+) -> tuple[Tidied, ...]:
+    """`tidy` each of *storerooms*, with the needs that *database* tells just before."""
+    done = []
+    for storeroom in storerooms:
+        with database.transaction() as connection:
+            needs = image_needs(connection)
+        done.append(tidy(storeroom, needs, budgets, now=datetime.now(tz=UTC), dry_run=dry_run))
+    return tuple(done)
 
 
 def tidy(

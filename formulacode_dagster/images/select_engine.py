@@ -24,14 +24,16 @@ def choose_engine(
     limits: ResourceLimits | None = None,
     ca_bundle: Path | None = None,
     network: str = "default",
+    build_cgroup: str = "",
     index: Mapping[str, str] | None = None,
     download_interpreters: bool = False,
     daemon: DockerDaemon | None = None,
+    installation: str = "",
 ) -> tuple[Engine, str]:
     """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
 
-    *root* is where the process engine keeps its folders. Raises ConfigurationError for another setting, and
-    OutsideSystemError when Docker is asked for and does not answer.
+    *root* is where the process engine keeps its folders, *installation* marks what Docker builds. Raises
+    ConfigurationError for another setting, and OutsideSystemError when Docker is asked for and does not answer.
     """
     if setting not in ("docker", "process", "auto"):
         raise ConfigurationError(f"FC_ENGINE={setting} is no engine", remedy="Write docker, process or auto")
@@ -42,7 +44,16 @@ def choose_engine(
     if setting == "process":
         return process, "Building in folders of this machine, as FC_ENGINE=process says; nothing can be published"
     daemon = daemon or DockerDaemon()
-    docker = DockerEngine(os_image, limits, ca_bundle=ca_bundle, network=network, index=index, daemon=daemon)
+    docker = DockerEngine(
+        os_image,
+        limits,
+        ca_bundle=ca_bundle,
+        network=network,
+        build_cgroup=build_cgroup,
+        index=index,
+        daemon=daemon,
+        installation=installation,
+    )
     if setting == "docker":
         daemon.check()
         return docker, "Building with Docker, as FC_ENGINE=docker says"

@@ -16,6 +16,11 @@ class TrimmedCache:
     bytes_before: int
     bytes_after: int
 
+    @property
+    def freed(self) -> int:
+        """Bytes."""
+        return self.bytes_before - self.bytes_after
+
 
 class Storeroom(Protocol):
     """What an engine keeps. All methods raise OutsideSystemError when it cannot be reached, or its disk is broken."""

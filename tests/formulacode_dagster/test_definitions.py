@@ -53,10 +53,15 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
     repository = definitions.get_repository_def()
     assert {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")} == {
         "month",
+        "housekeeping",
         *(f"{stage.value}_only" for stage in Stage),
     }
-    (schedule,) = repository.schedule_defs
-    assert schedule.cron_schedule == "0 2 25 * *"
+    schedules = {one.name: one for one in repository.schedule_defs}
+    assert {name: one.cron_schedule for name, one in schedules.items()} == {
+        "monthly": "0 2 25 * *",
+        "housekeeping_daily": "30 4 * * *",
+    }
+    schedule = schedules["monthly"]
     context = dg.build_schedule_context(
         scheduled_execution_time=datetime(2026, 3, 25, 2, 0, tzinfo=UTC), repository_def=repository
     )
