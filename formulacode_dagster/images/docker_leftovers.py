@@ -22,14 +22,16 @@ ENDED = timedelta(hours=1)
 OLD = timedelta(days=2)
 
 
-def leftover_containers(daemon: DockerDaemon, *, run_id: str | None = None) -> list[Container]:
-    """Containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
+def leftover_containers(
+    daemon: DockerDaemon, *, run_id: str | None = None, now: datetime | None = None
+) -> list[Container]:
+    """Containers that dead processes have left as of *now*, or all of *run_id*; others are not ours to touch."""
     # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
     labels = [f"{LABEL}.owner"] if run_id is None else [f"{LABEL}.owner", f"{LABEL}.run={run_id}"]
     with daemon.watched("list containers"):
         found = daemon.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
-    now = datetime.now(tz=UTC)
-    return [container for container in found if run_id is not None or _is_left(container, now)]
+    instant = now or datetime.now(tz=UTC)
+    return [container for container in found if run_id is not None or _is_left(container, instant)]
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:

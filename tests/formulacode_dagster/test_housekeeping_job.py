@@ -26,7 +26,8 @@ def run(config: dict[str, Any] | None) -> tuple[bool, dict[str, Any]]:
     job = build_definitions().resolve_job_def(HOUSEKEEPING_JOB.name)
     result = job.execute_in_process(run_config=config, raise_on_error=False)
     outputs = [event.step_output_data.metadata for event in result.all_node_events if event.is_successful_output]
-    return result.success, {name: getattr(value, "records", value.value) for metadata in outputs for name, value in metadata.items()}
+    told = {name: value for metadata in outputs for name, value in metadata.items()}
+    return result.success, {name: getattr(value, "records", value.value) for name, value in told.items()}
 
 
 def test_by_hand_it_only_says_what_would_go(home: Path) -> None:
