@@ -56,6 +56,10 @@ def build_task_image(
     for verification in verifications:
         if not verification.ok:
             raise BuildFailure(
-                verification.name, f"{outcome.tag} does not hold", why=verification.detail, log=outcome.log
+                verification.name,
+                f"{outcome.tag} does not hold",
+                why=verification.detail,
+                log=outcome.log,
+                stage=verification.name,
             )
     return image.model_copy(update={"verifications": verifications, "benchmarks": benchmarks}), outcome.log

@@ -24,7 +24,7 @@ from .context import Origins
 from .docker_daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
 from .docker_toolchain import OS_DIGEST_LABEL, os_digest, toolchain_of
 from .engine import BuildOutcome, Progress
-from .failures import BuildFailure, failure_of
+from .failures import BuildFailure, code_of_step, docker_is_dead, failure_of
 from .processes import FILE_BYTES
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from docker.models.images import Image
 
 _NO_IMAGE = re.compile(r"failed to resolve source metadata|pull access denied|manifest unknown", re.IGNORECASE)
-_NO_DAEMON = re.compile(r"cannot connect to the docker daemon|error during connect|connection reset", re.IGNORECASE)
 CRATES_LOST = "formulacode: the crates of Cargo.lock cannot be fetched"
 _OFFLINE = re.compile(r'process "[^"]*install-package"')
 
@@ -197,19 +196,22 @@ class DockerBuild:
         log = "".join(f"{line}\n" for line in self._lines)
         end = "\n".join(self._lines[-15:])
         what = f"{tier} tier of {self._spec.task_id}"
-        if not timed_out and _NO_DAEMON.search(end):
+        if not timed_out and docker_is_dead(end):
             return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
         if tier == "base" and _NO_IMAGE.search(end):
             return BuildFailure(
                 "interpreter",
                 f"OS image {naming.resolved_os_image(self._spec)} cannot be had",
                 log=log,
+                stage=tier,
                 remedy="Pull it, or set FC_OS_IMAGE to one that this machine has",
             )
         if CRATES_LOST in end:
-            return BuildFailure("crates", f"{what}: the crates of Cargo.lock cannot be fetched", log=log)
+            return BuildFailure("crates", f"{what}: the crates of Cargo.lock cannot be fetched", log=log, stage=tier)
         return failure_of(
             what,
+            stage=tier,
+            rc=code_of_step(end),
             log=log,
             online=_OFFLINE.search(end) is None,
             timed_out=timed_out,

@@ -13,14 +13,28 @@ _INDEX_DEAD = re.compile(
     r"|temporary failure in name resolution|invalid peer certificate",
     re.IGNORECASE,
 )
+_DOCKER_DEAD = re.compile(
+    r"cannot connect to the docker daemon|error during connect|connection reset|failed to create endpoint"
+    r"|failed to set up container networking|failed to create shim task|rpc error: code = unavailable"
+    r"|closing transport|failed to start daemon",
+    re.IGNORECASE,
+)
+_STEP_CODE = re.compile(r"did not complete successfully: exit code: (\d+)")
 
 
 class BuildFailure(ItemFailure):
-    """A build that failed, with its whole log."""
+    """A build that failed in *stage* (a tier, or a verification), with its whole log.
 
-    def __init__(self, kind: str, what: str, *, log: str, why: str = "", remedy: str = "") -> None:
+    *rc* is the exit code of the step that ended it, None when it was killed or was no program.
+    """
+
+    def __init__(
+        self, kind: str, what: str, *, log: str, stage: str, rc: int | None = None, why: str = "", remedy: str = ""
+    ) -> None:
         super().__init__(kind, what, why=why, remedy=remedy, log_tail=tail(log))
         self.log = log
+        self.stage = stage
+        self.rc = rc
 
 
 def tail(log: str) -> str:
@@ -28,13 +42,26 @@ def tail(log: str) -> str:
     return "\n".join(log.rstrip().splitlines()[-TAIL_LINES:])
 
 
-def failure_of(what: str, *, log: str, online: bool, timed_out: bool, seconds: float) -> FormulaCodeError:
-    """The error for a build step that did not succeed; *online* says whether the step may reach the package index."""
+def docker_is_dead(end: str) -> bool:
+    """Whether the *end* of a log says that the daemon is gone, or can run nothing any more."""
+    return _DOCKER_DEAD.search(end) is not None
+
+
+def code_of_step(end: str) -> int | None:
+    """Exit code of the step that BuildKit says failed; None when it names none."""
+    found = _STEP_CODE.findall(end)
+    return int(found[-1]) if found else None
+
+
+def failure_of(
+    what: str, *, stage: str, log: str, online: bool, timed_out: bool, seconds: float, rc: int | None
+) -> FormulaCodeError:
+    """The error for a build step of *stage* that did not succeed; *online* says whether it may reach the index."""
     end = tail(log)
     if _DISK_FULL.search(end):
         return OutsideSystemError("disk", f"{what}: no space left", remedy="Free some space, then run again")
     if timed_out:
-        return BuildFailure("timeout", f"{what} was killed after {seconds:.0f} s", log=log)
+        return BuildFailure("timeout", f"{what} was killed after {seconds:.0f} s", log=log, stage=stage)
     if online and _INDEX_DEAD.search(end):
         return OutsideSystemError(
             "package index",
@@ -42,7 +69,7 @@ def failure_of(what: str, *, log: str, online: bool, timed_out: bool, seconds: f
             why=_last_line(end),
             remedy="Check the network and the index settings",
         )
-    return BuildFailure("build", f"{what} failed", log=log, why=_last_line(end))
+    return BuildFailure("build", f"{what} failed", log=log, stage=stage, rc=rc, why=_last_line(end))
 
 
 def _last_line(text: str) -> str:

@@ -19,6 +19,8 @@ from .process_layout import Layout, Manifest, online_variables, remove_tree, siz
 from .processes import Bounds, run_bounded
 
 BUILD_NICENESS = 5
+_TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env"}
+"""Tier that a script belongs to; the others make the task's."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ class ProcessBuild:
         if not done.ok:
             raise failure_of(
                 f"describe_toolchain.py of {self._spec.task_id}",
+                stage="base",
+                rc=done.rc,
                 log=self._log + done.stderr.decode(errors="replace"),
                 online=False,
                 timed_out=done.timed_out,
@@ -142,6 +146,8 @@ class ProcessBuild:
         if not done.ok:
             raise failure_of(
                 f"{script} of {self._spec.task_id}",
+                stage=_TIER_OF.get(script, "task"),
+                rc=done.rc,
                 log=self._log,
                 online=online,
                 timed_out=done.timed_out,
