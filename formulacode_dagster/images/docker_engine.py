@@ -40,11 +40,13 @@ class DockerEngine:
         *,
         ca_bundle: Path | None = None,
         network: str = "default",
+        build_cgroup: str = "",
         index: Mapping[str, str] | None = None,
         daemon: DockerDaemon | None = None,
         installation: str = "",
     ) -> None:
-        """*network* is for builds only. *index* (uv's and pip's variables) and *ca_bundle* enter no layer.
+        """*network* and *build_cgroup* are for builds only. *index* (uv's and pip's variables) and *ca_bundle* enter no
+        layer.
 
         Images are labelled with *installation*, so that housekeeping finds them; without one it leaves them alone.
         Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
@@ -55,7 +57,9 @@ class DockerEngine:
             )
         self._os_image = os_image
         self._limits = limits or ResourceLimits()
-        self._settings = BuildSettings(self._limits, network, ca_bundle, dict(index or {}), installation)
+        self._settings = BuildSettings(
+            self._limits, network, ca_bundle, dict(index or {}), installation=installation, cgroup_parent=build_cgroup
+        )
         self._daemon = daemon or DockerDaemon()
 
     @property
