@@ -58,11 +58,15 @@ def write_instrument(spec: BuildSpec, folder: Path) -> None:
     (folder / "instrument.txt").write_text(instrument_requirements(spec))
 
 
-def write_locks(spec: BuildSpec, folder: Path) -> None:
-    """Write the locks of *spec*, and how they are installed, into *folder*."""
+def write_locks(spec: BuildSpec, folder: Path, *, fresh: bool = False) -> None:
+    """Write the locks of *spec*, and how they are installed, into *folder*.
+
+    With *fresh*, source distributions are built again, though the installer's cache has the wheels it made of them.
+    """
+    options = [*installer_options(spec), *(["--no-cache"] if fresh and not spec.wheels_only else [])]
     (folder / "requirements.txt").write_text(spec.lock)
     (folder / "build-requirements.txt").write_text(spec.build_lock)
-    (folder / "installer-options").write_text("".join(f"{option}\n" for option in installer_options(spec)))
+    (folder / "installer-options").write_text("".join(f"{option}\n" for option in options))
 
 
 def write_task(spec: BuildSpec, folder: Path) -> None:

@@ -89,7 +89,7 @@ class DockerBuild:
         base = self._tier("base", naming.base_tag(spec), {"OS_IMAGE": os_image}, fill)
         fill = partial(context.write_repo_tier, spec, self._origins)
         repo = self._tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill)
-        fill = partial(context.write_locks, spec)
+        fill = partial(context.write_locks, spec, fresh=aside)
         env = self._tier("env", named(naming.env_tag(spec)), {"REPO_IMAGE": repo.tag}, fill, force=aside)
         arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
         arguments |= {"COMPILER_CACHE": ""} if aside else {}

@@ -58,7 +58,7 @@ class ProcessBuild:
         spec, work = self._spec, self._work
         work.make()
         context.write_instrument(spec, work.task)
-        context.write_locks(spec, work.task)
+        context.write_locks(spec, work.task, fresh=aside)
         context.write_task(spec, work.task)
         self._step("install-instrument", online=True)
         toolchain = self._toolchain()
