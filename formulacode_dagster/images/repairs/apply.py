@@ -1,0 +1,62 @@
+"""What fixes change about a build, beside its plan: the resolver takes requirements, constraints and interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.recipe import Fix
+
+T = TypeVar("T")
+
+_JOINED = {
+    "CFLAGS": " ",
+    "CPATH": ":",
+    "CPPFLAGS": " ",
+    "CXXFLAGS": " ",
+    "FCFLAGS": " ",
+    "FFLAGS": " ",
+    "LDFLAGS": " ",
+    "LIBRARY_PATH": ":",
+}
+"""Variables that hold several things, and what is between them."""
+
+
+def with_fixes(spec: BuildSpec, fixes: Sequence[Fix]) -> BuildSpec:
+    """*spec* with what *fixes* ask of a build, in their order; applying the same again changes nothing.
+
+    `requirements`, `constraints`, `step_down` and `submodules` are for `plan_environment`, and of no effect here.
+    """
+    for fix in fixes:
+        spec = _with_fix(spec, fix)
+    return spec
+
+
+def _with_fix(spec: BuildSpec, fix: Fix) -> BuildSpec:
+    variables = dict(spec.build_environment)
+    for name, value in fix.environment.items():
+        variables[name] = _joined(name, variables.get(name, ""), value)
+    return spec.model_copy(
+        update={
+            "apt_packages": _with(spec.apt_packages, fix.apt_packages),
+            "build_environment": variables,
+            "commands": _with(spec.commands, fix.commands),
+            "patches": _with(spec.patches, fix.patches),
+            "files": _with(spec.files, fix.files),
+            "isolation": fix.isolation or spec.isolation,
+            "install_mode": fix.install_mode or spec.install_mode,
+        }
+    )
+
+
+def _with(old: tuple[T, ...], new: tuple[T, ...]) -> tuple[T, ...]:
+    return (*old, *(item for item in new if item not in old))
+
+
+def _joined(name: str, old: str, new: str) -> str:
+    separator = _JOINED.get(name)
+    if separator is None or not old:
+        return new
+    present = f"{separator}{new}{separator}" in f"{separator}{old}{separator}"
+    return old if present else f"{old}{separator}{new}"

@@ -1,0 +1,178 @@
+"""From one failure to the next fix to try."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from formulacode_dagster.environments.lock import read_lock
+from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.recipe import Fix
+
+from .apply import with_fixes
+from .names import Kind, Provision, project_of, provision_of
+from .rules import Moment, Rule, moment_of, rules
+
+EVIDENCE = 300
+_DOCKER_PREFIX = re.compile(r"^(#\d+ )?\d+\.\d+ +")
+_STEP = "$ "
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How an attempt ended: the tier or the verification, and what it said."""
+
+    stage: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the task beside the log."""
+
+    spec: BuildSpec
+    rungs: tuple[str, ...] = ()
+    """Interpreters that are left to step down to, best first."""
+    declared: Mapping[str, str] = field(default_factory=dict)
+    """Requirements that the repository declares anywhere, by normalised project name."""
+    has_submodules: bool = False
+
+
+def propose(loss: Loss, known: Known) -> Fix | None:
+    """What to build differently after *loss*: the first rule that fires with something new; None when none does."""
+    moment = moment_of(loss.stage)
+    if moment is None:
+        return None
+    lines = list(telling_lines(loss.text))
+    return next((fix for rule in rules() if (fix := _fired(rule, moment, lines, known)) is not None), None)
+
+
+def telling_lines(log: str) -> Iterator[str]:
+    """The lines of a log's last step, without what BuildKit puts in front of them."""
+    lines = log.splitlines()
+    begin = max((number for number, line in enumerate(lines) if line.startswith(_STEP)), default=-1)
+    for line in lines[begin + 1 :]:
+        yield _DOCKER_PREFIX.sub("", line)
+
+
+def is_new(fix: Fix, known: Known, moment: Moment = Moment.TASK) -> bool:
+    """Whether *fix* would change what is built."""
+    spec = known.spec
+    if fix.step_down and known.rungs:
+        return True
+    versions = _locked(spec, moment)
+    asked = {text for earlier in spec.fixes for text in (*earlier.requirements, *earlier.constraints)}
+    for text in fix.requirements:
+        if text not in asked and not _holds(text, versions, absent=False):
+            return True
+    if any(text not in asked and not _holds(text, versions, absent=True) for text in fix.constraints):
+        return True
+    if fix.submodules and _misses_submodules(known):
+        return True
+    plain = fix.model_copy(update={"requirements": (), "constraints": (), "submodules": False, "step_down": False})
+    return with_fixes(spec, (plain,)) != spec
+
+
+def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> Fix | None:
+    spec = known.spec
+    spent = sum(fix.rule == rule.name for fix in spec.fixes)
+    if moment not in rule.at or (rule.at_most and spent >= rule.at_most):
+        return None
+    if rule.python and not SpecifierSet(rule.python).contains(spec.python):
+        return None
+    if rule.locked and not _holds(rule.locked, _locked(spec, moment), absent=False):
+        return None
+    if rule.needs_submodules and not _misses_submodules(known):
+        return None
+    for fix in _proposals(rule, list(_matches(rule, lines)), known):
+        if _parses(fix) and is_new(fix, known, moment):
+            return fix
+    return None
+
+
+def _misses_submodules(known: Known) -> bool:
+    spec = known.spec
+    return known.has_submodules and not spec.submodules and not any(fix.submodules for fix in spec.fixes)
+
+
+def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[str]]]:
+    patterns = [re.compile(pattern) for pattern in rule.patterns]
+    for line in lines:
+        for pattern in patterns:
+            yield from ((line, match) for match in pattern.finditer(line))
+
+
+def _proposals(rule: Rule, found: Sequence[tuple[str, re.Match[str]]], known: Known) -> Iterator[Fix]:
+    if rule.lookup is not None:
+        yield from _looked_up(rule, rule.lookup, found, known)
+        return
+    for fix in rule.fixes:
+        for line, match in found:
+            words = {"python": known.spec.python, **match.groupdict("")}
+            values = _filled(fix.model_dump(mode="json"), words)
+            yield Fix.model_validate({**values, "evidence": line.strip()[:EVIDENCE]})
+
+
+def _looked_up(rule: Rule, kind: Kind, found: Sequence[tuple[str, re.Match[str]]], known: Known) -> Iterator[Fix]:
+    """One fix with everything that the log misses and that the table knows."""
+    provisions: dict[str, tuple[str, Provision]] = {}
+    for line, match in found:
+        name = match["name"]
+        if name not in provisions and (provision := _provision(kind, name, known)):
+            provisions[name] = line, provision
+    if not provisions:
+        return
+    words = {"python": known.spec.python}
+    brought = [provision for _, provision in provisions.values()]
+    yield Fix(
+        rule=rule.name,
+        evidence=next(iter(provisions.values()))[0].strip()[:EVIDENCE],
+        apt_packages=tuple(dict.fromkeys(package for one in brought for package in one.apt_packages)),
+        requirements=tuple(dict.fromkeys(text for one in brought for text in one.requirements)),
+        environment={name: value.format_map(words) for one in brought for name, value in one.environment.items()},
+    )
+
+
+def _provision(kind: Kind, name: str, known: Known) -> Provision | None:
+    if kind is not Kind.MODULES:
+        return provision_of(kind, name)
+    own = name.partition(".")[0] == known.spec.package_name
+    requirement = None if own else project_of(name, known.declared)
+    return Provision(requirements=(requirement,)) if requirement else None
+
+
+def _filled(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return value.format_map(words)
+    if isinstance(value, list):
+        return [_filled(item, words) for item in value]
+    if isinstance(value, dict):
+        return {name: _filled(item, words) for name, item in value.items()}
+    return value
+
+
+def _parses(fix: Fix) -> bool:
+    try:
+        for text in (*fix.requirements, *fix.constraints):
+            Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True
+
+
+def _locked(spec: BuildSpec, moment: Moment) -> dict[str, str]:
+    lock = spec.build_lock if moment is Moment.TASK and spec.build_lock else spec.lock
+    return {canonicalize_name(pin.name): pin.version for pin in read_lock(lock).pins}
+
+
+def _holds(text: str, versions: Mapping[str, str], *, absent: bool) -> bool:
+    """Whether the pinned *versions* satisfy *text*; *absent* is the answer for a project that is not pinned."""
+    requirement = Requirement(text)
+    version = versions.get(canonicalize_name(requirement.name))
+    return absent if version is None else requirement.specifier.contains(version, prereleases=True)

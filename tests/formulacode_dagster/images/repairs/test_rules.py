@@ -1,0 +1,70 @@
+"""Every rule of the table against the end of a real log; `logs.toml` says where each log comes from."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formulacode_dagster.images.repairs.apply import with_fixes
+from formulacode_dagster.images.repairs.names import Kind, project_of, provision_of
+from formulacode_dagster.images.repairs.propose import Known, Loss, propose
+from formulacode_dagster.images.repairs.rules import Rule, rules
+from formulacode_dagster.models.recipe import Fix
+
+from .conftest import make_spec
+
+CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("logs.toml").read_text("utf-8"))["case"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_a_real_log_makes_its_rule_propose_its_fix_once(case: dict[str, Any]) -> None:
+    known = Known(
+        make_spec(python=case["python"], locked=case.get("locked", ())),
+        rungs=("3.7",),
+        has_submodules=case["rule"] == "submodules",
+    )
+    loss = Loss(case["stage"], case["log"])
+    fix = propose(loss, known)
+    assert fix is not None
+    assert fix.rule == case["rule"]
+    assert fix.evidence in case["log"]
+    assert fix == Fix.model_validate({"rule": fix.rule, "evidence": fix.evidence, **case["fix"]})
+
+    repaired = with_fixes(known.spec, (fix,)).model_copy(update={"fixes": (fix,)})
+    again = propose(loss, Known(repaired, has_submodules=known.has_submodules))
+    assert again is None or changes(again) != changes(fix)
+
+
+def changes(fix: Fix) -> dict[str, Any]:
+    return fix.model_dump(exclude={"rule", "evidence"})
+
+
+def test_every_rule_has_a_real_log() -> None:
+    assert {rule.name for rule in rules()} == {case["rule"] for case in CASES}
+    assert len({rule.name for rule in rules()}) == len(rules())
+
+
+def test_a_rule_either_looks_up_or_proposes() -> None:
+    with pytest.raises(ValueError, match="needs either"):
+        Rule.model_validate({"name": "x", "why": "", "at": ["task"], "patterns": ["x"]})
+
+
+def test_a_header_is_found_by_its_folder_and_unknown_ones_are_not() -> None:
+    found = provision_of(Kind.HEADERS, "gsl/gsl_sf.h")
+    assert found is not None
+    assert found.apt_packages == ("libgsl-dev",)
+    assert provision_of(Kind.HEADERS, "own/thing.h") is None
+    eigen = provision_of(Kind.HEADERS, "Eigen/Dense")
+    assert eigen is not None
+    assert eigen.environment == {"CPATH": "/usr/include/eigen3"}
+
+
+def test_a_module_is_no_project_unless_it_is_well_known_or_declared() -> None:
+    assert project_of("yaml.loader", {}) == "pyyaml"
+    assert project_of("sklearn", {"scikit-learn": "scikit-learn<1.2"}) == "scikit-learn<1.2"
+    assert project_of("plex", {}) is None
+    assert project_of("rare_thing.sub", {"rare-thing": "rare-thing>=2; python_version>'3'"}) is not None
+    assert project_of("google.protobuf.message", {}) == "protobuf"
