@@ -95,7 +95,13 @@ GATES: tuple[Gate, ...] = (
     Gate(
         Stage.IMAGES, "declared_commit", True, "Every image sits at its declared base commit.", verdicts.declared_commit
     ),
-    Gate(Stage.IMAGES, "imports", True, "The package imports in every image.", verdicts.imports),
+    Gate(
+        Stage.IMAGES,
+        "imports",
+        True,
+        "The package and its compiled extensions import in every image.",
+        verdicts.imports,
+    ),
     Gate(
         Stage.IMAGES,
         "benchmarks_discovered",
@@ -110,7 +116,9 @@ GATES: tuple[Gate, ...] = (
         "A benchmark runs in every image, and gives a time.",
         verdicts.one_benchmark_runs,
     ),
+    Gate(Stage.IMAGES, "tests_collect", True, "The repository's tests collect in every image.", verdicts.tests_collect),
     Gate(Stage.IMAGES, "nothing_planted", True, "No image holds anything planted.", verdicts.nothing_planted),
+    Gate(Stage.IMAGES, "no_credentials", True, "No image holds a token, a key or a password.", verdicts.no_credentials),
     Gate(Stage.IMAGES, "oracle_absent", True, "No image holds the author's patch.", verdicts.oracle_absent),
     Gate(
         Stage.MEASUREMENTS,

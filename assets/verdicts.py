@@ -164,9 +164,19 @@ def one_benchmark_runs(evidence: Evidence) -> GateVerdict:
     return image_gates.one_benchmark_runs(evidence.month, _images(evidence))
 
 
+def tests_collect(evidence: Evidence) -> GateVerdict:
+    """Of `images`."""
+    return image_gates.tests_collect(evidence.month, _images(evidence))
+
+
 def nothing_planted(evidence: Evidence) -> GateVerdict:
     """Of `images`."""
     return image_gates.nothing_planted(evidence.month, _images(evidence))
+
+
+def no_credentials(evidence: Evidence) -> GateVerdict:
+    """Of `images`."""
+    return image_gates.no_credentials(evidence.month, _images(evidence))
 
 
 def oracle_absent(evidence: Evidence) -> GateVerdict:

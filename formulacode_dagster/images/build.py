@@ -52,14 +52,10 @@ def build_task_image(
         benchmarks=(),
         verifications=(),
     )
-    verifications, benchmarks = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id, suite=suite)
-    for verification in verifications:
-        if not verification.ok:
-            raise BuildFailure(
-                verification.name,
-                f"{outcome.tag} does not hold",
-                why=verification.detail,
-                log=outcome.log,
-                stage=verification.name,
-            )
-    return image.model_copy(update={"verifications": verifications, "benchmarks": benchmarks}), outcome.log
+    verified = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id, suite=suite)
+    if (failure := verified.failure) is not None:
+        log = f"{outcome.log}\n$ verify {failure.name}\n{failure.log_tail}"
+        what = f"{outcome.tag} does not hold"
+        raise BuildFailure(failure.name, what, why=failure.detail, log=log, stage=failure.name, rc=failure.rc)
+    made = {"verifications": verified.verifications, "benchmarks": verified.benchmarks}
+    return image.model_copy(update=made), outcome.log

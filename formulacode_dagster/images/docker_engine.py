@@ -15,11 +15,11 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, 
 from .context import Origins
 from .docker_build import BuildSettings, DockerBuild
 from .docker_daemon import LABEL, DockerDaemon
-from .docker_export import exported_files
+from .docker_export import exported_files, image_words
 from .docker_leftovers import LIFETIME_SECONDS, leftover_containers, remove_container
 from .docker_session import USER, DockerSession
 from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
-from .files import ImageFile
+from .files import ImageFile, ImageWords
 from .owner import Owner
 from .processes import FILE_BYTES
 from .spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS
@@ -117,6 +117,18 @@ class DockerEngine:
         finally:
             self._remove(container)
 
+    def words(self, image: BuiltImage) -> ImageWords:
+        """What the daemon tells of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
+        import docker.errors
+
+        with self._daemon.watched(f"inspect {image.tag}"):
+            try:
+                found = self._daemon.client.images.get(image.digest)
+            except docker.errors.ImageNotFound as error:
+                raise _gone(image) from error
+            history = found.history()
+        return image_words(found.attrs.get("Config") or {}, history)
+
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
         found = leftover_containers(self._daemon, run_id=run_id)
@@ -181,9 +193,11 @@ class DockerEngine:
                     ],
                 )
             except docker.errors.ImageNotFound as error:
-                raise ItemFailure(
-                    "image_gone", f"{image.tag} ({image.digest}) is not here", remedy="Build it again"
-                ) from error
+                raise _gone(image) from error
 
     def _remove(self, container: Container) -> None:
         remove_container(self._daemon, container)
+
+
+def _gone(image: BuiltImage) -> ItemFailure:
+    return ItemFailure("image_gone", f"{image.tag} ({image.digest}) is not here", remedy="Build it again")

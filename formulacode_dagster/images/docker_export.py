@@ -1,15 +1,15 @@
-"""Reads the stream of an exported container file by file, without keeping it."""
+"""Reads what the daemon tells of an image: the stream of an exported container, file by file, and its configuration."""
 
 from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from .docker_session import REPOSITORY, TOOLS, VENV
-from .files import Area, ImageFile
+from .files import Area, ImageFile, ImageWords
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -31,6 +31,17 @@ def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
             target = entry.linkname if entry.issym() else "/" + entry.linkname if entry.islnk() else None
             yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, partial(_content, archive, entry))
+
+
+def image_words(configuration: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> ImageWords:
+    """The image's words, from the daemon's `Config` and `history` of it."""
+    pairs = (str(entry).partition("=") for entry in configuration.get("Env") or ())
+    commands = (part for key in ("Entrypoint", "Cmd", "OnBuild") for part in configuration.get(key) or ())
+    return ImageWords(
+        variables={name: value for name, _, value in pairs},
+        labels={str(name): str(value) for name, value in (configuration.get("Labels") or {}).items()},
+        history=(*(str(layer.get("CreatedBy", "")) for layer in history), *map(str, commands)),
+    )
 
 
 def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier, Toolchain
 
-from .files import ImageFile
+from .files import ImageFile, ImageWords
 
 Progress = Callable[[str], None]
 """Called with one line of a build's log at a time."""
@@ -122,6 +122,9 @@ class Engine(Protocol):
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, listed without running anything of it; each can be read until the next is taken."""
+
+    def words(self, image: BuiltImage) -> ImageWords:
+        """What the image says beside its files: the variables it sets, its labels, its history."""
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove what killed runs left behind (all of ours when *run_id* is None); returns how much was removed."""

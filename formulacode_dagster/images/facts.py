@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .files import Area, ImageFile
+from .scan import Scan, Watch, is_scanned_system
 
-KEPT_BYTES = 1024 * 1024
+SCANNED_BYTES = 16 * 1024 * 1024
+"""Of one file: no text that is read or looked through is longer."""
+
+LEFT_OVER = ("logs/", "tmp/", "var/tmp/", "workspace/")
+"""Folders in which results are laid down."""
+
 _CHUNK = 1024 * 1024
+_OBJECT = re.compile(r"\.git/objects/([0-9a-f]{2}|pack)/[^/]+$")
+_COMPILED = re.compile(r"(?P<tagged>\.(cpython-[^/]+|abi3))?\.so$")
 _PROGRAMS = frozenset(prefix + name for prefix in ("", "usr/", "usr/local/") for name in ("bin", "sbin"))
 
 
@@ -28,6 +37,8 @@ class FileFact:
     """Git's id of the content; of the target for a link."""
     unix_blob: str
     """Git's id after turning line ends into git's own, which a checkout may have changed."""
+    is_extension: bool = False
+    """Whether it is a compiled module, not a library that one links to."""
 
 
 @dataclass
@@ -36,6 +47,7 @@ class ImageFacts:
 
     files: dict[Area, dict[str, FileFact]] = field(default_factory=lambda: {area: {} for area in Area})
     texts: dict[tuple[Area, str], str] = field(default_factory=dict)
+    scan: Scan = field(default_factory=Scan)
 
     @property
     def environment(self) -> Mapping[str, FileFact]:
@@ -53,14 +65,20 @@ class ImageFacts:
         return self.texts.get((Area.REPOSITORY, ".git/HEAD"), "").strip()
 
 
-def gather_facts(files: Iterable[ImageFile], *, objects: Path) -> ImageFacts:
-    """Read *files*; git's object store is copied to the folder *objects*, the only thing that is kept on the host."""
-    facts = ImageFacts()
+def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: Watch | None = None) -> ImageFacts:
+    """Read *files* once, and look for what *watch* names in them.
+
+    Git's object store is copied to the folder *objects*, the only thing that is kept on the host.
+    """
+    facts = ImageFacts(scan=Scan(watch or Watch()))
     for file in files:
-        if file.area is Area.REPOSITORY and file.path.startswith(".git/objects/") and file.target is None:
+        if file.area is Area.REPOSITORY and file.target is None and _OBJECT.match(file.path):
             _copy(file, objects / file.path.removeprefix(".git/objects/"))
         elif file.area is not Area.SYSTEM or _is_telling(file.path):
             facts.files[file.area][file.path] = _read(file, facts)
+        elif file.target is None and is_scanned_system(file.path, file.uid):
+            with file.open() as stream:
+                facts.scan.look(file, stream.read(SCANNED_BYTES))
     return facts
 
 
@@ -69,7 +87,7 @@ def _is_telling(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     return (
         folder in _PROGRAMS
-        or path.startswith(("etc/ld.so", "etc/python", "etc/skel/", "home/"))
+        or path.startswith(("etc/ld.so", "etc/python", "etc/skel/", "home/", *LEFT_OVER))
         or name.startswith(("sitecustomize", "usercustomize"))
         or folder.endswith(("/sitecustomize", "/usercustomize"))
     )
@@ -79,24 +97,27 @@ def _read(file: ImageFile, facts: ImageFacts) -> FileFact:
     if file.area is Area.SYSTEM and file.target is None and file.path.rpartition("/")[0] in _PROGRAMS:
         return FileFact(file.uid, True, None, "", "", "")  # whose it is, is all that is asked of the system's programs
     if file.target is not None:
-        blob = _blob([file.target.encode()], len(file.target.encode()))
+        blob = _blob(file.target.encode())
         return FileFact(file.uid, False, file.target, "", blob, blob)
     with file.open() as stream:
-        parts = []
-        while chunk := stream.read(_CHUNK):
-            parts.append(chunk)
-    size = sum(map(len, parts))
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    blob = unix_blob = _blob(parts, size)
-    if file.area is Area.REPOSITORY and any(b"\r\n" in part for part in parts):
-        unix = b"".join(parts).replace(b"\r\n", b"\n")
-        unix_blob = _blob([unix], len(unix))
-    if _is_read(file) and size <= KEPT_BYTES * 16:
-        facts.texts[file.area, file.path] = b"".join(parts).decode(errors="replace")
-    encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
-    return FileFact(file.uid, bool(file.mode & 0o100), None, encoded, blob, unix_blob)
+        content = stream.read()
+    facts.scan.look(file, content)
+    blob = unix_blob = _blob(content)
+    if file.area is Area.REPOSITORY and b"\r\n" in content:
+        unix_blob = _blob(content.replace(b"\r\n", b"\n"))
+    if _is_read(file) and len(content) <= SCANNED_BYTES:
+        facts.texts[file.area, file.path] = content.decode(errors="replace")
+    encoded = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    executable = bool(file.mode & 0o100)
+    return FileFact(file.uid, executable, None, encoded, blob, unix_blob, _is_extension(file.path, content))
+
+
+def _is_extension(path: str, content: bytes) -> bool:
+    found = _COMPILED.search(path)
+    if found is None:
+        return False
+    stem = path.rpartition("/")[2].removesuffix(found[0])
+    return found["tagged"] is not None or f"PyInit_{stem}\0".encode() in content
 
 
 def _is_read(file: ImageFile) -> bool:
@@ -108,10 +129,9 @@ def _is_read(file: ImageFile) -> bool:
     )
 
 
-def _blob(parts: Iterable[bytes], size: int) -> str:
-    digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-    for part in parts:
-        digest.update(part)
+def _blob(content: bytes) -> str:
+    digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
+    digest.update(content)
     return digest.hexdigest()
 
 

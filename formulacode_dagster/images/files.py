@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO
 
@@ -33,3 +33,22 @@ class ImageFile:
     target: str | None
     """Where a link points; None for a regular file."""
     open: Callable[[], IO[bytes]]
+
+
+@dataclass(frozen=True)
+class ImageWords:
+    """What an image says beside its files. A folder of the process engine says nothing."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    history: tuple[str, ...] = ()
+    """The instructions it was built by, the newest first, and its commands."""
+
+    @property
+    def by_place(self) -> Mapping[str, str]:
+        """All of it, by where it stands."""
+        return {
+            **{f"the variable {name}": value for name, value in self.variables.items()},
+            **{f"the label {name}": value for name, value in self.labels.items()},
+            **{f"line {number} of the history": line for number, line in enumerate(self.history, 1)},
+        }

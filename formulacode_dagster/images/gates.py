@@ -36,9 +36,19 @@ def one_benchmark_runs(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
     return _verdict("one_benchmark_runs", "one_benchmark_runs", "with a benchmark that runs", month, images)
 
 
+def tests_collect(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
+    """In every image the repository's own tests collect, as far as the package is to blame."""
+    return _verdict("tests_collect", "tests_collect", "whose tests collect", month, images)
+
+
 def nothing_planted(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
     """No image holds code that runs unasked or stands in for another."""
     return _verdict("nothing_planted", "nothing_planted", "with nothing planted", month, images)
+
+
+def no_credentials(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
+    """No image holds a token, a key or a password."""
+    return _verdict("no_credentials", "no_credentials", "without a credential", month, images)
 
 
 def oracle_absent(month: str, images: Sequence[BuiltImage]) -> GateVerdict:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from .facts import FileFact, ImageFacts
+from .facts import LEFT_OVER, FileFact, ImageFacts
 from .files import Area
 
 _SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
@@ -26,6 +26,15 @@ _HOME = re.compile(
 _TOOLS = frozenset(
     "awk bash c++ cat cc cp env g++ gcc git grep ld ls make mv perf ps rm sed sh sleep sort tail tar "  # noqa: SIM905
     "taskset tee time timeout tmux uname xargs".split()
+)
+_RESULT = re.compile(r"(^|/)(\.asv|results?|reward|score|verifier|benchmarks?)([./_-]|$)|asv.*\.json$", re.IGNORECASE)
+_UNASKED = re.compile(
+    r"(LD_\w+|PYTHON(STARTUP|PATH|HOME|BREAKPOINT|INSPECT|USERBASE|EXECUTABLE|PLATLIBDIR)|BASH_ENV|ENV|PROMPT_COMMAND"
+    r"|GIT_(EXEC_PATH|TEMPLATE_DIR|CONFIG\w*|SSH\w*|DIR|OBJECT_DIRECTORY)|PYTEST_(ADDOPTS|PLUGINS))"
+)
+_GIT_SETTINGS = re.compile(
+    r"(core\.(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode)"
+    r"|extensions\.partialclone|remote\.formulacode\.promisor)"
 )
 _LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*==\s*([^\s;\\]+)", re.MULTILINE)
 
@@ -42,8 +51,11 @@ class Distribution:
     """Whether it was installed from a file of the build, not from an index."""
 
 
-def find_planted(facts: ImageFacts, lock: str) -> list[str]:
-    """One sentence per thing that does not belong, sorted; none in an honest image."""
+def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str]) -> list[str]:
+    """One sentence per thing that does not belong, sorted; none in an honest image.
+
+    *variables* are those that the image sets for whatever runs in it.
+    """
     site = site_packages(facts)
     distributions = installed(facts, Area.ENVIRONMENT, site)
     found = [
@@ -53,7 +65,10 @@ def find_planted(facts: ImageFacts, lock: str) -> list[str]:
         *_unrecorded(facts, distributions, site),
         *_foreign_programs(facts, distributions),
         *_altered(facts, Area.TOOLS, installed(facts, Area.TOOLS, "instrument")),
+        *_tools(facts),
+        *_git(facts),
         *_system(facts),
+        *(f"the variable {name} changes what every program does" for name in variables if _UNASKED.fullmatch(name)),
     ]
     return sorted(set(found))
 
@@ -171,6 +186,30 @@ def _is_plain_link(fact: FileFact) -> bool:
     return fact.target is not None and (fact.target.startswith("/") or "/" not in fact.target)
 
 
+def _tools(facts: ImageFacts) -> Iterator[str]:
+    is_container = bool(facts.files[Area.SYSTEM])
+    for path, fact in facts.files[Area.TOOLS].items():
+        if path.startswith("harness/"):
+            yield f"{path} lies where the harness is put"
+        elif is_container and fact.uid != 0:
+            yield f"{path} of the measuring tools is not root's"
+
+
+def _git(facts: ImageFacts) -> Iterator[str]:
+    for path in facts.files[Area.REPOSITORY]:
+        if path.startswith((".git/hooks/", ".git/info/", ".git/modules/", ".git/worktrees/")):
+            yield f"{path} changes what git does"
+    section = ""
+    for line in facts.texts.get((Area.REPOSITORY, ".git/config"), "").splitlines():
+        words = line.strip()
+        if words.startswith("["):
+            section = words.strip("[]").replace(' "', ".").replace('"', "").lower()
+        elif words and words[0] not in "#;":
+            setting = f"{section}.{words.partition('=')[0].strip().lower()}"
+            if not _GIT_SETTINGS.fullmatch(setting):
+                yield f"the setting {setting} of the repository changes what git does"
+
+
 def _system(facts: ImageFacts) -> Iterator[str]:
     for (area, path), text in facts.texts.items():
         if area is Area.SYSTEM and path == "etc/ld.so.preload" and text.strip():
@@ -178,7 +217,10 @@ def _system(facts: ImageFacts) -> Iterator[str]:
     files = facts.files[Area.SYSTEM]
     for path, fact in files.items():
         pure = PurePosixPath(path)
-        if path.startswith("home/"):
+        if path.startswith(LEFT_OVER):
+            if _RESULT.search(path):
+                yield f"{path} looks like a result, and nothing was measured yet"
+        elif path.startswith("home/"):
             if _HOME.match(path) and not _is_skeleton(files, pure, fact):
                 yield f"{path} changes what programs of the user do"
         elif fact.uid != 0:

@@ -26,7 +26,7 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, 
 from . import spec as naming
 from .context import Origins
 from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
-from .files import Area, ImageFile
+from .files import Area, ImageFile, ImageWords
 from .interpreters import Interpreter, installed_interpreters
 from .process_build import ProcessBuild, Workshop
 from .process_layout import Layout, Manifest, copy_tree, remove_tree, walk
@@ -152,6 +152,11 @@ class ProcessEngine:
                     str(path.readlink()) if path.is_symlink() else None,
                     partial(_open, path),
                 )
+
+    def words(self, image: BuiltImage) -> ImageWords:
+        """Nothing: a folder is its files."""
+        del image
+        return ImageWords()
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove sessions of dead processes, or all of *run_id*, and half-built folders nobody is building."""

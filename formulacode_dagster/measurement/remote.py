@@ -61,6 +61,12 @@ class Survey(Frozen):
     benchmarks: tuple[Surveyed, ...]
     lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
     extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
+    untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
+
+    @property
+    def discovered(self) -> tuple[str, ...]:
+        """Names of all benchmarks, without parameters, sorted."""
+        return tuple(sorted({one.name.partition("(")[0] for one in self.benchmarks} | set(self.untimed)))
 
 
 class Timed(Frozen):
@@ -90,8 +96,8 @@ class Remote:
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Content of files of the checkout, those that exist."""
         request = {"command": "read", "repository": self._session.repository, "paths": sorted(set(paths))}
-        completed, answers = self._ask(request, timeout=FILE_SECONDS)
-        _require_end(completed, answers, "reading the changed files")
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "reading the changed files")
         return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
 
     def write(self, files: Mapping[str, bytes]) -> None:
@@ -103,8 +109,8 @@ class Remote:
             "folder": self._benchmark_dir,
             "files": content,
         }
-        completed, answers = self._ask(request, timeout=FILE_SECONDS)
-        _require_end(completed, answers, "laying the suite over the checkout")
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "laying the suite over the checkout")
 
     def survey(
         self,
@@ -139,15 +145,16 @@ class Remote:
                 "until": sorted((location.path, location.line) for location in until),
                 "skip": sorted(lost),
             }
-            completed, answers = self._ask(request, timeout=budget + 2 * limit + self._start_seconds)
+            completed, answers = self.ask(request, timeout=budget + 2 * limit + self._start_seconds)
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
                 continue
-            _require_end(completed, answers, "surveying the suite")
+            require_end(completed, answers, "surveying the suite")
             return Survey(
                 benchmarks=tuple(_parse(Surveyed, a) for a in answers if a["event"] == "benchmark"),
                 lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
-                extensions=tuple(str(n) for a in answers if a["event"] == "extensions" for n in _names(a["names"])),
+                extensions=_all_names(answers, "extensions"),
+                untimed=_all_names(answers, "untimed"),
             )
 
     def time(
@@ -161,7 +168,7 @@ class Remote:
             "seconds": seconds,
             **benchmark.model_dump(include={"name", "module", "owner", "attribute", "index", "cache_folder"}),
         }
-        completed, answers = self._ask(
+        completed, answers = self.ask(
             request, timeout=benchmark.timeout + self._start_seconds, environment={"PYTHONHASHSEED": str(hash_seed)}
         )
         if completed.timed_out:
@@ -174,9 +181,10 @@ class Remote:
         kind = "no_result" if completed.rc == 0 else "crash"
         return NotTimed(kind=kind, message=describe(completed)), completed.seconds
 
-    def _ask(
+    def ask(
         self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
     ) -> tuple[Completed, list[dict[str, object]]]:
+        """How the harness ended over *request*, and its answers up to then, each with its `event`."""
         # A fresh nonce for each question: a benchmark cannot print an answer that it has not been told how to sign.
         nonce = secrets.token_hex(16)
         completed = self._session.run(
@@ -224,7 +232,8 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
 
 
-def _require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
+def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
+    """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness came to its end over *what*."""
     if completed.timed_out:
         raise ItemFailure("timeout", f"{what} took too long", log_tail=describe(completed))
     if not answers or answers[-1]["event"] != "end":
@@ -243,5 +252,6 @@ def _parse(model: type[M], answer: Mapping[str, object]) -> M:
         raise ItemFailure("benchmarks_fail", "the suite's answer is malformed", why=str(error)) from error
 
 
-def _names(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+def _all_names(answers: Iterable[Mapping[str, object]], event: str) -> tuple[str, ...]:
+    named = (answer["names"] for answer in answers if answer["event"] == event)
+    return tuple(str(name) for names in named if isinstance(names, list) for name in names)

@@ -38,7 +38,9 @@ def main() -> None:
             data = data[os.write(answers, data) :]
 
     module, function = {
+        "imports": ("imports", "import_all"),
         "survey": ("survey", "survey"),
+        "collect": ("collect", "collect"),
         "time": ("timing", "time_one"),
         "read": ("files", "read"),
         "write": ("files", "write"),

@@ -82,8 +82,13 @@ def failure_message() -> str:
     return traceback.format_exc()[-MESSAGE_CHARACTERS:]
 
 
-def benchmarks_of(module: ModuleType, lost: Report) -> Iterator[tuple[str, str, Benchmark]]:
-    """Yield (class or '', attribute, benchmark) of every timing benchmark; a class that cannot be made is *lost*."""
+def benchmarks_of(
+    module: ModuleType, lost: Report, untimed: Callable[[str], object] | None = None
+) -> Iterator[tuple[str, str, Benchmark]]:
+    """Yield (class or '', attribute, benchmark) of every timing benchmark; a class that cannot be made is *lost*.
+
+    *untimed* is called with the names of those of another kind: memory, tracked values.
+    """
     build = importlib.import_module("asv_runner.discovery")._get_benchmark
     for name, value in list(vars(module).items()):
         if name.startswith("_"):
@@ -101,6 +106,8 @@ def benchmarks_of(module: ModuleType, lost: Report) -> Iterator[tuple[str, str, 
                 break
             if benchmark is not None and benchmark.type == "time":
                 yield owner, attribute, benchmark
+            elif benchmark is not None and untimed is not None:
+                untimed(benchmark.name)
 
 
 def _is_callable_code(value: object) -> bool:

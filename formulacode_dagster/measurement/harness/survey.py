@@ -45,11 +45,15 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     only = None if request["only"] is None else frozenset(request["only"])
     modules = _import_all(request["root"], frozenset(request["skip"]), limit, emit)
     emit(event="extensions", names=_extension_modules())
+    untimed: list[str] = []
     found = [
         Found(module, *one)
         for module in modules
-        for one in suite.benchmarks_of(module, lambda name, message: emit(event="lost", name=name, message=message))
+        for one in suite.benchmarks_of(
+            module, lambda name, message: emit(event="lost", name=name, message=message), untimed.append
+        )
     ]
+    emit(event="untimed", names=untimed)
     caches: dict[str, tuple[str, Answer]] = {}
     for (module, owner, attribute, benchmark), index in in_turn(found, request["names"]):
         name = suite.label(benchmark, index)

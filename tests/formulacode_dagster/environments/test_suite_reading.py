@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from formulacode_dagster.environments.suite_reading import read_suite
-from formulacode_dagster.images import probe_benchmarks
+from formulacode_dagster.measurement.remote import harness_archive
 
 SUITE = {
     "pkg/core.py": "def time_elsewhere(): pass\n",
@@ -123,11 +123,17 @@ if __name__ == "__main__":
 
 def discovered(folder):
     """What asv_runner finds, and which modules it loses."""
+    archive = folder.parent / "harness.pyz"
+    archive.write_bytes(harness_archive())
+    limits = {"limit": 60, "budget": 60, "enough": 0, "only": None, "basenames": [], "names": [], "until": []}
+    request = {"command": "survey", "root": str(folder), "skip": [], "nonce": "N0NCE", **limits}
     done = subprocess.run(
-        [sys.executable, probe_benchmarks.__file__, "N0NCE", str(folder)], capture_output=True, text=True, check=True
+        [sys.executable, str(archive)], input=json.dumps(request), capture_output=True, text=True, check=True
     )
-    answer = json.loads(done.stdout.rpartition("N0NCE")[2])
-    return set(answer["names"]), answer["lost"]
+    answers = [json.loads(line.removeprefix("N0NCE ")) for line in done.stdout.splitlines()]
+    timed = {answer["name"].partition("(")[0] for answer in answers if answer["event"] == "benchmark"}
+    untimed = {name for answer in answers if answer["event"] == "untimed" for name in answer["names"]}
+    return timed | untimed, {answer["name"]: answer["message"] for answer in answers if answer["event"] == "lost"}
 
 
 def laid_out(tmp_path, files):

@@ -246,7 +246,8 @@ def test_something_planted_in_an_image_is_found_by_the_host(
     digest = str(docker.daemon.client.images.get(tag).id)
     planted = image.model_copy(update={"digest": digest, "tag": tag})
     try:
-        made, _ = verify_image(docker, planted, mirror=compiled.mirror, pr=compiled.pull_request(), run_id="planted")
+        pr = compiled.pull_request()
+        made = verify_image(docker, planted, mirror=compiled.mirror, pr=pr, run_id="planted").verifications
     finally:
         docker.daemon.client.images.remove(tag, force=True)
     assert (made[-1].name, made[-1].ok) == ("nothing_planted", False)

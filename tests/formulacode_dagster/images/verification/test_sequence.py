@@ -7,18 +7,13 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.environments.suite_files import SuiteFiles
-from formulacode_dagster.images import gates
 from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.images.process_engine import ProcessEngine
-from formulacode_dagster.images.verification import Discovery, benchmarks, imports, one_benchmark_runs, verify_image
-from formulacode_dagster.measurement.remote import Surveyed
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.images.verification import ORDER, verify_image
 from formulacode_dagster.models.image import BuiltImage, Verification
 
-from .conftest import COMPILED, LIMITS, MONTH, PURE, Sample, git, make_sample, make_spec
-
-ORDER = ("declared_commit", "oracle_absent", "nothing_planted", "imports", "benchmarks", "one_benchmark_runs")
+from ..conftest import COMPILED, LIMITS, PURE, Sample, git, make_sample, make_spec
 
 
 @pytest.fixture
@@ -33,8 +28,11 @@ def copied(compiled_image: BuiltImage, tmp_path: Path) -> Iterator[Path]:
 def judge(engine: ProcessEngine, image: BuiltImage, folder: Path, sample: Sample) -> Verification:
     """The last verification that was made of *folder*."""
     moved = image.model_copy(update={"location": str(folder)})
-    made, _ = verify_image(engine, moved, mirror=sample.mirror, pr=sample.pull_request(), run_id="run")
+    verified = verify_image(engine, moved, mirror=sample.mirror, pr=sample.pull_request(), run_id="run")
+    made = verified.verifications
     assert [one.name for one in made] == list(ORDER[: len(made)])
+    assert all(one.ok for one in made[:-1])
+    assert verified.failure == (None if made[-1].ok else made[-1])
     return made[-1]
 
 
@@ -150,7 +148,9 @@ class TestAnImage:
         files = {**PURE, "benchmarks/bench_total.py": "import not_there\n\n\ndef time_x():\n    pass\n"}
         sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
         engine = ProcessEngine(tmp_path / "root", LIMITS)
-        with pytest.raises(BuildFailure, match=r"0 benchmarks; benchmarks\.bench_total lost.*not_there") as caught:
+        with pytest.raises(
+            BuildFailure, match=r"0 benchmarks, 1 told by reading; benchmarks\.bench_total lost.*not_there"
+        ) as caught:
             build_task_image(
                 engine, make_spec(sample, lock), mirror=sample.mirror, pr=sample.pull_request(), run_id="run"
             )
@@ -184,105 +184,3 @@ class TestAnImage:
         )
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert not (Path(image.location) / "repository/benchmarks").exists()
-
-
-def test_a_suite_that_only_skips_or_breaks_off_gives_no_time() -> None:
-    facts = {"name": "a.time_x", "module": "a", "owner": "", "attribute": "time_x", "index": 0, "timeout": 1}
-    skipped = Surveyed.model_validate({**facts, "cache_folder": "", "outcome": "skipped"})
-    assert not one_benchmark_runs([]).ok
-    assert not one_benchmark_runs("broke off").ok
-    assert one_benchmark_runs([skipped]).detail == "every benchmark is skipped"
-    assert one_benchmark_runs([skipped, skipped.model_copy(update={"outcome": "ran"})]).ok
-
-
-def test_modules_that_were_lost_do_not_cost_the_others() -> None:
-    verdict = benchmarks(Discovery(("a.time_x",), {"b": "ImportError: c"}))
-    assert verdict.ok
-    assert verdict.detail == "1 benchmarks; b lost: ImportError: c"
-
-
-def test_a_probe_without_an_answer_is_never_a_pass() -> None:
-    assert not benchmarks(None).ok
-    assert not imports(("a",), None).ok
-    assert not imports((), {}).ok
-    assert imports(("a",), {}).ok
-
-
-GATES = {
-    gates.declared_commit: "declared_commit",
-    gates.imports: "imports",
-    gates.benchmarks_discovered: "benchmarks",
-    gates.one_benchmark_runs: "one_benchmark_runs",
-    gates.nothing_planted: "nothing_planted",
-    gates.oracle_absent: "oracle_absent",
-}
-Gate = Callable[[str, list[BuiltImage]], GateVerdict]
-
-
-@pytest.fixture
-def verified() -> BuiltImage:
-    from formulacode_dagster.images.spec import INSTRUMENT
-    from formulacode_dagster.models.image import BuildSpec, EngineName
-
-    spec = BuildSpec(
-        task_id="Acme__tiny-5",
-        repository="Acme/tiny",
-        repository_id=7,
-        base_sha="b" * 40,
-        anchor_sha="a" * 40,
-        python="3.11",
-        os_image="os:{python}",
-        instrument=INSTRUMENT,
-        lock="",
-        lock_sha256="c" * 64,
-        benchmark_dir="benchmarks",
-    )
-    return BuiltImage(
-        month=MONTH,
-        repository_id=7,
-        number=5,
-        engine=EngineName.PROCESS,
-        spec=spec,
-        tag="t",
-        digest="d",
-        location="l",
-        size_bytes=1,
-        build_seconds=1,
-        tiers=(),
-        benchmarks=("bench.time_x",),
-        verifications=tuple(Verification(name=name, ok=True) for name in ORDER),
-    )
-
-
-@pytest.mark.parametrize(("gate", "name"), GATES.items())
-class TestAGate:
-    def test_passes_when_every_image_was_verified(self, gate: Gate, name: str, verified: BuiltImage) -> None:
-        verdict = gate(MONTH, [verified, verified])
-        assert verdict.passed
-        assert verdict.blocking
-        assert verdict.check == gate.__name__
-        assert verdict.summary.startswith("2 of 2 images")
-
-    def test_fires_on_a_verification_that_failed(self, gate: Gate, name: str, verified: BuiltImage) -> None:
-        failed = tuple(
-            one.model_copy(update={"ok": one.name != name, "detail": "why"}) for one in verified.verifications
-        )
-        verdict = gate(MONTH, [verified, verified.model_copy(update={"verifications": failed})])
-        assert not verdict.passed
-        assert verdict.offenders == ("Acme__tiny-5: why",)
-
-    def test_fires_on_a_verification_that_was_never_made(self, gate: Gate, name: str, verified: BuiltImage) -> None:
-        fewer = tuple(one for one in verified.verifications if one.name != name)
-        verdict = gate(MONTH, [verified.model_copy(update={"verifications": fewer})])
-        assert verdict.offenders == ("Acme__tiny-5: not verified",)
-
-
-def test_an_image_that_names_no_benchmark_does_not_pass_whatever_was_verified(verified: BuiltImage) -> None:
-    verdict = gates.benchmarks_discovered(MONTH, [verified.model_copy(update={"benchmarks": ()})])
-    assert not verdict.passed
-
-
-def test_a_month_without_images_passes_and_says_so(verified: BuiltImage) -> None:
-    verdict = gates.imports(MONTH, [])
-    assert verdict.passed
-    assert verdict.summary == "no images this month"

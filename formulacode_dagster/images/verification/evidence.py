@@ -1,0 +1,126 @@
+"""What the gates judge by: gathered once, when the first gate asks for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
+from formulacode_dagster.environments.suite_reading import SuiteReading, read_suite
+from formulacode_dagster.environments.tree import Tree
+from formulacode_dagster.images.engine import Engine, Session
+from formulacode_dagster.images.facts import ImageFacts, gather_facts
+from formulacode_dagster.images.files import Area, ImageWords
+from formulacode_dagster.images.planted import Distribution, installed, site_packages
+from formulacode_dagster.images.scan import Watch, own_secrets
+from formulacode_dagster.measurement.remote import Remote, Survey
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage
+
+from .origin import Origin, Truth
+from .store import Store
+
+ENOUGH = 3
+"""Benchmarks that run, after which no more are tried."""
+
+RUN_SECONDS = 300.0
+BENCHMARK_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The image that is judged, and by what."""
+
+    engine: Engine
+    image: BuiltImage
+    origin: Origin
+    run_id: str
+    suite: SuiteFiles = BASE_SUITE
+    run_seconds: float = RUN_SECONDS
+    """What running benchmarks may take altogether."""
+
+
+@dataclass
+class Evidence:
+    """Everything known about one image. The session opens when code of the image has to run, and not before."""
+
+    subject: Subject
+    folder: Path
+    stack: ExitStack = field(repr=False)
+
+    @cached_property
+    def store(self) -> Store:
+        """The image's own objects, once the facts are gathered."""
+        store = Store(self.folder / "store.git")
+        self.stack.callback(store.close)
+        return store
+
+    @cached_property
+    def facts(self) -> ImageFacts:
+        """What one pass over the image's files tells."""
+        subject = self.subject
+        watch = Watch(own_secrets(os.environ), subject.origin.lines, subject.image.spec.package_name)
+        return gather_facts(subject.engine.files(subject.image), objects=self.store.objects, watch=watch)
+
+    @cached_property
+    def words(self) -> ImageWords:
+        """What the image says beside its files."""
+        return self.subject.engine.words(self.subject.image)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What the host knows beside the image."""
+        _ = self.facts
+        return self.subject.origin.truth(self.store)
+
+    @cached_property
+    def local(self) -> tuple[Distribution, ...]:
+        """The distributions that the image's build installed: the package under test."""
+        found = installed(self.facts, Area.ENVIRONMENT, site_packages(self.facts))
+        return tuple(one for one in found if one.is_local)
+
+    @cached_property
+    def session(self) -> Session:
+        """A place in which the image's code runs."""
+        subject = self.subject
+        return self.stack.enter_context(subject.engine.session(subject.image, run_id=subject.run_id))
+
+    @cached_property
+    def remote(self) -> Remote:
+        """The harness in the session."""
+        return Remote(self.session, benchmark_dir=self.subject.image.spec.benchmark_dir)
+
+    @cached_property
+    def survey(self) -> Survey | ItemFailure:
+        """The suite: all its benchmarks, some of them run; why there is nothing to tell, when it broke off.
+
+        Discovering and running is one start of the interpreter and one import of every module.
+        """
+        try:
+            if self.subject.suite.files is not None:
+                self.remote.write(self.subject.suite.files)
+            return self.remote.survey(
+                basenames=(), limit=BENCHMARK_SECONDS, budget=self.subject.run_seconds, enough=ENOUGH
+            )
+        except ItemFailure as failure:
+            return failure
+
+    @cached_property
+    def reading(self) -> SuiteReading:
+        """What the files of the suite tell, read on the host at the declared commit."""
+        base = self.subject.origin.base_sha
+        _ = self.facts
+        tree, folder = Tree(self.store, base), self.subject.image.spec.benchmark_dir
+        return read_suite(tree, folder, self.subject.suite.files)
+
+
+@contextmanager
+def gathering(subject: Subject) -> Iterator[Evidence]:
+    """The evidence about *subject*; session, store and folder are gone afterwards."""
+    with TemporaryDirectory(prefix="fc-verify-") as folder, ExitStack() as stack:
+        yield Evidence(subject, Path(folder), stack)

@@ -1,0 +1,94 @@
+"""Collecting the repository's own tests with pytest, without running one."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .answers import Emit
+
+SOURCE_FOLDERS = ("", "src", "lib", "python", "source")
+MESSAGE_CHARACTERS = 3000
+OPTIONS = (
+    *("--collect-only", "-qqq", "--tb=short", "--assert=plain", "--continue-on-collection-errors"),
+    *("-p", "no:cacheprovider", "-W", "ignore"),
+    # What the configuration asks for may need plugins that only running takes, or forbid what newer versions say.
+    *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
+)
+
+
+def collect(request: dict[str, Any], emit: Emit) -> None:
+    """Collect from `folder`, leaving out those `ignored`; every module that is collected, or is not, is told.
+
+    pytest is the environment's own, else the one in the archive `collector`, which comes last on the path.
+    """
+    _lay_built_files(request["folder"], request["packages"])
+    os.dup2(2, 1)
+    if importlib.util.find_spec("pytest") is None:
+        place = tempfile.mkdtemp(prefix="fc-collector-")
+        with zipfile.ZipFile(request["collector"]) as archive:
+            archive.extractall(place)
+        sys.path.append(place)
+        importlib.invalidate_caches()
+        # Without a pytest of its own, an environment has no plugins that fit this one.
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    os.chdir(request["folder"])
+    pytest = importlib.import_module("pytest")
+    listener = Listener(emit)
+    ignored = [f"--ignore={path}" for path in request["ignored"]]
+    status = pytest.main([*OPTIONS, *ignored], plugins=[listener])
+    emit(event="collected", tests=listener.tests, status=int(status), pytest=pytest.__version__)
+
+
+class Listener:
+    """A plugin that tells what is collected."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self.tests = 0
+
+    def pytest_itemcollected(self, item: object) -> None:
+        """One more test."""
+        del item
+        self.tests += 1
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A module, class or folder was looked through, skipped, or could not be."""
+        if report.failed:
+            self._emit(event="failed", name=report.nodeid, message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
+        elif report.skipped:
+            self._emit(event="skipped", name=report.nodeid)
+        elif report.nodeid.endswith(".py"):
+            self._emit(event="module", name=report.nodeid)
+
+
+def _lay_built_files(folder: str, packages: list[str]) -> None:
+    """Beside the sources of the *packages*, lay what only the build made: compiled modules, written versions.
+
+    Tests that live inside the package import it from the checkout, which was never built in place.
+    """
+    for installed in {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}:
+        for package in packages:
+            for above in SOURCE_FOLDERS:
+                built, sources = Path(installed, package), Path(folder, above, package)
+                if built.is_dir() and sources.is_dir():
+                    _lay_missing(built, sources)
+
+
+def _lay_missing(built: Path, sources: Path) -> None:
+    for path in built.rglob("*"):
+        into = sources / path.relative_to(built)
+        if path.is_file() and path.suffix != ".pyc" and not into.exists() and not into.is_symlink():
+            into.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(str(path), str(into))
