@@ -46,7 +46,7 @@ def test_the_gates_are_the_ones_of_the_design(definitions: dg.Definitions) -> No
         ("repositories", "every_repository_resolves"),
         ("classifications", "share_of_positives"),
     }
-    assert len(found) == 20
+    assert len(found) == 22
 
 
 def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) -> None:
