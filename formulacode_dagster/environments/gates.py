@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 
 from .lock import digest, read_lock
+from .pylock import requirements_of
 
 _MOST_OFFENDERS = 50
 
@@ -35,17 +37,27 @@ def _name(environment: Environment) -> str:
 
 
 def _lock_fault(environment: Environment) -> str:
-    reading = read_lock(environment.lock)
-    if reading.strange:
-        return f"line that is no hashed pin: {reading.strange[0]}"
-    unhashed = [pin.name for pin in reading.pins if not pin.hashes]
+    reading, building = read_lock(environment.lock), read_lock(environment.build_lock)
+    strange = (*reading.strange, *building.strange)
+    if strange:
+        return f"line that is no hashed pin: {strange[0]}"
+    unhashed = [pin.name for pin in (*reading.pins, *building.pins) if not pin.hashes]
     if unhashed:
         return f"no hash for {', '.join(unhashed)}"
     if not reading.pins and (environment.requirements or environment.build_requirements):
         return "nothing is pinned although requirements are declared"
     if digest(environment.lock) != environment.lock_sha256:
         return "lock_sha256 is not the checksum of the lock"
+    if environment.pylock and not _same_pins(environment):
+        return "pylock.toml does not hold the pins of the lock"
     return ""
+
+
+def _same_pins(environment: Environment) -> bool:
+    try:
+        return requirements_of(environment.pylock) == environment.lock
+    except (ItemFailure, ValueError):
+        return False
 
 
 def _python_fault(environment: Environment) -> str:

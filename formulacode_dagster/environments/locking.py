@@ -1,26 +1,27 @@
-"""From requirements and candidates to one interpreter and one lock, stepping down only with a record."""
+"""From requirements and candidates to one interpreter and its locks, stepping down only with a record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
-from packaging.requirements import Requirement
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .declaration import Declaration, requirement_name
+from .availability import Availability, Effort, Era
 from .declared import Requirements
 from .question import Resolution, Unsolvable
+from .relaxing import Variation, relaxed
 from .resolver import Resolver
+from .separate import lock_apart
 
 MOST_INTERPRETERS = 6
-"""How many candidates are tried with wheels before the item fails."""
+"""How many candidates are tried with wheels of the date before the item fails."""
 
-MOST_READING_SOURCES = 2
-"""How many of them are tried again with source distributions, whose reading may take minutes."""
+MOST_REACHING_FURTHER = 2
+"""How many of them are tried again with later files, and again with source distributions, which may take minutes."""
 
 
 class Locked(Frozen):
@@ -28,49 +29,41 @@ class Locked(Frozen):
 
     python: str
     resolution: Resolution
+    build_resolution: Resolution | None = Field(default=None, description="of a build environment of its own")
     runtime: tuple[str, ...] = Field(description="requirements to run and to benchmark, as given")
     build: tuple[str, ...]
     dropped: tuple[DroppedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
     stepped_down: tuple[str, ...] = Field(default=(), description="what spoke against better interpreters")
 
-
-class _Variation(Frozen):
-    """The requirements, possibly with something given up."""
-
-    requirements: Requirements
-    dropped: tuple[DroppedRequirement, ...] = ()
-    notes: tuple[str, ...] = ()
+    @property
+    def cut_off(self) -> datetime:
+        """Nothing published later is in the locks, but for what the notes say."""
+        parts = (self.resolution, self.build_resolution)
+        return max(part.cut_off for part in parts if part is not None)
 
 
-def lock_best(
-    resolver: Resolver,
-    wanted: Mapping[str, Requirements],
-    *,
-    exclude_newer: datetime,
-    constraints: Sequence[str] = (),
-) -> Locked:
-    """The lock within *constraints* for the first interpreter of *wanted* (best first → what it is to hold) with one.
+def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Era) -> Locked:
+    """The locks of *era* for the first interpreter of *wanted* (best first → what it is to hold) that has them.
 
-    Where the declarations contradict each other, a build requirement that speaks of what the package runs with gives
-    way first, then the version that asv's matrix pins. Wheels are tried for all interpreters before any source
-    distribution is read. Raises Unsolvable with the resolver's words, and what `Resolver.resolve` raises.
+    Wheels of the date are tried for all interpreters before anything reaches further (`availability.Effort`). Where
+    the declarations contradict each other, `relaxing` says what gives way. Raises Unsolvable with the resolver's
+    words, and what `Resolver.resolve` raises.
     """
     tried = list(wanted.items())[:MOST_INTERPRETERS]
     failures: list[Unsolvable] = []
     against: dict[str, str] = {}
-    for build_sources in (False, True):
-        for position, (python, requirements) in enumerate(tried[: MOST_READING_SOURCES if build_sources else None]):
+    for effort in Effort:
+        for position, (python, requirements) in enumerate(tried[: MOST_REACHING_FURTHER if effort else None]):
+            available = Availability(resolver, era, python, effort)
             try:
-                resolution, variation = _solve(
-                    resolver, requirements, python, exclude_newer, build_sources, constraints
-                )
+                resolution, apart, variation = _solve(available, requirements)
             except Unsolvable as failure:
                 failures.append(failure)
                 against.setdefault(python, f"{python} has no solution ({failure.why or failure.what})")
                 continue
             better = tuple(against[name] for name, _ in tried[:position] if name in against)
-            return _locked(python, resolution, variation, better)
+            return _locked(python, resolution, apart, variation, available, better)
     first = failures[0]
     words = dict.fromkeys(failure.log_tail for failure in (first, *failures[len(tried) : len(tried) + 1]))
     raise Unsolvable(
@@ -81,84 +74,46 @@ def lock_best(
     )
 
 
-def _solve(
-    resolver: Resolver,
-    requirements: Requirements,
-    python: str,
-    exclude_newer: datetime,
-    build_sources: bool,
-    constraints: Sequence[str],
-) -> tuple[Resolution, _Variation]:
-    variation = _Variation(requirements=requirements)
+def _solve(available: Availability, requirements: Requirements) -> tuple[Resolution, Resolution | None, Variation]:
+    variation = Variation(requirements=requirements)
     while True:
-        parts = variation.requirements
-        texts = [item.text for item in (*parts.runtime, *parts.matrix, *parts.build)]
+        parts, loosenable = variation.requirements, variation.loosenable(available.effort)
         try:
-            found = resolver.resolve(
-                texts,
-                python=python,
-                exclude_newer=exclude_newer,
-                build_sources=build_sources,
-                constraints=constraints,
-            )
+            shared = available.pin((*parts.runtime, *parts.build), parts.matrix, loosenable=loosenable)
         except Unsolvable as failure:
-            relaxed = None if failure.needs_sources else _relaxed(variation, failure.blamed)
-            if relaxed is None:
+            if not failure.lacking:
+                found = lock_apart(available, parts, loosenable=loosenable)
+                if found is not None:
+                    return *found, variation
+            looser = relaxed(variation, failure, available.effort)
+            if looser is None:
                 raise
-            variation = relaxed
+            variation = looser
         else:
-            return found, variation
+            return shared, None, variation
 
 
-def _relaxed(variation: _Variation, blamed: Iterable[str]) -> _Variation | None:
-    """*variation* with what gives way next among the *blamed* requirements; None when nothing may."""
+def _locked(
+    python: str,
+    resolution: Resolution,
+    apart: Resolution | None,
+    variation: Variation,
+    available: Availability,
+    better: tuple[str, ...],
+) -> Locked:
     parts = variation.requirements
-    spoken = frozenset(map(requirement_name, blamed))
-    running = parts.runtime_names()
-    needless = [
-        item for item in parts.build if _stands_in_for(item) in running and requirement_name(item.text) in spoken
-    ]
-    if needless:
-        reason = "contradicts what the package runs with, against which it is then built"
-        kept = tuple(item for item in parts.build if item not in needless)
-        return _Variation(
-            requirements=parts.model_copy(update={"build": kept}),
-            dropped=(*variation.dropped, *(item.dropped(reason) for item in needless)),
-            notes=variation.notes,
-        )
-    pinned = [i for i in parts.matrix if requirement_name(i.text) in spoken and Requirement(i.text).specifier]
-    if pinned:
-        notes = (f"{item.source}: {item.text} has no solution, any version was allowed" for item in pinned)
-        loose = tuple(_loosened(item) if item in pinned else item for item in parts.matrix)
-        return _Variation(
-            requirements=parts.model_copy(update={"matrix": loose}),
-            dropped=variation.dropped,
-            notes=(*variation.notes, *notes),
-        )
-    return None
-
-
-def _stands_in_for(build: Declaration) -> str:
-    name = requirement_name(build.text)
-    return "numpy" if name == "oldest-supported-numpy" else name
-
-
-def _loosened(item: Declaration) -> Declaration:
-    return Declaration(text=Requirement(item.text).name, source=item.source)
-
-
-def _locked(python: str, resolution: Resolution, variation: _Variation, better: tuple[str, ...]) -> Locked:
-    parts = variation.requirements
-    absent = {item.requirement: item.reason for item in resolution.absent}
+    absent = {item.requirement: item.reason for item in (*resolution.absent, *(apart.absent if apart else ()))}
     everything = (*parts.runtime, *parts.matrix, *parts.build)
     missing = tuple(item.dropped(absent[item.text]) for item in everything if item.text in absent)
     runtime = dict.fromkeys(item.text for item in (*parts.runtime, *parts.matrix) if item.text not in absent)
+    separate = ("the build requirements contradict what runs: they are locked apart",) if apart else ()
     return Locked(
         python=python,
         resolution=resolution,
+        build_resolution=apart,
         runtime=tuple(runtime),
         build=tuple(dict.fromkeys(item.text for item in parts.build if item.text not in absent)),
         dropped=(*variation.dropped, *missing),
-        notes=(*variation.notes, *resolution.notes),
+        notes=tuple(dict.fromkeys((*variation.notes, *resolution.notes, *available.notes.values(), *separate))),
         stepped_down=better,
     )

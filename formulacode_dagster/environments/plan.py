@@ -11,6 +11,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Fix
 
 from . import interpreter
+from .availability import Era
 from .fixes import add_requirements, constraints_of, source_of, step_below
 from .lock import digest
 from .locking import lock_best
@@ -50,14 +51,19 @@ def plan_environment(
 
     choices = {python: repository.on(python) for python in ladder.pythons}
     wanted = {python: add_requirements(chosen.requirements, fixes) for python, chosen in choices.items()}
-    constraints = constraints_of(fixes)
-    locked = lock_best(resolver, wanted, exclude_newer=pr.facts.merged_at, constraints=constraints)
+    era = Era(
+        exclude_newer=pr.facts.merged_at,
+        settled_at=month.start,
+        pythons=tuple(wanted),
+        constraints=constraints_of(fixes),
+    )
+    locked = lock_best(resolver, wanted, era=era)
     rungs, stepped_down = wanted, []
     for fix in fixes:
         if fix.step_down:
             stepped_down.append(f"{locked.python} is stepped down from by {source_of(fix)} ({fix.evidence})")
             rungs = step_below(rungs, locked.python, fix)
-            locked = lock_best(resolver, rungs, exclude_newer=pr.facts.merged_at, constraints=constraints)
+            locked = lock_best(resolver, rungs, era=era)
     choice = choices[locked.python].choice
     variables, left_out = _portable({**choice.environment, **repository.commands.environment})
     return Environment(
@@ -90,8 +96,10 @@ def plan_environment(
         dropped=(*wanted[locked.python].dropped, *choice.dropped, *locked.dropped),
         lock=locked.resolution.lock,
         lock_sha256=digest(locked.resolution.lock),
+        build_lock=locked.build_resolution.lock if locked.build_resolution is not None else "",
+        pylock=locked.resolution.pylock,
         resolver=locked.resolution.resolver,
-        exclude_newer=pr.facts.merged_at,
+        exclude_newer=locked.cut_off,
     )
 
 

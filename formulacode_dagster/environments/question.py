@@ -52,8 +52,8 @@ class Resolution(Frozen):
 class Unsolvable(ItemFailure):
     """The requirements have no common solution.
 
-    `blamed` are the requirements of which the resolver speaks; `needs_sources`: a project is not there as a wheel;
-    `lacking` names such projects.
+    `blamed` are the requirements of which the resolver speaks, `lacking` the projects that are not there as a wheel,
+    `late` those that came after the cut-off, `unbuildable` those whose source distribution does not build.
     """
 
     def __init__(
@@ -63,11 +63,13 @@ class Unsolvable(ItemFailure):
         why: str = "",
         log_tail: str = "",
         blamed: Sequence[str] = (),
-        needs_sources: bool = False,
         lacking: Sequence[str] = (),
+        late: Sequence[str] = (),
+        unbuildable: Sequence[str] = (),
     ) -> None:
         self.blamed = tuple(blamed)
-        self.needs_sources = needs_sources
         self.lacking = tuple(lacking)
+        self.late = tuple(late)
+        self.unbuildable = tuple(unbuildable)
         remedy = "The log's tail has the resolver's own words"
         super().__init__("lock", what, why=why, remedy=remedy, log_tail=log_tail)

@@ -139,7 +139,6 @@ class Resolver:
             raise Unsolvable(
                 "a source distribution would have to be built",
                 why="the index settings hold credentials, which its code could read",
-                needs_sources=True,
             )
         place = self._place(question)
         kept = _read_kept(place)
@@ -183,7 +182,7 @@ class Resolver:
     def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
         """The constraint that keeps *name* in the lock as old as it must be, while a newer one reads sources."""
         try:
-            lock = self.resolve([name], python=python, exclude_newer=cut_off).lock
+            lock = self.resolve([name, "setuptools"], python=python, exclude_newer=cut_off).lock
         except Unsolvable:
             return ""
         return next((f"{pin.name}<={pin.version}" for pin in read_lock(lock).pins if pin.name == name), "")
@@ -206,14 +205,14 @@ class Resolver:
             return OutsideSystemError("disk", f"no space left in {self._cache_dir}", remedy="Free some, then run again")
         spoken = set(re.findall(r"[\w.-]+", log.lower()))
         blamed = [text for text in question.requirements if requirement_name(text) in spoken]
-        lacking = uv_words.lacking(log)
         return Unsolvable(
             f"no solution for Python {question.python} as of {question.exclude_newer.astimezone(UTC).date()}",
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
             blamed=blamed,
-            needs_sources=bool(lacking),
-            lacking=lacking,
+            lacking=uv_words.names(uv_words.NO_WHEEL, log),
+            late=uv_words.names(uv_words.CAME_LATER, log),
+            unbuildable=uv_words.names(uv_words.UNBUILDABLE, log),
         )
 
     def _has_credentials(self) -> bool:
@@ -231,7 +230,7 @@ class Resolver:
 def _absent(question: Question, log: str) -> list[Absent]:
     words = " ".join(log.split())
     day = question.exclude_newer.astimezone(UTC).date()
-    later = uv_words.came_later(log)
+    later = uv_words.names(uv_words.CAME_LATER, log)
     reasons = {
         name["name"]: "offered only as an archive that uv does not accept"
         for name in uv_words.ODD_ARCHIVE.finditer(words)

@@ -103,7 +103,7 @@ def _what_is_asked(question: Question, floors: Mapping[str, datetime]) -> list[s
     if question.reads_sources:
         arguments += ["--build-constraints", "build-constraints.txt"]
     if not question.all_sources:
-        arguments.append("--no-build")
+        arguments += ["--only-binary", ":all:"]
         for name in question.sources:
             arguments += ["--no-binary", name]
     if question.earliest:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 ABSENT = (
     re.compile(r"Because (?P<name>[\w.-]+) was not found in the package registry"),
     re.compile(r"[Bb]ecause there are no versions of (?P<name>[\w.-]+) and"),
 )
 ODD_ARCHIVE = re.compile(r"Because (?P<name>[\w.-]+?)==\S+ has a non-PEP 625-compliant source distribution filename")
-LACKING = (
+NO_WHEEL = (
     re.compile(r"Wheels are required for `(?P<name>[\w.-]+)`"),
     re.compile(r"we only found wheels for `(?P<name>[\w.-]+)`"),
 )
-CAME_LATER = re.compile(r"`(?P<name>[\w.-]+)` was filtered by `exclude-newer`")
+CAME_LATER = (re.compile(r"`(?P<name>[\w.-]+)` was filtered by `exclude-newer`"),)
+UNBUILDABLE = (re.compile(r"Failed to (?:download and )?build `(?P<name>[\w.-]+?)=="),)
 UNREACHABLE = re.compile(
     r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
     r"|HTTP status server error|invalid peer certificate|Network is unreachable"
@@ -28,17 +30,10 @@ def scrub(text: str) -> str:
     return USER_INFO.sub("", text)
 
 
-def lacking(log: str) -> tuple[str, ...]:
-    """The projects of which uv found no wheel for the interpreter, or no file at all before the cut-off."""
+def names(patterns: Iterable[re.Pattern[str]], log: str) -> tuple[str, ...]:
+    """The projects that *patterns* find in *log*, whose lines uv may have wrapped."""
     words = " ".join(log.split())
-    return tuple(
-        dict.fromkeys(match["name"] for pattern in (*LACKING, CAME_LATER) for match in pattern.finditer(words))
-    )
-
-
-def came_later(log: str) -> frozenset[str]:
-    """The projects that had nothing before the cut-off, and have something now."""
-    return frozenset(match["name"] for match in CAME_LATER.finditer(" ".join(log.split())))
+    return tuple(dict.fromkeys(match["name"] for pattern in patterns for match in pattern.finditer(words)))
 
 
 def last_line(text: str) -> str:

@@ -60,4 +60,6 @@ class Environment(Frozen):
     lock_sha256: str
     pylock: str = Field(default="", description="the same pins as PEP 751 `pylock.toml`, with every file's hash")
     resolver: str = Field(description="`uv 0.13.8`")
-    exclude_newer: datetime = Field(description="nothing published after this instant is in the lock")
+    exclude_newer: datetime = Field(
+        description="nothing published after this instant is in the lock, but for what `notes` say"
+    )

@@ -116,7 +116,9 @@ class PackageIndex:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/simple"
 
-    def publish(self, name: str, version: str, uploaded: str, requires: tuple[str, ...] = ()) -> None:
+    def publish(
+        self, name: str, version: str, uploaded: str, requires: tuple[str, ...] = (), *, tag: str = "py3-none-any"
+    ) -> None:
         wheel = f"{name.replace('-', '_')}-{version}"
         info = f"{wheel}.dist-info"
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
@@ -124,15 +126,17 @@ class PackageIndex:
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:
             archive.writestr(f"{info}/METADATA", metadata)
-            archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
             archive.writestr(f"{info}/RECORD", "")
-        self._add(name, f"{wheel}-py3-none-any.whl", content.getvalue(), uploaded)
-        self.files[f"{wheel}-py3-none-any.whl.metadata"] = metadata.encode()
+        self._add(name, f"{wheel}-{tag}.whl", content.getvalue(), uploaded)
+        self.files[f"{wheel}-{tag}.whl.metadata"] = metadata.encode()
 
-    def publish_source(self, name: str, version: str, uploaded: str, setup: str) -> None:
+    def publish_source(self, name: str, version: str, uploaded: str, setup: str = "") -> None:
+        """Without *setup* its metadata is static, so that reading it builds nothing."""
         content = io.BytesIO()
         with tarfile.open(fileobj=content, mode="w:gz") as archive:
-            for path, text in (("setup.py", setup), ("PKG-INFO", f"Metadata-Version: 1.0\nName: {name}\n")):
+            metadata = f"Metadata-Version: {'1.0' if setup else '2.2'}\nName: {name}\nVersion: {version}\n"
+            for path, text in (("setup.py", setup), ("PKG-INFO", metadata)):
                 entry = tarfile.TarInfo(f"{name}-{version}/{path}")
                 entry.size = len(text.encode())
                 archive.addfile(entry, io.BytesIO(text.encode()))
@@ -200,7 +204,7 @@ def index() -> Iterator[PackageIndex]:
     served.publish("numpy", "1.26", "2025-01-01T00:00:00Z")
     served.publish("numpy", "2.1", "2025-06-01T00:00:00Z")
     served.publish("scipy", "1.0", "2025-01-01T00:00:00Z", ("numpy<2",))
-    served.publish("late", "1.0", "2026-02-01T00:00:00Z")
+    served.publish("late", "1.0", "2028-02-01T00:00:00Z")
     yield served
     served.close()
 

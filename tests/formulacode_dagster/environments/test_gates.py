@@ -39,6 +39,16 @@ def test_hashed_locks_pass():
     assert verdict.figures["pins"] == 4
 
 
+def test_a_build_lock_without_hashes_and_a_pylock_of_other_pins_shut_the_gate():
+    pylock = (
+        f'[[packages]]\nname = "attrs"\nversion = "{{}}"\nsdist = {{{{ hashes = {{{{ sha256 = "{"0" * 64}" }}}} }}}}\n'
+    )
+    lock = f"attrs==1.0 \\\n    {HASH}\n"
+    assert every_lock_is_hashed(MONTH, [environment(lock, pylock=pylock.format("1.0"))]).passed
+    for changes in ({"build_lock": "numpy==1.0\n"}, {"pylock": pylock.format("2.0")}, {"pylock": "[[half"}):
+        assert not every_lock_is_hashed(MONTH, [environment(lock, **changes)]).passed
+
+
 @pytest.mark.parametrize(
     ("lock", "fault"),
     [

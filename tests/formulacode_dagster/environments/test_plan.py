@@ -44,7 +44,7 @@ def test_an_environment_is_planned_pinned_and_passes_the_gates(plan):
     assert (environment.package_root, environment.package_name) == (".", "fast")
     assert environment.requirements == ("numpy", "attrs")
     assert environment.build_requirements == ("setuptools>=40.8.0", "wheel")
-    assert pins(environment) == {"attrs": "2.0", "numpy": "2.1", "setuptools": "80.0", "wheel": "0.30"}
+    assert pins(environment) == {"attrs": "1.0", "numpy": "2.1", "setuptools": "80.0", "wheel": "0.30"}
     assert [drop.requirement for drop in environment.dropped] == ["bad ((("]
     assert environment.suite_sha == "b" * 40
     assert every_lock_is_hashed(MONTH, [environment]).passed
@@ -94,18 +94,33 @@ def test_the_engine_that_has_no_fitting_interpreter_fails_the_item(plan):
     assert caught.value.kind == "interpreter"
 
 
-def test_a_build_pin_gives_way_to_what_the_package_runs_with(plan):
+def test_build_requirements_that_contradict_what_runs_are_locked_apart(plan):
     build = "[build-system]\nrequires = ['setuptools', 'numpy>=2']\n"
     text = build + PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy<2'")
     environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})
-    assert pins(environment)["numpy"] == "1.26"
-    assert [drop.requirement for drop in environment.dropped] == ["bad (((", "numpy>=2"]
+    assert pins(environment) == {"attrs": "1.0", "numpy": "1.26", "setuptools": "80.0"}
+    assert {pin.name: pin.version for pin in read_lock(environment.build_lock).pins} == {
+        "numpy": "2.1",
+        "setuptools": "80.0",
+        "wheel": "0.30",
+    }
+    assert [drop.requirement for drop in environment.dropped] == ["bad ((("]
+    assert any("locked apart" in note for note in environment.notes)
+
+
+def test_a_build_pin_gives_way_where_what_it_compiles_would_not_run(plan):
+    build = "[build-system]\nrequires = ['setuptools', 'numpy<2']\n"
+    text = build + PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy>=2'")
+    environment = plan({**SUITE, **PACKAGE, "pyproject.toml": text})
+    assert pins(environment)["numpy"] == "2.1"
+    assert environment.build_lock == ""
+    assert [drop.requirement for drop in environment.dropped] == ["bad (((", "numpy<2"]
 
 
 def test_a_matrix_pin_that_nothing_satisfies_is_loosened_with_a_note(plan):
     suite = {**SUITE, "asv.conf.json": '{"pythons": ["3.11"], "matrix": {"attrs": ["7.5"]}}'}
     environment = plan({**suite, **PACKAGE})
-    assert pins(environment)["attrs"] == "2.0"
+    assert pins(environment)["attrs"] == "1.0"
     assert environment.python == "3.11"
     assert any("attrs==7.5 has no solution" in note for note in environment.notes)
 
@@ -158,7 +173,7 @@ def test_fixes_add_to_the_lock_bound_it_and_are_kept(plan):
     )
     environment = plan({**SUITE, **PACKAGE}, fixes=fixes)
     assert pins(environment) == {
-        "attrs": "2.0",
+        "attrs": "1.0",
         "numpy": "1.26",
         "scipy": "1.0",
         "setuptools": "80.0",
@@ -211,3 +226,24 @@ def test_the_environment_file_that_asv_is_told_to_use_counts_under_its_matrix(pl
     assert environment.python == "3.11"
     assert environment.requirements == ("numpy", "attrs==1.0.*", "scipy")
     assert environment.system_packages == ("libgeos-dev",)
+
+
+def test_pull_requests_of_a_month_that_require_the_same_have_one_lock(plan, index):
+    index.publish("numpy", "2.2", "2026-01-10T00:00:00Z")
+    early = plan({**SUITE, **PACKAGE}, merged_at=datetime(2026, 1, 2, tzinfo=UTC))
+    late = plan({**SUITE, **PACKAGE}, merged_at=datetime(2026, 1, 30, tzinfo=UTC))
+    assert (late.lock, late.pylock, late.exclude_newer) == (early.lock, early.pylock, MONTH.start)
+    assert pins(late)["numpy"] == "2.1"
+    fresh = PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy', 'attrs>1'")
+    moved = plan({**SUITE, **PACKAGE, "pyproject.toml": fresh}, merged_at=datetime(2026, 1, 30, tzinfo=UTC))
+    assert pins(moved)["attrs"] == "2.0"
+    assert moved.exclude_newer == datetime(2026, 1, 30, tzinfo=UTC)
+
+
+def test_setuptools_of_the_era_is_there_at_run_time(plan):
+    environment = plan({**SUITE, **PACKAGE})
+    assert pins(environment)["setuptools"] == "80.0"
+    old = PACKAGE["pyproject.toml"].replace("'>=3.10'", "'>=3.6'")
+    suite = {**SUITE, "asv.conf.json": '{"pythons": ["3.7"]}'}
+    environment = plan({**suite, **PACKAGE, "pyproject.toml": old}, merged_at=datetime(2019, 6, 1, tzinfo=UTC))
+    assert (environment.python, pins(environment)["setuptools"]) == ("3.7", "41.0")

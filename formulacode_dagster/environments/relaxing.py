@@ -1,0 +1,96 @@
+"""What gives way, and in which order, where the declarations have no common solution."""
+
+from __future__ import annotations
+
+from packaging.requirements import Requirement
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from .availability import Effort
+from .declaration import Declaration, requirement_name
+from .declared import Requirements
+from .question import Unsolvable
+from .uv_words import last_line
+
+
+class Variation(Frozen):
+    """The requirements, possibly with something given up."""
+
+    requirements: Requirements
+    dropped: tuple[DroppedRequirement, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def loosenable(self, effort: Effort) -> frozenset[str]:
+        """Projects whose version the matrix pins, which may be given up once no interpreter has wheels for all."""
+        pinned = (item for item in self.requirements.matrix if Requirement(item.text).specifier)
+        return frozenset(requirement_name(item.text) for item in pinned) if effort else frozenset()
+
+
+def relaxed(variation: Variation, failure: Unsolvable, effort: Effort) -> Variation | None:
+    """*variation* with what gives way next to *failure*; None when nothing may.
+
+    First a build requirement that speaks of what the package runs with, against which it is then built; then the
+    versions that asv's matrix pins. What cannot be read is left out once later files were allowed, and with the last
+    effort a single requirement that has no solution all by itself.
+    """
+    if failure.lacking:
+        return _loosened(variation, frozenset(failure.lacking) & variation.loosenable(effort))
+    parts = variation.requirements
+    everything = (*parts.runtime, *parts.matrix, *parts.build)
+    broken = [item for item in everything if requirement_name(item.text) in failure.unbuildable]
+    if broken and effort:
+        return _without(variation, broken, f"its source distribution does not build: {_reason(failure)}")
+    spoken = frozenset(map(requirement_name, failure.blamed))
+    running, texts = parts.runtime_names(), {item.text for item in parts.runtime}
+    build = [item for item in parts.build if item.text not in texts and requirement_name(item.text) in spoken]
+    needless = [item for item in build if _stands_in_for(item) in running]
+    if needless:
+        return _without(variation, needless, "contradicts what the package runs with, against which it is then built")
+    looser = _loosened(variation, spoken)
+    if looser is not None or effort is not Effort.ALL_SOURCES:
+        return looser
+    alone = [item for item in everything if item.text in failure.blamed]
+    if len({item.text for item in alone}) == 1:
+        return _without(variation, alone, f"has no solution: {_reason(failure)}")
+    return None
+
+
+def _reason(failure: Unsolvable) -> str:
+    return last_line(failure.log_tail)[:300]
+
+
+def _loosened(variation: Variation, names: frozenset[str]) -> Variation | None:
+    parts = variation.requirements
+    pinned = [i for i in parts.matrix if requirement_name(i.text) in names and Requirement(i.text).specifier]
+    if not pinned:
+        return None
+    notes = (f"{item.source}: {item.text} has no solution, any version was allowed" for item in pinned)
+    loose = tuple(
+        Declaration(text=Requirement(item.text).name, source=item.source) if item in pinned else item
+        for item in parts.matrix
+    )
+    return Variation(
+        requirements=parts.model_copy(update={"matrix": loose}),
+        dropped=variation.dropped,
+        notes=(*variation.notes, *notes),
+    )
+
+
+def _without(variation: Variation, items: list[Declaration], reason: str) -> Variation:
+    parts = variation.requirements
+    kept = {
+        "runtime": tuple(item for item in parts.runtime if item not in items),
+        "matrix": tuple(item for item in parts.matrix if item not in items),
+        "build": tuple(item for item in parts.build if item not in items),
+    }
+    return Variation(
+        requirements=parts.model_copy(update=kept),
+        dropped=(*variation.dropped, *(item.dropped(reason) for item in dict.fromkeys(items))),
+        notes=variation.notes,
+    )
+
+
+def _stands_in_for(build: Declaration) -> str:
+    name = requirement_name(build.text)
+    return "numpy" if name == "oldest-supported-numpy" else name

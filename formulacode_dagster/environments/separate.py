@@ -1,0 +1,39 @@
+"""Build requirements that contradict what runs, locked for an environment of their own, as PEP 517 isolates them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from . import abi
+from .availability import Availability
+from .declaration import Declaration
+from .declared import Requirements
+from .lock import read_lock
+from .question import Resolution, Unsolvable
+
+ALWAYS = Declaration(text="setuptools", source="every asv environment holds it")
+
+
+def lock_apart(
+    available: Availability, parts: Requirements, *, loosenable: Collection[str] = ()
+) -> tuple[Resolution, Resolution] | None:
+    """Locks of what runs and of what builds; None where either has no solution, or where what one NumPy compiles
+    would not run with the other. *loosenable* is as in `Availability.pin`.
+    """
+    if not parts.build:
+        return None
+    try:
+        running = available.pin((*parts.runtime, ALWAYS), parts.matrix, loosenable=loosenable)
+        numpy = _version(running, "numpy")
+        try:
+            return running, available.pin(parts.build, constraints=abi.bounds(numpy) if numpy else ())
+        except Unsolvable:
+            building = available.pin(parts.build)
+    except Unsolvable:
+        return None
+    compiled = _version(building, "numpy")
+    return (running, building) if not (numpy and compiled) or abi.runs_with(compiled, numpy) else None
+
+
+def _version(resolution: Resolution, name: str) -> str:
+    return next((pin.version for pin in read_lock(resolution.lock).pins if pin.name == name), "")
