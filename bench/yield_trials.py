@@ -18,6 +18,7 @@ from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.engine import Engine
 from formulacode_dagster.images.spec import plan_build, task_tag
+from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.relevance import executes
@@ -87,7 +88,16 @@ class Laboratory:
         if known := self._results.timed(item, trial.plan):
             yield known
             return
-        image, _ = build_task_image(self._engine, spec, mirror=mirror.path, pr=pr, run_id="yield", suite=suite)
+        modules = submodule_mirrors(self._cache, spec.submodules)
+        image, _ = build_task_image(
+            self._engine,
+            spec,
+            mirror=mirror.path,
+            pr=pr,
+            run_id="yield",
+            suite=suite,
+            submodules={name: one.path for name, one in modules.items()},
+        )
         trial = replace(
             trial,
             stage="timing",
