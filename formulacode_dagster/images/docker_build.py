@@ -55,6 +55,8 @@ class BuildSettings:
     """Who builds, as a label says it: several installations may share a daemon, and each tidies what it made."""
     cgroup_parent: str = ""
     """Of the steps of a build, on the daemon's machine; its limits are set there."""
+    cache_namespace: str = ""
+    """Of what builds keep for each other (downloads, compiled objects); another one starts with nothing."""
 
 
 class DockerBuild:
@@ -154,6 +156,8 @@ class DockerBuild:
             del labels[f"{LABEL}.repository"]
             labels |= {OS_DIGEST_LABEL: os_digest(self._daemon, arguments["OS_IMAGE"])}
         command += [f"--label={key}={value}" for key, value in labels.items()]
+        if self._settings.cache_namespace:
+            arguments = {**arguments, "BUILDKIT_CACHE_MOUNT_NS": self._settings.cache_namespace}
         command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
         command += [f"--ulimit={limit}" for limit in self._ulimits()]
         with self._secrets() as secrets:

@@ -22,7 +22,7 @@ from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
 from .files import ImageFile, ImageWords
 from .owner import Owner
 from .processes import FILE_BYTES
-from .spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS
+from .spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, aside_tag, env_tag, task_tag
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -41,12 +41,13 @@ class DockerEngine:
         ca_bundle: Path | None = None,
         network: str = "default",
         build_cgroup: str = "",
+        cache_namespace: str = "",
         index: Mapping[str, str] | None = None,
         daemon: DockerDaemon | None = None,
         installation: str = "",
     ) -> None:
-        """*network* and *build_cgroup* are for builds only. *index* (uv's and pip's variables) and *ca_bundle* enter no
-        layer.
+        """*network*, *build_cgroup* and *cache_namespace* are for builds only (see `BuildSettings`). *index* (uv's and pip's
+        variables) and *ca_bundle* enter no layer.
 
         Images are labelled with *installation*, so that housekeeping finds them; without one it leaves them alone.
         Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
@@ -58,7 +59,13 @@ class DockerEngine:
         self._os_image = os_image
         self._limits = limits or ResourceLimits()
         self._settings = BuildSettings(
-            self._limits, network, ca_bundle, dict(index or {}), installation=installation, cgroup_parent=build_cgroup
+            self._limits,
+            network,
+            ca_bundle,
+            dict(index or {}),
+            installation=installation,
+            cgroup_parent=build_cgroup,
+            cache_namespace=cache_namespace,
         )
         self._daemon = daemon or DockerDaemon()
 
@@ -87,6 +94,14 @@ class DockerEngine:
         self._daemon.require_buildx()
         origins = Origins(mirror, submodules)
         return DockerBuild(self._daemon, self._settings, spec, origins, progress).run(force=force, aside=aside)
+
+    def remove_aside(self, spec: BuildSpec) -> None:
+        """Remove the tiers of *spec* that were built aside; see `Engine.remove_aside`."""
+        import docker.errors
+
+        for tag in map(aside_tag, (task_tag(spec), env_tag(spec))):
+            with self._daemon.watched(f"remove {tag}"), suppress(docker.errors.ImageNotFound):
+                self._daemon.client.images.remove(tag)
 
     def exists(self, image: BuiltImage) -> bool:
         """Whether the daemon has the image of that digest."""
