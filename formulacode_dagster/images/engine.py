@@ -114,6 +114,9 @@ class Engine(Protocol):
         daemon or the disk is gone. Building the same spec again costs next to nothing.
         """
 
+    def remove_aside(self, spec: BuildSpec) -> None:
+        """Remove what a build of *spec* aside has left; nothing is fine."""
+
     def exists(self, image: BuiltImage) -> bool:
         """Whether the very image (by digest) is still here."""
 

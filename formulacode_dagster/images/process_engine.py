@@ -104,6 +104,12 @@ class ProcessEngine:
                 remove_tree(work.folder)
             return _outcome(final, manifest)
 
+    def remove_aside(self, spec: BuildSpec) -> None:
+        """Remove the folder of *spec* that was built aside; see `Engine.remove_aside`."""
+        tag = naming.task_tag(spec)
+        with self._lock(tag):
+            remove_tree(self._images / _folder_name(naming.aside_tag(tag)))
+
     def exists(self, image: BuiltImage) -> bool:
         """Whether the folder of *image* is here with the very digest."""
         manifest = Layout(Path(image.location)).read_manifest()

@@ -84,6 +84,15 @@ class Toolchain(Frozen):
     tools: dict[str, str] = Field(default_factory=dict, description="uv, asv_runner, git: versions")
 
 
+class InstalledDistribution(Frozen):
+    """What is kept of a distribution that was installed in an image, to hold a second build against."""
+
+    name: str
+    version: str
+    files: int
+    sha256: str = Field(description="of the listing of its files and their hashes, which is a blob of that address")
+
+
 class Verification(Frozen):
     """One fact about a built image, established by the host."""
 
@@ -113,5 +122,6 @@ class BuiltImage(Frozen):
     tiers: tuple[Tier, ...]
     toolchain: Toolchain = Field(default_factory=Toolchain)
     attempts: int = Field(default=1, description="builds it took, this one included")
+    installed: tuple[InstalledDistribution, ...] = Field(default=(), description="what `rebuild` compares with")
     benchmarks: tuple[str, ...] = Field(description="names that discovery found")
     verifications: tuple[Verification, ...]

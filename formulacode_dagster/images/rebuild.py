@@ -1,0 +1,94 @@
+"""Builds an image again from its spec and locks alone, and compares what is then installed with the first."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
+from formulacode_dagster.models.reproduction import Reproduction
+
+from .contents import Listing, listings
+from .engine import Engine, Progress
+from .facts import gather_facts
+from .files import Area
+from .reproduction import compare, compare_toolchains
+from .submodules import submodule_mirrors
+
+IMAGE, KEPT = "the image", "what was kept of it"
+Kept = Callable[[InstalledDistribution], Listing | None]
+"""Gives the listing that was kept when an image was built; None when it is lost."""
+
+
+def rebuild(
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    cache: MirrorCache,
+    kept: Kept,
+    run_id: str,
+    item: str,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Build the spec of *image* again, beside it and out of no cache, compare, and remove the second image.
+
+    The first image is compared with as it now is; where it is gone, with what was kept of it. Raises ItemFailure
+    (`other_engine`) when another engine has built it, (`nothing_kept`) when neither is there; and what a build raises.
+    """
+    if image.engine is not engine.name:
+        raise ItemFailure(
+            "other_engine",
+            f"{image.tag} was built by the {image.engine} engine, and {engine.name} is at work",
+            remedy=f"Set FC_ENGINE={image.engine}",
+        )
+    against, first = _first(engine, image, kept)
+    spec = image.spec
+    mirror = cache.ensure(spec.repository, commits=(spec.base_sha, spec.anchor_sha))
+    for commit in (spec.anchor_sha, spec.base_sha):
+        mirror.complete(commit)
+    modules = submodule_mirrors(cache, spec.submodules)
+    try:
+        outcome = engine.build(
+            spec,
+            mirror=mirror.path,
+            submodules={name: one.path for name, one in modules.items()},
+            run_id=run_id,
+            aside=True,
+            progress=progress,
+        )
+        again = {"tag": outcome.tag, "digest": outcome.digest, "location": outcome.location}
+        second = installed_in(engine, image.model_copy(update=again))
+    finally:
+        engine.remove_aside(spec)
+    return Reproduction(
+        item=item,
+        month=image.month,
+        tag=image.tag,
+        against=against,
+        distributions=len(second),
+        files=sum(len(one.files) for one in second),
+        differences=(*compare(first, second), *compare_toolchains(image.toolchain, outcome.toolchain)),
+        seconds=outcome.seconds,
+    )
+
+
+def installed_in(engine: Engine, image: BuiltImage) -> tuple[Listing, ...]:
+    """What is installed in *image*; raises ItemFailure (`image_gone`)."""
+    environment = (file for file in engine.files(image) if file.area is Area.ENVIRONMENT)
+    with tempfile.TemporaryDirectory(prefix="formulacode-rebuild-") as unused:
+        return listings(gather_facts(environment, objects=Path(unused)))
+
+
+def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence[Listing | InstalledDistribution]]:
+    if engine.exists(image):
+        return IMAGE, installed_in(engine, image)
+    if not image.installed:
+        raise ItemFailure(
+            "nothing_kept",
+            f"{image.tag} is gone, and nothing was kept of what was installed in it",
+            remedy="Materialize images again for this pull request",
+        )
+    return KEPT, [kept(one) or one for one in image.installed]

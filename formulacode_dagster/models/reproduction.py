@@ -1,0 +1,46 @@
+"""Whether an image comes out the same when it is built again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from .base import Frozen
+
+
+class DifferenceKind(StrEnum):
+    """In what a second build differs from the first."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    VERSION = "version"
+    FILES = "files"
+    TOOLCHAIN = "toolchain"
+    """What it was built with: OS image, Debian packages, compiler. It may explain a difference, and is none itself."""
+
+
+class Difference(Frozen):
+    """One difference, by name."""
+
+    kind: DifferenceKind
+    name: str = Field(description="the distribution; with `toolchain`, its part")
+    detail: str
+
+
+class Reproduction(Frozen):
+    """What building one image again has shown."""
+
+    item: str
+    month: str
+    tag: str = Field(description="of the first image")
+    against: str = Field(description="`the image`, or `what was kept of it` where the image is gone")
+    distributions: int
+    files: int
+    differences: tuple[Difference, ...]
+    seconds: float = Field(description="of the second build")
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every distribution has the same version, and every installed file the same content."""
+        return all(one.kind is DifferenceKind.TOOLCHAIN for one in self.differences)
