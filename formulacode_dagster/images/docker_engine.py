@@ -46,8 +46,8 @@ class DockerEngine:
         daemon: DockerDaemon | None = None,
         installation: str = "",
     ) -> None:
-        """*network*, *build_cgroup* and *cache_namespace* are for builds only (see `BuildSettings`). *index* (uv's and pip's
-        variables) and *ca_bundle* enter no layer.
+        """*network*, *build_cgroup* and *cache_namespace* are for builds only, see `BuildSettings`. *index* (variables
+        of uv and pip) and *ca_bundle* enter no layer.
 
         Images are labelled with *installation*, so that housekeeping finds them; without one it leaves them alone.
         Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
