@@ -51,6 +51,9 @@ bench-intake: setup ## a month's intake beside what the predecessor did, and whe
 bench-store: setup ## what a month of 20,000 pull requests costs the store: seconds of writing, peak memory
 	@$(BIN)/python bench/store.py
 
+bench-resolution: setup ## seconds to plan and pin one commit, cold and warm: make bench-resolution [REPOSITORIES=DIR]
+	@$(BIN)/python bench/resolution.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
+
 yield: setup ## how many real performance pull requests are built and timed: make yield REPOSITORIES=DIR
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
 	@$(BIN)/python bench/yield_of_builds.py --repositories "$(REPOSITORIES)"

@@ -39,6 +39,29 @@ BENCHMARK_SECONDS = 60.0
 ENOUGH = 3
 
 
+def facts_of(repositories: Path, item: str) -> MergedPullRequest:
+    """What the history of *item*'s repository tells of it; raises ItemFailure (`vanished`) when there is no merge."""
+    name, _, number = item.partition("#")
+    tracker = read_tracker(repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
+    found = tracker.pull_requests.get(int(number))
+    if found is None or found.merged_at is None or found.merge_sha is None:
+        raise ItemFailure("vanished", f"the history of {name} holds no merge of #{number}")
+    return MergedPullRequest(
+        month=Month.of(found.merged_at).key,
+        repository_id=found.repository_id,
+        repository=name,
+        number=found.number,
+        title=found.title,
+        body=found.body,
+        created_at=found.created_at,
+        merged_at=found.merged_at,
+        base_ref=found.base_ref,
+        head_sha=found.head_sha,
+        merge_commit_sha=found.merge_sha,
+        commit_count=found.commit_count,
+    )
+
+
 class Laboratory:
     """Everything a trial needs."""
 
@@ -66,7 +89,7 @@ class Laboratory:
         """The trial as it stands at the start of each stage, and at the end."""
         trial = Trial(item, stage="change")
         yield trial
-        facts = self._facts(item)
+        facts = facts_of(self._repositories, item)
         month = Month.parse(facts.month)
         mirror = self._cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
         change, patch = mirror.change(facts)
@@ -110,27 +133,6 @@ class Laboratory:
         )
         yield trial
         yield self._timed(trial, image, mirror, pr, patch, suite)
-
-    def _facts(self, item: str) -> MergedPullRequest:
-        name, _, number = item.partition("#")
-        tracker = read_tracker(self._repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
-        found = tracker.pull_requests.get(int(number))
-        if found is None or found.merged_at is None or found.merge_sha is None:
-            raise ItemFailure("vanished", f"the history of {name} holds no merge of #{number}")
-        return MergedPullRequest(
-            month=Month.of(found.merged_at).key,
-            repository_id=found.repository_id,
-            repository=name,
-            number=found.number,
-            title=found.title,
-            body=found.body,
-            created_at=found.created_at,
-            merged_at=found.merged_at,
-            base_ref=found.base_ref,
-            head_sha=found.head_sha,
-            merge_commit_sha=found.merge_sha,
-            commit_count=found.commit_count,
-        )
 
     def _timed(
         self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, first: SuiteFiles
