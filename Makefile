@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store yield clean
+.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store bench-resolution yield clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
