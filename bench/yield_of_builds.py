@@ -58,9 +58,12 @@ def main() -> None:
         results.add(result)
         return result
 
-    with ThreadPoolExecutor(options.at_once) as pool:
+    pool = ThreadPoolExecutor(options.at_once)
+    try:
         for future in [pool.submit(trial, item) for item in wanted]:
             future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
     trials = results.of(wanted)
     print("\n".join(table(trials)))
     print(json.dumps(figures(trials, apart)))
