@@ -1,8 +1,9 @@
-"""Builds a task's image and verifies it: what the `images` stage does for one item."""
+"""Builds a task's image once and verifies it. `repairs.loop` does so until it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
@@ -11,12 +12,31 @@ from formulacode_dagster.models.pull_request import PullRequest
 
 from .engine import NO_SUBMODULES, Engine, Progress
 from .failures import BuildFailure
-from .verification import verify_image
+from .verification import Verified, verify_image
 
-__all__ = ["BuildFailure", "build_task_image"]
+__all__ = ["BuildFailure", "Built", "build_and_verify", "build_task_image"]
 
 
-def build_task_image(
+@dataclass(frozen=True)
+class Built:
+    """A build that came to its end, and what the gates say of it."""
+
+    image: BuiltImage
+    verified: Verified = field(repr=False)
+    log: str = field(repr=False)
+
+    @property
+    def failure(self) -> BuildFailure | None:
+        """The gate that does not hold, as an error; its log is the build's and what the gate's command said."""
+        failed = self.verified.failure
+        if failed is None:
+            return None
+        log = f"{self.log}\n$ verify {failed.name}\n{failed.log_tail}"
+        what = f"{self.image.tag} does not hold"
+        return BuildFailure(failed.name, what, why=failed.detail, log=log, stage=failed.name, rc=failed.rc)
+
+
+def build_and_verify(
     engine: Engine,
     spec: BuildSpec,
     *,
@@ -27,13 +47,13 @@ def build_task_image(
     submodules: Mapping[str, Path] = NO_SUBMODULES,
     force: bool = False,
     progress: Progress | None = None,
-) -> tuple[BuiltImage, str]:
-    """Build and verify the image of *pr*, with the benchmarks of *suite*; also the build's whole log.
+) -> Built:
+    """Build the image of *pr*, and ask the gates of it, with the benchmarks of *suite*.
 
     *submodules* are the bare repositories of the spec's, by `owner/name`.
 
-    Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`, or named
-    after the verification that failed; OutsideSystemError when Docker, the disk or the package index is gone.
+    Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`;
+    OutsideSystemError when Docker, the disk or the package index is gone.
     """
     outcome = engine.build(spec, mirror=mirror, run_id=run_id, submodules=submodules, force=force, progress=progress)
     image = BuiltImage(
@@ -53,9 +73,37 @@ def build_task_image(
         verifications=(),
     )
     verified = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id, suite=suite)
-    if (failure := verified.failure) is not None:
-        log = f"{outcome.log}\n$ verify {failure.name}\n{failure.log_tail}"
-        what = f"{outcome.tag} does not hold"
-        raise BuildFailure(failure.name, what, why=failure.detail, log=log, stage=failure.name, rc=failure.rc)
     made = {"verifications": verified.verifications, "benchmarks": verified.benchmarks}
-    return image.model_copy(update=made), outcome.log
+    return Built(image.model_copy(update=made), verified, outcome.log)
+
+
+def build_task_image(
+    engine: Engine,
+    spec: BuildSpec,
+    *,
+    mirror: Path,
+    pr: PullRequest,
+    run_id: str,
+    suite: SuiteFiles = BASE_SUITE,
+    submodules: Mapping[str, Path] = NO_SUBMODULES,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[BuiltImage, str]:
+    """The image of *spec*, verified, and the build's whole log: `build_and_verify` where nothing is to be repaired.
+
+    Raises what that raises, and a BuildFailure named after the verification that failed.
+    """
+    built = build_and_verify(
+        engine,
+        spec,
+        mirror=mirror,
+        pr=pr,
+        run_id=run_id,
+        suite=suite,
+        submodules=submodules,
+        force=force,
+        progress=progress,
+    )
+    if (failure := built.failure) is not None:
+        raise failure
+    return built.image, built.log

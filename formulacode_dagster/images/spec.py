@@ -14,6 +14,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Isolation
 
 from .recipes import recipe_hash
+from .repairs.apply import with_fixes
 from .wheels import has_wheels
 
 DEFAULT_OS_IMAGE = "python:{python}-slim-bookworm"
@@ -35,7 +36,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
 
     Raises ItemFailure (`interpreter`) when no pinned instrument runs on the environment's interpreter.
     """
-    return BuildSpec(
+    planned = BuildSpec(
         task_id=pr.task_id,
         repository=pr.facts.repository,
         repository_id=pr.facts.repository_id,
@@ -59,6 +60,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         exclude_newer=environment.exclude_newer,
         wheels_only=not environment.build_lock and has_wheels(environment.pylock, environment.python),
     )
+    return with_fixes(planned, environment.fixes)
 
 
 def instrument_for(python: str) -> tuple[str, ...]:

@@ -183,6 +183,21 @@ PROBLEM_STATEMENTS = Table(
 
 ENVIRONMENTS = Table("environments", METADATA, *_pull_request_key(), *_json("document"))
 IMAGES = Table("images", METADATA, *_pull_request_key(), *_json("document"))
+
+BUILD_ATTEMPTS = Table(
+    "build_attempts",
+    METADATA,
+    *_pull_request_key(),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_text("run_id", "engine"),
+    *_time("started_at"),
+    Column("seconds", Double, nullable=False),
+    *_json("spec"),
+    *_text("stage"),
+    Column("rc", Integer),
+    *_text("kind", "detail", "rule", "log_sha256"),
+)
+
 MEASUREMENTS = Table("measurements", METADATA, *_pull_request_key(), *_json("document"))
 PUBLISHED_IMAGES = Table("published_images", METADATA, *_pull_request_key(), *_json("document"))
 RELEASES = Table("releases", METADATA, *_text("month", key=True), *_json("document"))

@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
-from packaging.utils import canonicalize_name
 from pydantic import Field
 
+from formulacode_dagster.environments.imports import projects_of
 from formulacode_dagster.models.base import Frozen
 
 
@@ -44,20 +44,22 @@ def provision_of(kind: Kind, name: str) -> Provision | None:
     return next((table[key] for key in _spellings(kind, name) if table.get(key)), None)
 
 
+def known_apt_packages() -> frozenset[str]:
+    """Every Debian package that a table names."""
+    return frozenset(name for table in _tables().values() for one in table.values() for name in one.apt_packages)
+
+
 def project_of(module: str, declared: Mapping[str, str]) -> str | None:
     """The requirement that brings *module*, a dotted import name.
 
-    *declared* is what the repository declares anywhere, by normalised project name. A project that the table of well
-    known modules names is taken in the repository's own words where it declares it; another only where it declares a
-    project of the very name. Nothing is guessed: None for everything else.
+    *declared* is what the repository declares anywhere, by normalised project name; its own words come first, then
+    the table of well known modules. Nothing is guessed: None for everything else.
     """
     parts = module.split(".")
-    for length in range(len(parts), 0, -1):
-        known = _tables()[Kind.MODULES].get(".".join(parts[:length]))
-        if known is not None:
-            project = known.requirements[0]
-            return declared.get(project, project)
-    return declared.get(canonicalize_name(parts[0]))
+    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    known = [_tables()[Kind.MODULES][name].requirements[0] for name in names if name in _tables()[Kind.MODULES]]
+    spoken = (declared[project] for project in (*known, *projects_of(parts[0])) if project in declared)
+    return next(spoken, known[0] if known else None)
 
 
 def _spellings(kind: Kind, name: str) -> Iterator[str]:

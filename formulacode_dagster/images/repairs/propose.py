@@ -44,13 +44,18 @@ class Known:
     has_submodules: bool = False
 
 
-def propose(loss: Loss, known: Known) -> Fix | None:
-    """What to build differently after *loss*: the first rule that fires with something new; None when none does."""
+def propose(loss: Loss, known: Known, *, without: Sequence[Fix] = ()) -> Fix | None:
+    """What to build differently after *loss*: the first rule that fires with something new; None when none does.
+
+    *without* are fixes that were tried and could not even be planned.
+    """
     moment = moment_of(loss.stage)
     if moment is None:
         return None
     lines = list(telling_lines(loss.text))
-    return next((fix for rule in rules() if (fix := _fired(rule, moment, lines, known)) is not None), None)
+    refused = [_content(fix) for fix in without]
+    fired = (fix for rule in rules() for fix in _fired(rule, moment, lines, known) if _content(fix) not in refused)
+    return next(fired, None)
 
 
 def telling_lines(log: str) -> Iterator[str]:
@@ -79,21 +84,24 @@ def is_new(fix: Fix, known: Known, moment: Moment = Moment.TASK) -> bool:
     return with_fixes(spec, (plain,)) != spec
 
 
-def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> Fix | None:
+def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> Iterator[Fix]:
     spec = known.spec
     spent = sum(fix.rule == rule.name for fix in spec.fixes)
     if moment not in rule.at or (rule.at_most and spent >= rule.at_most):
-        return None
+        return
     if rule.python and not SpecifierSet(rule.python).contains(spec.python):
-        return None
+        return
     if rule.locked and not _holds(rule.locked, _locked(spec, moment), absent=False):
-        return None
+        return
     if rule.needs_submodules and not _misses_submodules(known):
-        return None
+        return
     for fix in _proposals(rule, list(_matches(rule, lines)), known):
         if _parses(fix) and is_new(fix, known, moment):
-            return fix
-    return None
+            yield fix
+
+
+def _content(fix: Fix) -> Fix:
+    return fix.model_copy(update={"evidence": ""})
 
 
 def _misses_submodules(known: Known) -> bool:

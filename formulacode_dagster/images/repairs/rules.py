@@ -28,14 +28,20 @@ class Moment(StrEnum):
     RUN = "run"
 
 
-TIERS = frozenset({"base", "repo", "env", "task"})
+_MOMENTS = {
+    "base": Moment.BASE,
+    "env": Moment.ENV,
+    "task": Moment.TASK,
+    "imports": Moment.RUN,
+    "benchmarks": Moment.RUN,
+    "one_benchmark_runs": Moment.RUN,
+    "tests_collect": Moment.RUN,
+}
 
 
 def moment_of(stage: str) -> Moment | None:
-    """When *stage*, a tier or a verification, happens; None for the tier that knows no repair."""
-    if stage not in TIERS:
-        return Moment.RUN
-    return None if stage == "repo" else Moment(stage)
+    """When *stage*, a tier or a verification, happens; None where no other build would help."""
+    return _MOMENTS.get(stage)
 
 
 class Rule(Frozen):

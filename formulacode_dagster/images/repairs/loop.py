@@ -1,0 +1,142 @@
+"""Building a task's image until it holds: recipes of its neighbours first, then rule by rule, within bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from formulacode_dagster.images.engine import Engine, Progress
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.recipe import Fix
+
+from .attempts import PLAN, Attempts, Ended, Task
+from .built_metadata import fix_of_metadata, is_unread
+from .circumstances import Circumstances, read_circumstances
+from .propose import Known, Loss, propose
+
+MOST_ATTEMPTS = 6
+"""Builds of one task in one run; the neighbour's recipe is one of them."""
+MOST_SECONDS = 5400.0
+"""After so long no further attempt is begun."""
+NEIGHBOUR = "recipe_of_a_neighbour"
+"""Stands for the rule of an attempt that starts with all fixes of the nearest built commit."""
+_BEYOND_REPAIR = frozenset({"timeout", "crates"})
+
+
+def forget(attempt: BuildAttempt) -> None:
+    """Keep nothing of *attempt*: for trials that write no database."""
+
+
+def build_until_it_holds(
+    engine: Engine,
+    task: Task,
+    *,
+    run_id: str,
+    neighbour: Sequence[Fix] = (),
+    first_attempt: int = 1,
+    keep: Callable[[BuildAttempt], None] = forget,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[BuiltImage, str]:
+    """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
+
+    *neighbour* are the fixes of the nearest commit that was built, tried first. Every attempt is handed to *keep* as it
+    ends, numbered from *first_attempt* on.
+
+    Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
+    the disk or the package index is gone.
+    """
+    attempts = Attempts(engine, task, run_id=run_id, first=first_attempt, keep=keep, force=force, progress=progress)
+    return _Repair(attempts, task).image(tuple(neighbour))
+
+
+class _Repair:
+    def __init__(self, attempts: Attempts, task: Task) -> None:
+        self._attempts = attempts
+        self._task = task
+        self._started = time.monotonic()
+        self._circumstances: Circumstances | None = None
+        self._refused: list[Fix] = []
+        self._pythons: list[str] = []
+
+    def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, str]:
+        ended = self._attempts.make(neighbour, NEIGHBOUR) if neighbour else None
+        if ended is None or ended.holds is None:
+            ended = self._repaired(self._attempts.make((), ""))
+        best = self._widened(ended)
+        if best.holds is None:
+            raise best.failure or ItemFailure("build", f"{self._task.pr.item} does not hold")
+        image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
+        return image, best.log
+
+    def _repaired(self, ended: Ended) -> Ended:
+        """The first attempt that holds, else the last that was built."""
+        self._pythons = [ended.spec.python]
+        while ended.holds is None and self._may_go_on:
+            fix = self._next(ended)
+            if fix is None:
+                break
+            tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)
+            if tried.stage == PLAN:
+                # no lock, or no interpreter, with it: the build that failed may still have another cure
+                self._refused.append(fix)
+            else:
+                self._pythons.append(tried.spec.python)
+                ended = tried
+        return ended
+
+    def _widened(self, ended: Ended) -> Ended:
+        """*ended*, or better: one more attempt where the image holds, but misses modules or what its metadata names."""
+        if ended.holds is None or not self._may_go_on:
+            return ended
+        fix = None
+        if is_unread(ended.environment):
+            fix = fix_of_metadata(ended.holds.verified.facts, ended.spec, ended.environment)
+        lost = next((one for one in ended.holds.verified.verifications if one.name == "benchmarks"), None)
+        by_metadata = fix is not None
+        if fix is None and lost is not None and " lost: " in lost.detail:
+            fix = self._proposed(Loss("benchmarks", f"{lost.detail}\n{lost.log_tail}"), ended)
+        if fix is None or fix.step_down:
+            return ended
+        tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)
+        if tried.holds is None:
+            return ended
+        gained = len(tried.holds.image.benchmarks) - len(ended.holds.image.benchmarks)
+        return tried if gained > 0 or (by_metadata and gained == 0) else ended
+
+    @property
+    def _may_go_on(self) -> bool:
+        return self._attempts.made < MOST_ATTEMPTS and time.monotonic() - self._started < MOST_SECONDS
+
+    def _next(self, ended: Ended) -> Fix | None:
+        failure = ended.failure
+        if failure is None or failure.kind in _BEYOND_REPAIR or ended.stage == PLAN:
+            return None
+        if ended.built is not None and (ended.stage == "imports" or is_unread(ended.environment)):
+            fix = fix_of_metadata(ended.built.verified.facts, ended.spec, ended.environment)
+            if fix is not None and fix not in (*ended.spec.fixes, *self._refused):
+                return fix
+        return self._proposed(Loss(ended.stage, f"{ended.log}\n{failure.why}"), ended)
+
+    def _proposed(self, loss: Loss, ended: Ended) -> Fix | None:
+        return propose(loss, self._known(ended), without=self._refused)
+
+    def _known(self, ended: Ended) -> Known:
+        if self._circumstances is None:
+            try:
+                self._circumstances = read_circumstances(self._task.mirror, self._task.pr)
+            except (ItemFailure, Rejection):
+                self._circumstances = Circumstances({}, has_submodules=False)
+        return Known(
+            ended.spec,
+            rungs=_rungs(self._task.environment, self._pythons),
+            declared=self._circumstances.declared,
+            has_submodules=self._circumstances.has_submodules,
+        )
+
+
+def _rungs(environment: Environment, used: Sequence[str]) -> tuple[str, ...]:
+    return tuple(python for python in environment.python_candidates if python not in used)

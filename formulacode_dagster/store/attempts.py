@@ -1,0 +1,91 @@
+"""Tries at building images, and the recipe that the next commit of a repository starts from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, select
+
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.recipe import Fix
+
+from .blobs import get_blob, put_blob
+from .bulk import insert_new
+from .tables import BUILD_ATTEMPTS, IMAGES, MERGED_PULL_REQUESTS
+
+_COLUMNS = BUILD_ATTEMPTS.c
+_STORED_APART = frozenset({"log"})
+
+
+def save_attempt(connection: Connection, attempt: BuildAttempt) -> None:
+    """Keep *attempt*, its log compressed and by hash. IntegrityError when its number was used before."""
+    row = attempt.model_dump(mode="json", exclude=set(_STORED_APART))
+    sha256 = put_blob(connection, "log", attempt.log.encode(errors="replace"))
+    insert_new(connection, BUILD_ATTEMPTS, [{**row, "started_at": attempt.started_at, "log_sha256": sha256}])
+
+
+def last_attempt(connection: Connection, month: str, key: tuple[int, int]) -> int:
+    """Number of the newest attempt at the task with this (repository id, number); 0 when there is none."""
+    statement = select(func.coalesce(func.max(_COLUMNS.attempt), 0)).where(_of_task(month, key))
+    return int(connection.execute(statement).scalar_one())
+
+
+def attempts_of(connection: Connection, month: str, key: tuple[int, int]) -> list[BuildAttempt]:
+    """All attempts at the task with this (repository id, number), oldest first, without their logs."""
+    statement = select(*_without_log()).where(_of_task(month, key)).order_by(_COLUMNS.attempt)
+    return [BuildAttempt.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def log_of_attempt(connection: Connection, month: str, key: tuple[int, int], attempt: int) -> str | None:
+    """The whole log of one attempt; None when there is no such attempt."""
+    statement = select(_COLUMNS.log_sha256).where(_of_task(month, key), _COLUMNS.attempt == attempt)
+    sha256 = connection.execute(statement).scalar_one_or_none()
+    return None if sha256 is None else get_blob(connection, sha256).decode(errors="replace")
+
+
+def losses_of(connection: Connection, month: str, run_id: str) -> dict[tuple[str, str, str], int]:
+    """How often attempts of *run_id* ended in (stage, kind), and which rule made the next attempt, `` when none did."""
+    statement = (
+        select(_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.attempt, _COLUMNS.stage, _COLUMNS.kind, _COLUMNS.rule)
+        .where(_COLUMNS.month == month, _COLUMNS.run_id == run_id)
+        .order_by(_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.attempt)
+    )
+    rows = connection.execute(statement).all()
+    following = {(row.repository_id, row.number, row.attempt - 1): row.rule for row in rows}
+    return dict(
+        Counter(
+            (row.stage, row.kind, following.get((row.repository_id, row.number, row.attempt), ""))
+            for row in rows
+            if row.kind
+        ).most_common()
+    )
+
+
+def nearest_recipe(connection: Connection, repository_id: int, merged_at: datetime) -> tuple[Fix, ...]:
+    """The fixes in the image of *repository_id* that was merged nearest to *merged_at*, in whatever month.
+
+    Empty when that image needed none, or there is no image.
+    """
+    merged = MERGED_PULL_REQUESTS.c
+    same = and_(
+        merged.month == IMAGES.c.month, merged.repository_id == IMAGES.c.repository_id, merged.number == IMAGES.c.number
+    )
+    statement = (
+        select(IMAGES.c.document["spec"]["fixes"])
+        .join(MERGED_PULL_REQUESTS, same)
+        .where(IMAGES.c.repository_id == repository_id)
+        .order_by(func.abs(func.extract("epoch", merged.merged_at) - merged_at.timestamp()), IMAGES.c.number)
+        .limit(1)
+    )
+    found = connection.execute(statement).scalar_one_or_none()
+    return tuple(Fix.model_validate(fix) for fix in found or ())
+
+
+def _of_task(month: str, key: tuple[int, int]) -> Any:
+    return and_(_COLUMNS.month == month, _COLUMNS.repository_id == key[0], _COLUMNS.number == key[1])
+
+
+def _without_log() -> list[Any]:
+    return [_COLUMNS[name] for name in BuildAttempt.model_fields if name not in _STORED_APART]

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.attempts import (
+    attempts_of,
+    last_attempt,
+    log_of_attempt,
+    losses_of,
+    nearest_recipe,
+    save_attempt,
+)
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.tables import BLOBS
+
+MONTH = "2026-02"
+MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
+KEY = (7, 5)
+GSL = Fix(rule="missing_header", evidence="gsl/gsl_math.h", apt_packages=("libgsl-dev",))
+
+
+def make_spec(*fixes: Fix) -> BuildSpec:
+    return BuildSpec(
+        task_id="a__b-5",
+        repository="a/b",
+        repository_id=7,
+        base_sha="c" * 40,
+        anchor_sha="c" * 40,
+        python="3.11",
+        os_image="python",
+        instrument=(),
+        lock="",
+        lock_sha256="",
+        benchmark_dir="benchmarks",
+        fixes=fixes,
+    )
+
+
+def make_attempt(attempt: int, **fields: object) -> BuildAttempt:
+    facts: dict[str, object] = {
+        "month": MONTH,
+        "repository_id": 7,
+        "number": 5,
+        "attempt": attempt,
+        "run_id": "run",
+        "engine": "docker",
+        "started_at": MOMENT,
+        "seconds": 1.5,
+        "spec": make_spec(),
+        "stage": "task",
+        "rc": 2,
+        "kind": "build",
+        "detail": "it failed",
+        "log": f"log of {attempt}\n" * 1000,
+        **fields,
+    }
+    return BuildAttempt.model_validate(facts)
+
+
+def test_attempts_are_kept_with_their_whole_logs_compressed(database: Database) -> None:
+    first, second = make_attempt(1), make_attempt(2, rc=None, rule="missing_header", spec=make_spec(GSL))
+    for one in (first, second):
+        with database.transaction() as connection:
+            save_attempt(connection, one)
+    with database.transaction() as connection:
+        assert last_attempt(connection, MONTH, KEY) == 2
+        assert last_attempt(connection, MONTH, (7, 6)) == 0
+        without_log = [one.model_copy(update={"log": ""}) for one in (first, second)]
+        assert attempts_of(connection, MONTH, KEY) == without_log
+        assert log_of_attempt(connection, MONTH, KEY, 2) == second.log
+        assert log_of_attempt(connection, MONTH, KEY, 3) is None
+        assert max(len(content) for content in connection.execute(select(BLOBS.c.content)).scalars()) < 200
+
+
+def test_no_attempt_takes_the_place_of_another(database: Database) -> None:
+    with database.transaction() as connection:
+        save_attempt(connection, make_attempt(1))
+    with pytest.raises(IntegrityError), database.transaction() as connection:
+        save_attempt(connection, make_attempt(1))
+
+
+def test_losses_are_counted_by_stage_and_by_the_rule_that_followed(database: Database) -> None:
+    with database.transaction() as connection:
+        save_attempt(connection, make_attempt(1))
+        save_attempt(connection, make_attempt(2, rule="missing_header", stage="done", kind="", rc=0))
+        save_attempt(connection, make_attempt(1, number=6))
+        save_attempt(connection, make_attempt(1, number=7))
+        save_attempt(connection, make_attempt(1, number=8, run_id="another"))
+    with database.transaction() as connection:
+        assert losses_of(connection, MONTH, "run") == {
+            ("task", "build", ""): 2,
+            ("task", "build", "missing_header"): 1,
+        }
+
+
+def test_the_recipe_is_that_of_the_image_merged_nearest_whatever_its_month(database: Database) -> None:
+    with database.transaction() as connection:
+        for number, days, fixes in ((1, -40, ()), (2, -3, (GSL,)), (3, 20, ())):
+            merged_at = MOMENT + timedelta(days=days)
+            _keep_image(database, number, merged_at, *fixes)
+        assert nearest_recipe(connection, 7, MOMENT) == (GSL,)
+        assert nearest_recipe(connection, 7, MOMENT + timedelta(days=15)) == ()
+        assert nearest_recipe(connection, 8, MOMENT) == ()
+
+
+def _keep_image(database: Database, number: int, merged_at: datetime, *fixes: Fix) -> None:
+    month = f"{merged_at:%Y-%m}"
+    facts = MergedPullRequest(
+        month=month,
+        repository_id=7,
+        repository="a/b",
+        number=number,
+        title="x",
+        created_at=merged_at,
+        merged_at=merged_at,
+        base_ref="main",
+        head_sha="a" * 40,
+        merge_commit_sha="b" * 40,
+    )
+    image = BuiltImage(
+        month=month,
+        repository_id=7,
+        number=number,
+        engine=EngineName.DOCKER,
+        spec=make_spec(*fixes),
+        tag="t",
+        digest="d",
+        location="l",
+        size_bytes=1,
+        build_seconds=1.0,
+        tiers=(),
+        benchmarks=(),
+        verifications=(),
+    )
+    with database.transaction() as connection:
+        MERGED_PULL_REQUESTS.save(connection, [facts])
+        IMAGES.save(connection, [image])
