@@ -64,9 +64,12 @@ def rebuild(
     finally:
         engine.remove_aside(spec)
     return Reproduction(
-        item=item,
         month=image.month,
+        repository_id=image.repository_id,
+        number=image.number,
+        item=item,
         tag=image.tag,
+        digest=image.digest,
         against=against,
         distributions=len(second),
         files=sum(len(one.files) for one in second),

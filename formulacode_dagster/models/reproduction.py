@@ -29,11 +29,14 @@ class Difference(Frozen):
 
 
 class Reproduction(Frozen):
-    """What building one image again has shown."""
+    """One row of `reproductions`: what building one image again has shown."""
 
-    item: str
     month: str
+    repository_id: int
+    number: int
+    item: str
     tag: str = Field(description="of the first image")
+    digest: str = Field(description="of the first image")
     against: str = Field(description="`the image`, or `what was kept of it` where the image is gone")
     distributions: int
     files: int

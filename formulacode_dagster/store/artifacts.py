@@ -19,6 +19,7 @@ from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest
 from formulacode_dagster.models.release import PublishedImage, Release
 from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.models.reproduction import Reproduction
 
 from . import tables
 from .bulk import insert_new, upsert
@@ -136,6 +137,7 @@ CLASSIFICATIONS = Artifact(tables.CLASSIFICATIONS, Classification)
 PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)
 ENVIRONMENTS = Artifact(tables.ENVIRONMENTS, Environment)
 IMAGES = Artifact(tables.IMAGES, BuiltImage)
+REPRODUCTIONS = Artifact(tables.REPRODUCTIONS, Reproduction)
 MEASUREMENTS = Artifact(tables.MEASUREMENTS, Measurement)
 PUBLISHED_IMAGES = Artifact(tables.PUBLISHED_IMAGES, PublishedImage)
 RELEASES = Artifact(tables.RELEASES, Release)

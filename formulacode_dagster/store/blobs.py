@@ -58,6 +58,11 @@ def get_blob(connection: Connection, sha256: str) -> bytes:
     return bytes(content)
 
 
+def has_blob(connection: Connection, sha256: str) -> bool:
+    """Whether something is kept under *sha256*."""
+    return connection.execute(select(BLOBS.c.sha256).where(BLOBS.c.sha256 == sha256)).first() is not None
+
+
 def _damaged(sha256: str) -> FormulaCodeError:
     return FormulaCodeError(f"blob {sha256} is damaged", remedy="Restore the database from a backup")
 

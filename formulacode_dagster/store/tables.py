@@ -198,6 +198,7 @@ BUILD_ATTEMPTS = Table(
     *_text("kind", "detail", "rule", "log_sha256"),
 )
 
+REPRODUCTIONS = Table("reproductions", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS = Table("measurements", METADATA, *_pull_request_key(), *_json("document"))
 PUBLISHED_IMAGES = Table("published_images", METADATA, *_pull_request_key(), *_json("document"))
 RELEASES = Table("releases", METADATA, *_text("month", key=True), *_json("document"))

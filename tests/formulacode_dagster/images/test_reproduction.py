@@ -55,9 +55,12 @@ def test_a_toolchain_explains_and_is_no_difference_of_what_is_installed() -> Non
 
     def reproduction(*found: Difference) -> Reproduction:
         return Reproduction(
-            item="a/b#1",
             month="2026-02",
+            repository_id=7,
+            number=1,
+            item="a/b#1",
             tag="t",
+            digest="sha256:1",
             against="the image",
             distributions=1,
             files=1,

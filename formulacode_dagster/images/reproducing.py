@@ -1,0 +1,66 @@
+"""Which images of a month are built again, what is said of them, and what is kept so that it can be."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.image import InstalledDistribution
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.reproduction import Reproduction
+from formulacode_dagster.store.blobs import get_blob, has_blob, put_blobs
+
+from .contents import Listing
+
+CHECK = "reproduces"
+SAMPLE = 1
+"""Images a month that are built again: it costs a whole build without a cache."""
+OFFENDERS = 20
+
+
+def sample(month: str, items: Sequence[str], *, size: int = SAMPLE) -> tuple[str, ...]:
+    """The *size* of *items* that are built again in *month*: whoever asks, and however often, the same ones."""
+    return tuple(sorted(items, key=lambda item: hashlib.sha256(f"{month} {item}".encode()).digest())[:size])
+
+
+def verdict(month: str, made: Sequence[Reproduction], failures: Mapping[str, str]) -> GateVerdict:
+    """Pass when every image that was built again came out the same; *failures* tells why others could not be, by item.
+
+    It blocks nothing: what was measured is the first image, whether or not another would come out the same.
+    """
+    offenders = [f"{item}: {why}" for item, why in sorted(failures.items())]
+    for one in made:
+        if not one.is_equal:
+            offenders += [f"{one.item}: {found.kind} of {found.name}: {found.detail}" for found in one.differences]
+    tried, equal = len(made) + len(failures), sum(one.is_equal for one in made)
+    return GateVerdict(
+        stage=Stage.IMAGES,
+        month=month,
+        check=CHECK,
+        passed=not offenders,
+        blocking=False,
+        summary=f"{equal} of {tried} images that were built again came out the same" if tried else "no image to sample",
+        offenders=tuple(offenders[:OFFENDERS]),
+        figures={
+            "rebuilt": float(tried),
+            "equal": float(equal),
+            "seconds": sum(one.seconds for one in made),
+            "files": float(sum(one.files for one in made)),
+        },
+    )
+
+
+def keep_listings(connection: Connection, found: Sequence[Listing]) -> tuple[InstalledDistribution, ...]:
+    """Keep *found* among the blobs, each once however many images have it; what the image's row says of them."""
+    put_blobs(connection, "installed", [one.text.encode() for one in found])
+    return tuple(one.summary for one in found)
+
+
+def kept_listing(connection: Connection, one: InstalledDistribution) -> Listing | None:
+    """The listing behind *one*; None when it was never kept. Raises FormulaCodeError when it is damaged."""
+    if not has_blob(connection, one.sha256):
+        return None
+    return Listing.of(one, get_blob(connection, one.sha256).decode())
