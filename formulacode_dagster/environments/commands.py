@@ -54,6 +54,7 @@ class _Reader:
         self.environment: dict[str, str] = {}
         self.steps: list[Command] = []
         self.package_folder = ""
+        self.installs_wheel = False
         self.notes: list[str] = []
 
     def read(self, command: str, source: str, *, is_build: bool) -> None:
@@ -110,6 +111,8 @@ class _Reader:
                 dict.fromkeys(item.strip() for item in (match["extras"] or "").split(",") if item.strip())
             )
             below = match["path"].removeprefix("{build_dir}").strip("./")
+            if match["path"] == "{wheel_file}":
+                self.installs_wheel = True
             if below and "{" not in below and self.tree.below(join(self.build_folder, below) or "."):
                 self.package_folder = below
         elif word.lower().split("=")[0].strip("<>!~") not in _INSTALLERS:
@@ -160,6 +163,7 @@ def read_commands(tree: Tree, config: AsvConfig) -> CommandReading:
     reader = _Reader(tree, config, join(".", config.repo_subdir or ".") or ".")
     for command in config.build_command or ():
         reader.read(command, f"{config.path}:build_command", is_build=True)
+    built_folder = reader.package_folder
     for command in config.install_command or ():
         reader.read(command, f"{config.path}:install_command", is_build=False)
     return CommandReading(
@@ -168,6 +172,6 @@ def read_commands(tree: Tree, config: AsvConfig) -> CommandReading:
         declarations=tuple(reader.declarations),
         environment=reader.environment,
         steps=tuple(reader.steps),
-        package_folder=reader.package_folder,
+        package_folder=built_folder if reader.installs_wheel else reader.package_folder,
         notes=tuple(reader.notes),
     )

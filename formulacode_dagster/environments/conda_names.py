@@ -35,3 +35,8 @@ def meaning_of(name: str) -> CondaName:
     """What *name* stands for; a name the table does not hold is taken for the project of that name."""
     bare = name.rpartition("::")[2].strip()
     return _table().get(bare.lower(), CondaName(project=bare))
+
+
+def known_system_packages() -> frozenset[str]:
+    """Every Debian package that the table names."""
+    return frozenset(package for meaning in _table().values() for package in meaning.system_packages)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from packaging.utils import canonicalize_name
-
 from formulacode_dagster.models.base import Frozen
 
 from .asv_config import AsvConfig
@@ -22,9 +20,12 @@ from .metadata import ProjectMetadata
 from .tree import Tree
 
 _BENCHMARKS = re.compile(r"(^|[-_./])(asv|bench|benchmarks?|benchmarking)($|[-_.])")
-_TESTS = re.compile(r"(^|[-_./])(tests?|testing|tests?-requires?)($|[-_.])")
 _REQUIREMENTS = re.compile(r"(^|/)([\w.-]*requirements?[\w.-]*|requirements/[\w./-]*)\.(txt|in|pip)$")
 _ENVIRONMENTS = re.compile(r"(^|/)[\w.-]*environment[\w.-]*\.ya?ml$")
+_FOR_OTHERS = re.compile(
+    r"(^|[-_./])(binder|build|constraints?|docs?|format|formatting|lint|linting|mypy|readthedocs|release|rtd|style|types?"
+    r"|typing|wheel)([-_.]|$)"
+)
 _ELSEWHERE = re.compile(
     r"(^|/)(\.binder|binder|docs?|examples?|tutorials?|templates?|vendor|validation|[^/]*[{}][^/]*)/"
 )
@@ -37,7 +38,6 @@ class Offer(Frozen):
     name: str
     items: tuple[Declaration, ...]
     for_benchmarks: bool = False
-    for_tests: bool = False
 
 
 class OptionalChoice(Frozen):
@@ -47,15 +47,20 @@ class OptionalChoice(Frozen):
     notes: tuple[str, ...] = ()
 
 
-def offers(tree: Tree, config: AsvConfig, metadata: ProjectMetadata, *, own_name: str) -> tuple[Offer, ...]:
-    """All that the project declares beside what it runs with: what is meant for benchmarks first, then for tests."""
+def offers(
+    tree: Tree, config: AsvConfig, metadata: ProjectMetadata, *, own_name: str, package: str = "."
+) -> tuple[Offer, ...]:
+    """All that the project declares beside what it runs with, what is meant for benchmarks first.
+
+    *package* is the folder of the package: files there are not the suite's only because asv's configuration is there.
+    """
     extras = {name: requirements_of_extra(metadata, name, own_name) or () for name in metadata.extras}
     found = [
         *(_offer(f"extra {name}", name, items) for name, items in extras.items()),
         *(_offer(f"group {name}", name, items) for name, items in metadata.groups.items()),
-        *_files(tree, config),
+        *_files(tree, config, package),
     ]
-    return tuple(sorted(found, key=lambda offer: (not offer.for_benchmarks, not offer.for_tests)))
+    return tuple(sorted(found, key=lambda offer: not offer.for_benchmarks))
 
 
 def requirements_for(import_name: str, among: Iterable[Offer]) -> tuple[Declaration, ...]:
@@ -75,11 +80,14 @@ def choose_optional(
 ) -> OptionalChoice:
     """What of *among* the benchmarks' *imports* (module → where it stands) ask for, beside the projects *have*.
 
-    An offer meant for benchmarks is taken whole when anything imported comes from it, one meant for tests when the
-    benchmarks import the tests of the project; of the others only the lines imported are taken. *own_names* are the
-    package's own import names.
+    An offer meant for benchmarks is taken whole when anything imported comes from it; of the others only the lines
+    imported are taken. Benchmarks that import the project's tests need pytest, too. *own_names* are the package's own
+    import names.
     """
     known = tuple(among)
+    tests = next((place for name, place in imports.items() if _is_test_module(name, own_names)), "")
+    if tests:
+        imports = {**imports, "pytest": imports.get("pytest", tests)}
     needed = {
         name: place
         for name, place in imports.items()
@@ -87,10 +95,8 @@ def choose_optional(
     }
     added: dict[str, Declaration] = {}
     notes: list[str] = []
-    tests = next((place for name, place in imports.items() if _is_test_module(name, own_names)), "")
-    for offer in known:
-        used = next((p for name, p in imports.items() if offer.for_benchmarks and requirements_for(name, [offer])), "")
-        place = used or (tests if offer.for_tests else "")
+    for offer in known if imports else ():
+        place = next((p for name, p in imports.items() if offer.for_benchmarks and requirements_for(name, [offer])), "")
         if place:
             notes.append(f"{offer.name} is taken for the benchmarks: {place} imports from it")
             added.update({item.text: item for item in offer.items})
@@ -112,23 +118,19 @@ def _is_test_module(name: str, own_names: Collection[str]) -> bool:
 
 
 def _offer(name: str, told: str, items: tuple[Declaration, ...]) -> Offer:
-    plain = canonicalize_name(told) if "/" not in told else told
-    return Offer(
-        name=name,
-        items=items,
-        for_benchmarks=_BENCHMARKS.search(plain) is not None,
-        for_tests=_TESTS.search(plain) is not None,
-    )
+    return Offer(name=name, items=items, for_benchmarks=_BENCHMARKS.search(told.lower()) is not None)
 
 
-def _files(tree: Tree, config: AsvConfig) -> Iterator[Offer]:
+def _files(tree: Tree, config: AsvConfig, package: str) -> Iterator[Offer]:
     """Requirements files and conda environments, those beside the suite first; not what belongs to documents."""
     paths = [
         path
         for path in tree.files
-        if (_REQUIREMENTS.search(path) or _ENVIRONMENTS.search(path)) and not _ELSEWHERE.search(path)
+        if (_REQUIREMENTS.search(path) or _ENVIRONMENTS.search(path))
+        and not _ELSEWHERE.search(path)
+        and not _FOR_OTHERS.search(path.rpartition("/")[2])
     ]
-    beside = {config.folder, config.benchmark_dir} - {"."}
+    beside = {config.folder, config.benchmark_dir} - {".", package}
     paths.sort(key=lambda path: (path.rpartition("/")[0] not in beside, path.count("/"), path))
     for path in paths[:_MOST_FILES]:
         if _ENVIRONMENTS.search(path):
@@ -138,4 +140,5 @@ def _files(tree: Tree, config: AsvConfig) -> Iterator[Offer]:
             items = read_requirements_file(tree, path)
         if items:
             offer = _offer(path, path, items)
-            yield offer.model_copy(update={"for_benchmarks": True}) if path.rpartition("/")[0] in beside else offer
+            suited = not _ENVIRONMENTS.search(path) and (offer.for_benchmarks or path.rpartition("/")[0] in beside)
+            yield offer.model_copy(update={"for_benchmarks": suited})

@@ -65,7 +65,9 @@ def plan_environment(
             rungs = step_below(rungs, locked.python, fix)
             locked = lock_best(resolver, rungs, era=era)
     choice = choices[locked.python].choice
-    variables, left_out = _portable({**choice.environment, **repository.commands.environment})
+    variables, left_out = _portable(
+        {**repository.system.environment, **choice.environment, **repository.commands.environment}
+    )
     return Environment(
         month=month.key,
         repository_id=pr.facts.repository_id,
@@ -83,13 +85,14 @@ def plan_environment(
         run_environment=_portable({**choice.environment, **choice.run_environment})[0],
         commands=repository.commands.steps,
         fixes=tuple(fixes),
-        system_packages=choice.system_packages,
+        system_packages=tuple(dict.fromkeys((*choice.system_packages, *repository.system.apt_packages))),
         suite_sha=suite.tree.commit,
         notes=(
             f"package root {repository.root.folder}: {repository.root.reason}",
             *suite.notes,
             *choices[locked.python].notes,
             *repository.commands.notes,
+            *repository.system.notes,
             *left_out,
             *locked.notes,
         ),

@@ -16,6 +16,7 @@ from .matrix import MatrixChoice, choose, pythons_of
 from .metadata import ProjectMetadata
 from .optional import Offer, choose_optional, offers
 from .package import PackageRoot, find_import_name, find_package_root
+from .system_needs import SystemNeeds, read_system_needs
 from .tree import Tree
 
 
@@ -41,6 +42,7 @@ class Repository:
     offers: tuple[Offer, ...]
     imports: Mapping[str, str]
     environment_file: tuple[str, CondaEnvironment] | None
+    system: SystemNeeds
 
     def pythons(self) -> interpreter.Declared:
         """What the three places say about interpreters; a conda environment file that asv uses fixes its own."""
@@ -71,11 +73,27 @@ class Repository:
         )
         own_names = {self.import_name, *self.metadata.import_names, self.own_name.replace("-", "_")}
         optional = choose_optional(self.imports, plain.runtime_names(), self.offers, own_names=own_names)
+        requirements = with_optional(plain, optional.declarations, own_name=self.own_name)
+        have = {requirement_name(item.text) for item in requirements.build}
+        tools = tuple(item for item in self.system.build_requirements if requirement_name(item.text) not in have)
         return ForPython(
-            requirements=with_optional(plain, optional.declarations, own_name=self.own_name),
+            requirements=requirements.model_copy(update={"build": (*requirements.build, *tools)}),
             choice=choice,
             notes=(*choice.notes, *optional.notes),
         )
+
+    def lines(self) -> dict[str, str]:
+        """Normalised project name → the requirement that declares it anywhere, what the package runs with first."""
+        declared = (
+            *(self.metadata.dependencies or ()),
+            *self.commands.declarations,
+            *(item for offer in self.offers for item in offer.items),
+            *(self.metadata.build_requires or ()),
+        )
+        found: dict[str, str] = {}
+        for item in judge(declared, own_name=self.own_name).accepted:
+            found.setdefault(requirement_name(item.text), item.text)
+        return found
 
 
 def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Repository:
@@ -97,9 +115,10 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
         metadata=metadata,
         own_name=own_name,
         import_name=find_import_name(base, root.folder, metadata),
-        offers=offers(base, config, metadata, own_name=own_name),
+        offers=offers(base, config, metadata, own_name=own_name, package=root.folder),
         imports=imports,
         environment_file=named_environment(base, config),
+        system=read_system_needs(base, root.folder, metadata),
     )
 
 

@@ -46,7 +46,7 @@ class Environment(Frozen):
     submodules: tuple[Submodule, ...] = Field(default=(), description="submodules that the build reads from")
     fixes: tuple[Fix, ...] = Field(default=(), description="repairs that this plan takes into account")
     system_packages: tuple[str, ...] = Field(
-        default=(), description="Debian packages of the libraries that asv's matrix names in conda's terms"
+        default=(), description="Debian packages that asv's matrix, in conda's terms, and the build files ask for"
     )
     suite_sha: str = Field(
         default="",

@@ -59,3 +59,15 @@ def test_the_folder_that_is_installed_is_the_package_folder(tree_of):
 
 def test_a_command_that_is_none_is_noted(tree_of):
     assert "left out" in read(tree_of, build=("echo 'open",)).notes[0]
+
+
+def test_a_folder_installed_beside_the_wheel_is_not_the_package(tree_of):
+    tree = tree_of({"setup.py": "", "benchmarks/setup.py": ""})
+    config = AsvConfig(
+        path="asv.conf.json",
+        benchmark_dir="benchmarks",
+        install_command=("python -m pip install ./benchmarks", "in-dir={env_dir} python -mpip install {wheel_file}"),
+    )
+    assert read_commands(tree, config).package_folder == ""
+    built = config.model_copy(update={"build_command": ("pip wheel -w {build_cache_dir} {build_dir}/benchmarks",)})
+    assert read_commands(tree, built).package_folder == "benchmarks"

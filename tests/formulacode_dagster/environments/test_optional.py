@@ -74,9 +74,21 @@ def test_other_requirements_files_and_conda_environments_give_single_lines(chose
     assert chosen("numexpr", "tables", files=files)[0] == ["numexpr>2", "tables==3.7.*"]
 
 
-def test_test_requirements_are_taken_where_benchmarks_import_the_projects_tests(chosen):
-    assert chosen("fast.tests.data")[0] == ["pytest", "hypothesis"]
-    assert chosen("pytest")[0] == ["pytest"]
+def test_benchmarks_that_import_the_projects_tests_need_pytest(chosen):
+    assert chosen("fast.tests.data")[0] == ["pytest"]
+    assert chosen("fast.core")[0] == []
+
+
+def test_pins_of_linters_documents_and_constraints_are_nobodys_requirements(chosen):
+    files = {"requirements_mypy.txt": "packaging==24.0\n", "ci/constraints-requirements.txt": "packaging==22\n"}
+    assert chosen("packaging", files=files)[0] == []
+
+
+def test_files_of_a_package_that_holds_the_configuration_are_not_the_suites(tree_of):
+    config = AsvConfig(path="python/asv.conf.json", benchmark_dir="python/benchmarks")
+    tree = tree_of({"python/setup.py": "", "python/requirements.txt": "cloudpickle\npandas\n"})
+    among = offers(tree, config, read_metadata(tree, "python"), own_name="fast", package="python")
+    assert [offer.for_benchmarks for offer in among] == [False]
 
 
 def test_extras_of_setup_py_count_too(tree_of):

@@ -247,3 +247,14 @@ def test_setuptools_of_the_era_is_there_at_run_time(plan):
     suite = {**SUITE, "asv.conf.json": '{"pythons": ["3.7"]}'}
     environment = plan({**suite, **PACKAGE, "pyproject.toml": old}, merged_at=datetime(2019, 6, 1, tzinfo=UTC))
     assert (environment.python, pins(environment)["setuptools"]) == ("3.7", "41.0")
+
+
+def test_what_build_files_ask_for_is_in_the_plan(plan):
+    setup = (
+        "from setuptools import setup, Extension\nimport numpy\n"
+        "setup(name='fast', install_requires=['attrs'], ext_modules=[Extension('x', ['x.c'], libraries=['gsl'])])\n"
+    )
+    environment = plan({**SUITE, "setup.py": setup, "fast/__init__.py": ""})
+    assert environment.system_packages == ("libgsl-dev",)
+    assert environment.build_requirements == ("setuptools>=40.8.0", "wheel", "numpy")
+    assert "setup.py:3 asks for gsl: libgsl-dev" in environment.notes
