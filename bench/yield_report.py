@@ -27,9 +27,11 @@ class Trial:
     plan: str = ""
     """Tag of the first plan's image and its suite: the trial need not be made again while both are the same."""
     attempts: int = 0
-    rules: tuple[str, ...] = ()
-    """Repair rules whose fixes are in the image, in the order they were made."""
+    way: tuple[str, ...] = ()
+    """Where each attempt at the image ended, and before it the rule whose fix it was the first to have."""
     plan_seconds: float = 0.0
+    image_seconds: float = 0.0
+    """Of all attempts, verification included."""
     build_seconds: float = 0.0
     verification_seconds: float = 0.0
     image_bytes: int = 0
@@ -89,10 +91,11 @@ def _cells(one: Trial) -> Mapping[str, object]:
         "merged": one.merged,
         "Python": one.python,
         "attempts": one.attempts,
-        "fixes": ", ".join(one.rules),
+        "way": " → ".join(one.way),
         "ended in": one.stage,
         "why": f"{one.reason} {one.detail[:160]}".strip(),
         "plan s": round(one.plan_seconds, 1),
+        "image s": round(one.image_seconds, 1),
         "build s": round(one.build_seconds, 1),
         "verify s": round(one.verification_seconds, 1),
         "image bytes": one.image_bytes,
@@ -124,7 +127,7 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "share_timed": round(len(timed) / len(counted), 3) if counted else 0.0,
         "timed_with_a_benchmark_aimed_at_the_change": sum(one.aimed > 0 for one in timed),
         "timed_with_an_untraceable_change": sum(one.aimed == COMPILED for one in timed),
-        "repaired": sum(bool(one.rules) for one in timed),
+        "repaired": sum(one.attempts > 1 for one in timed),
         "losses": dict(Counter(f"{one.stage}: {one.reason}" for one in counted if not one.is_timed)),
         "counted_apart": {one.item: f"{one.stage} {one.reason}".strip() for one in trials if one not in counted},
     }

@@ -1,12 +1,16 @@
-"""A trial of one pull request: through the platform's own parts, as far as it goes."""
+"""A trial of one pull request: through the platform's own parts, as far as it goes.
+
+Each stands for itself: none starts with the recipe of a neighbour.
+"""
 
 from __future__ import annotations
 
 import itertools
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,18 +19,22 @@ from yield_report import COMPILED, DONE, Results, Trial
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.suite_files import SuiteFiles, first_suite, later_suites
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.repairs.attempts import Task
+from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.spec import plan_build, task_tag
 from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.relevance import executes
 from formulacode_dagster.measurement.remote import Remote
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.sandbox.github.tracker import read_tracker
 from formulacode_dagster.sandbox.side_file import RepositoryFacts
 
@@ -90,42 +98,45 @@ class Laboratory:
         trial = Trial(item, stage="change")
         yield trial
         facts = facts_of(self._repositories, item)
-        month = Month.parse(facts.month)
         mirror = self._cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
         change, patch = mirror.change(facts)
         pr = PullRequest(facts=facts, change=change)
         trial = replace(trial, stage="environment", merged=facts.merged_at.date().isoformat())
         yield trial
         started = time.perf_counter()
-        environment = plan_environment(
-            mirror, pr, month=month, interpreters=self._engine.interpreters(), resolver=self._resolver
-        )
+        environment = self._planned(mirror, pr, ())
         seconds = time.perf_counter() - started
         trial = replace(trial, stage="image", python=environment.python, plan_seconds=round(seconds, 1))
         yield trial
-        anchor = mirror.anchor(change.base_sha, month.start)
+        anchor = mirror.anchor(change.base_sha, Month.parse(facts.month).start)
         spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=self._containers.os_image)
         suite = first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha)
-        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}", attempts=1)
+        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}")
         yield trial
         if known := self._results.timed(item, trial.plan):
             yield known
             return
-        modules = submodule_mirrors(self._cache, spec.submodules)
-        image, _ = build_task_image(
-            self._engine,
-            spec,
-            mirror=mirror.path,
+        task = Task(
             pr=pr,
-            run_id="yield",
+            environment=environment,
+            mirror=mirror,
+            anchor_sha=anchor,
+            os_image=self._containers.os_image,
+            replan=partial(self._planned, mirror, pr),
+            submodules=partial(submodule_mirrors, self._cache),
             suite=suite,
-            submodules={name: one.path for name, one in modules.items()},
         )
+        attempts: list[BuildAttempt] = []
+        try:
+            image, _ = build_until_it_holds(self._engine, task, run_id="yield", keep=attempts.append)
+        except ItemFailure as end:
+            end.log = "\n\n".join(f"attempt {one.attempt}: {one.stage} {one.detail}\n{one.log}" for one in attempts)
+            yield _with_attempts(trial, attempts)
+            raise
         trial = replace(
-            trial,
+            _with_attempts(trial, attempts),
             stage="timing",
-            attempts=image.attempts,
-            rules=tuple(fix.rule for fix in image.spec.fixes),
+            python=image.spec.python,
             build_seconds=round(image.build_seconds, 1),
             verification_seconds=round(sum(one.seconds for one in image.verifications), 1),
             image_bytes=image.size_bytes,
@@ -133,6 +144,16 @@ class Laboratory:
         )
         yield trial
         yield self._timed(trial, image, mirror, pr, patch, suite)
+
+    def _planned(self, mirror: Mirror, pr: PullRequest, fixes: Sequence[Fix]) -> Environment:
+        return plan_environment(
+            mirror,
+            pr,
+            month=Month.parse(pr.facts.month),
+            interpreters=self._engine.interpreters(),
+            resolver=self._resolver,
+            fixes=fixes,
+        )
 
     def _timed(
         self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, first: SuiteFiles
@@ -177,3 +198,8 @@ class Laboratory:
         if not best.timed:
             raise ItemFailure("benchmarks_fail", "no benchmark gave a time", log_tail=best.log)
         return best
+
+
+def _with_attempts(trial: Trial, attempts: Sequence[BuildAttempt]) -> Trial:
+    way = tuple(f"{f'{one.rule}: ' if one.rule else ''}{one.stage}" for one in attempts)
+    return replace(trial, attempts=len(attempts), way=way, image_seconds=round(sum(one.seconds for one in attempts), 1))

@@ -20,7 +20,9 @@ def report(monkeypatch):
 
 @pytest.fixture
 def timed(report):
-    return report.Trial("acme/fast#1", stage="timed", plan="tag base", attempts=2, rules=("header",), timed=3, aimed=1)
+    return report.Trial(
+        "acme/fast#1", stage="timed", plan="tag base", attempts=2, way=("task", "header: done"), timed=3, aimed=1
+    )
 
 
 @pytest.fixture
@@ -31,6 +33,7 @@ def lost(report):
 def test_every_row_of_the_table_has_a_cell_for_every_column(report, timed, lost):
     header, rule, *rows = report.table([timed, lost])
     assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
+    assert "task → header: done" in rows[0]
     assert "build no / header foo.h" in rows[1]
 
 
