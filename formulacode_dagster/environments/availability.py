@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
@@ -43,14 +43,25 @@ class Era(Frozen):
 class Availability:
     """Pins requirements for one interpreter, and keeps what it had to allow for that in `notes`."""
 
-    def __init__(self, resolver: Resolver, era: Era, python: str, effort: Effort) -> None:
-        self.notes: dict[str, str] = {}
+    def __init__(
+        self, resolver: Resolver, era: Era, python: str, effort: Effort, *, floors: Mapping[str, datetime] | None = None
+    ) -> None:
+        """*floors* are projects that may be newer than the era from the start, and how new."""
+        later = {name: floor for name, floor in (floors or {}).items() if floor > era.exclude_newer}
+        self.notes: dict[str, str] = {
+            name: f"{name} may be as new as {floor.date()}: it carries data alone" for name, floor in later.items()
+        }
         self.effort = effort
         self._resolver, self._era, self._python = resolver, era, python
-        self._floors: dict[str, datetime] = {}
+        self._floors: dict[str, datetime] = later
         self._sources: set[str] = set()
         released = datetime.combine(RELEASED[python], datetime.min.time(), UTC)
         self._until = max(era.exclude_newer, released) + PATIENCE
+
+    @property
+    def latest(self) -> datetime | None:
+        """The latest cut-off of a single project; None when there is none of its own."""
+        return max(self._floors.values(), default=None)
 
     def pin(
         self,

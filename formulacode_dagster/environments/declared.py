@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -36,6 +37,9 @@ class Requirements(Frozen):
     matrix: tuple[Declaration, ...] = ()
     build: tuple[Declaration, ...] = ()
     dropped: tuple[DroppedRequirement, ...] = Field(default=(), description="what cannot be given, and why")
+    floors: dict[str, datetime] = Field(
+        default_factory=dict, description="projects that carry data alone → how new they may be"
+    )
 
     def runtime_names(self) -> frozenset[str]:
         """Normalised names of the projects that are needed to run."""

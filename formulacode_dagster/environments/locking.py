@@ -32,15 +32,10 @@ class Locked(Frozen):
     build_resolution: Resolution | None = Field(default=None, description="of a build environment of its own")
     runtime: tuple[str, ...] = Field(description="requirements to run and to benchmark, as given")
     build: tuple[str, ...]
+    cut_off: datetime = Field(description="nothing in the locks was published later")
     dropped: tuple[DroppedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
     stepped_down: tuple[str, ...] = Field(default=(), description="what spoke against better interpreters")
-
-    @property
-    def cut_off(self) -> datetime:
-        """Nothing published later is in the locks, but for what the notes say."""
-        parts = (self.resolution, self.build_resolution)
-        return max(part.cut_off for part in parts if part is not None)
 
 
 def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Era) -> Locked:
@@ -55,7 +50,7 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Er
     against: dict[str, str] = {}
     for effort in Effort:
         for position, (python, requirements) in enumerate(tried[: MOST_REACHING_FURTHER if effort else None]):
-            available = Availability(resolver, era, python, effort)
+            available = Availability(resolver, era, python, effort, floors=requirements.floors)
             try:
                 resolution, apart, variation = _solve(available, requirements)
             except Unsolvable as failure:
@@ -106,6 +101,7 @@ def _locked(
     everything = (*parts.runtime, *parts.matrix, *parts.build)
     missing = tuple(item.dropped(absent[item.text]) for item in everything if item.text in absent)
     runtime = dict.fromkeys(item.text for item in (*parts.runtime, *parts.matrix) if item.text not in absent)
+    moments = (resolution.cut_off, apart.cut_off if apart else None, available.latest)
     separate = ("the build requirements contradict what runs: they are locked apart",) if apart else ()
     return Locked(
         python=python,
@@ -113,6 +109,7 @@ def _locked(
         build_resolution=apart,
         runtime=tuple(runtime),
         build=tuple(dict.fromkeys(item.text for item in parts.build if item.text not in absent)),
+        cut_off=max(moment for moment in moments if moment is not None),
         dropped=(*variation.dropped, *missing),
         notes=tuple(dict.fromkeys((*variation.notes, *resolution.notes, *available.notes.values(), *separate))),
         stepped_down=better,

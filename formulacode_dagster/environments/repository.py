@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from . import interpreter
 from .asv_config import AsvConfig
+from .benchmark_data import choose_data
 from .commands import CommandReading, read_commands
 from .conda_environment import CondaEnvironment, named_environment
 from .declaration import judge, requirement_name
@@ -73,13 +74,17 @@ class Repository:
         )
         own_names = {self.import_name, *self.metadata.import_names, self.own_name.replace("-", "_")}
         optional = choose_optional(self.imports, plain.runtime_names(), self.offers, own_names=own_names)
-        requirements = with_optional(plain, optional.declarations, own_name=self.own_name)
+        data = choose_data(self.imports, plain.runtime_names(), self.offers)
+        wanted = dict.fromkeys((*optional.declarations, *data.declarations))
+        requirements = with_optional(plain, wanted, own_name=self.own_name)
         have = {requirement_name(item.text) for item in requirements.build}
         tools = tuple(item for item in self.system.build_requirements if requirement_name(item.text) not in have)
         return ForPython(
-            requirements=requirements.model_copy(update={"build": (*requirements.build, *tools)}),
+            requirements=requirements.model_copy(
+                update={"build": (*requirements.build, *tools), "floors": data.floors}
+            ),
             choice=choice,
-            notes=(*choice.notes, *optional.notes),
+            notes=(*choice.notes, *optional.notes, *data.notes),
         )
 
     def lines(self) -> dict[str, str]:

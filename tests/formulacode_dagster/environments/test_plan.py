@@ -258,3 +258,11 @@ def test_what_build_files_ask_for_is_in_the_plan(plan):
     assert environment.system_packages == ("libgsl-dev",)
     assert environment.build_requirements == ("setuptools>=40.8.0", "wheel", "numpy")
     assert "setup.py:3 asks for gsl: libgsl-dev" in environment.notes
+
+
+def test_a_package_that_carries_data_alone_may_be_newer_than_the_merge(plan, index):
+    index.publish("pydicom-data", "1.0", "2022-10-03T09:00:00Z")
+    benchmark = {"benchmarks/bench.py": "from pydicom.data import get_testdata_file\n"}
+    environment = plan({**SUITE, **PACKAGE, **benchmark}, merged_at=datetime(2021, 4, 1, tzinfo=UTC))
+    assert pins(environment)["pydicom-data"] == "1.0"
+    assert "pydicom-data may be as new as 2022-10-04: it carries data alone" in environment.notes

@@ -1,0 +1,63 @@
+"""Data that benchmarks read and a project of the package index carries: one table, by the module they import."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from importlib.resources import files
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+
+from .declaration import Declaration, judge, requirement_name
+from .optional import Offer
+
+
+class DataPackage(Frozen):
+    """One entry of the table."""
+
+    module: str = Field(description="module whose import, or that of a part of it, tells that the data is read")
+    requirement: str
+    reason: str
+    since: date | None = Field(default=None, description="day of the first release of what carries data alone")
+
+
+class DataChoice(Frozen):
+    """What the lock is to hold for the benchmarks' data."""
+
+    declarations: tuple[Declaration, ...] = ()
+    floors: dict[str, datetime] = Field(
+        default_factory=dict, description="project → how new it may be, the merge's date notwithstanding"
+    )
+    notes: tuple[str, ...] = ()
+
+
+@cache
+def _table() -> tuple[DataPackage, ...]:
+    text = files(__package__).joinpath("benchmark_data.toml").read_text(encoding="utf-8")
+    return tuple(DataPackage.model_validate(entry) for entry in tomllib.loads(text)["data"])
+
+
+def choose_data(imports: Mapping[str, str], have: Collection[str], among: Iterable[Offer]) -> DataChoice:
+    """The data packages for the benchmarks' *imports* (module → where it stands), beside the projects *have*.
+
+    The words of the project itself have precedence, where one of *among* declares the package.
+    """
+    declared = {requirement_name(item.text): item for offer in among for item in reversed(judge(offer.items).accepted)}
+    added: list[Declaration] = []
+    floors: dict[str, datetime] = {}
+    notes: list[str] = []
+    for entry in _table():
+        place = next((p for name, p in imports.items() if f"{name}.".startswith(f"{entry.module}.")), "")
+        if not place:
+            continue
+        name = requirement_name(entry.requirement)
+        if entry.since is not None:
+            floors[name] = datetime.combine(entry.since + timedelta(days=1), time.min, UTC)
+        if name not in have:
+            added.append(declared.get(name) or Declaration(text=entry.requirement, source=place))
+            notes.append(f"{entry.requirement} is taken: {place} imports {entry.module}, and {entry.reason}")
+    return DataChoice(declarations=tuple(added), floors=floors, notes=tuple(notes))
