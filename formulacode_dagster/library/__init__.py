@@ -1,4 +1,4 @@
-"""For scripts and notebooks: pull requests, the issues behind them, statements, and functions of one's own.
+"""For scripts and notebooks: pull requests, the issues behind them, statements, functions of one's own, images checked.
 
 Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 """
@@ -6,6 +6,13 @@ Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 from __future__ import annotations
 
 from formulacode_dagster.github.tokens import TokenPool
+from formulacode_dagster.images.verifiers import (
+    MultiVerifier,
+    ProfileVerifier,
+    SmokeVerifier,
+    Verifier,
+    VerifierResult,
+)
 
 from .client import GitHubClient
 from .hooks import HookRegistry
@@ -18,8 +25,13 @@ __all__ = [
     "GitHubClient",
     "HookRegistry",
     "Links",
+    "MultiVerifier",
+    "ProfileVerifier",
+    "SmokeVerifier",
     "Source",
     "TokenPool",
+    "Verifier",
+    "VerifierResult",
     "render_problem_statement",
     "scrape_links",
 ]

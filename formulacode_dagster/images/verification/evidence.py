@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from formulacode_dagster.environments.asv_config import find_config, read_config
 from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
 from formulacode_dagster.environments.suite_reading import SuiteReading, read_suite
 from formulacode_dagster.environments.tree import Tree
@@ -20,7 +21,7 @@ from formulacode_dagster.images.planted import Distribution, installed, site_pac
 from formulacode_dagster.images.scan import Watch, own_secrets
 from formulacode_dagster.measurement.remote import Remote, Survey
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.image import BuildSpec, BuiltImage
 
 from .origin import Origin, Truth
 from .store import Store
@@ -29,6 +30,8 @@ ENOUGH = 3
 """Benchmarks that run, after which no more are tried."""
 
 RUN_SECONDS = 300.0
+"""What running benchmarks may take altogether."""
+
 BENCHMARK_SECONDS = 60.0
 
 
@@ -41,8 +44,6 @@ class Subject:
     origin: Origin
     run_id: str
     suite: SuiteFiles = BASE_SUITE
-    run_seconds: float = RUN_SECONDS
-    """What running benchmarks may take altogether."""
 
 
 @dataclass
@@ -85,6 +86,22 @@ class Evidence:
         return tuple(one for one in found if one.is_local)
 
     @cached_property
+    def spec(self) -> BuildSpec:
+        """How the image was built; where nobody knows the suite's folder, it is that of the asv configuration.
+
+        Raises ItemFailure (`benchmarks`) when the commit has none.
+        """
+        spec = self.subject.image.spec
+        if spec.benchmark_dir:
+            return spec
+        _ = self.facts
+        tree = Tree(self.store, spec.base_sha)
+        path = find_config(tree)
+        if path is None:
+            raise ItemFailure("benchmarks", f"{spec.base_sha} holds no asv configuration")
+        return spec.model_copy(update={"benchmark_dir": read_config(tree, path).benchmark_dir})
+
+    @cached_property
     def session(self) -> Session:
         """A place in which the image's code runs."""
         subject = self.subject
@@ -93,7 +110,7 @@ class Evidence:
     @cached_property
     def remote(self) -> Remote:
         """The harness in the session."""
-        return Remote(self.session, benchmark_dir=self.subject.image.spec.benchmark_dir)
+        return Remote(self.session, benchmark_dir=self.spec.benchmark_dir)
 
     @cached_property
     def survey(self) -> Survey | ItemFailure:
@@ -102,21 +119,22 @@ class Evidence:
         Discovering and running is one start of the interpreter and one import of every module.
         """
         try:
-            if self.subject.suite.files is not None:
-                self.remote.write(self.subject.suite.files)
-            return self.remote.survey(
-                basenames=(), limit=BENCHMARK_SECONDS, budget=self.subject.run_seconds, enough=ENOUGH
-            )
+            return self.take_survey(limit=BENCHMARK_SECONDS, budget=RUN_SECONDS)
         except ItemFailure as failure:
             return failure
+
+    def take_survey(self, *, limit: float, budget: float) -> Survey:
+        """The suite with some benchmarks run: *limit* seconds for one, *budget* for all. Raises ItemFailure."""
+        if self.subject.suite.files is not None:
+            self.remote.write(self.subject.suite.files)
+        return self.remote.survey(basenames=(), limit=limit, budget=budget, enough=ENOUGH)
 
     @cached_property
     def reading(self) -> SuiteReading:
         """What the files of the suite tell, read on the host at the declared commit."""
-        base = self.subject.origin.base_sha
         _ = self.facts
-        tree, folder = Tree(self.store, base), self.subject.image.spec.benchmark_dir
-        return read_suite(tree, folder, self.subject.suite.files)
+        tree = Tree(self.store, self.subject.origin.base_sha)
+        return read_suite(tree, self.spec.benchmark_dir, self.subject.suite.files)
 
 
 @contextmanager

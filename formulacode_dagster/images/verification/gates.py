@@ -38,7 +38,7 @@ def _one_benchmark_runs(evidence: Evidence) -> Verification:
 
 
 def _tests_collect(evidence: Evidence) -> Verification:
-    spec, tops = evidence.subject.image.spec, tops_of(evidence.facts, evidence.local)
+    spec, tops = evidence.spec, tops_of(evidence.facts, evidence.local)
     collected: Collected | None = None
     if test_files(evidence.truth.tree, spec):
         collected = collect_tests(evidence.remote, evidence.session, spec, tops)
