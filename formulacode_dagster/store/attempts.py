@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, func, select
 
@@ -17,6 +18,25 @@ from .tables import BUILD_ATTEMPTS, IMAGES, MERGED_PULL_REQUESTS
 
 _COLUMNS = BUILD_ATTEMPTS.c
 _STORED_APART = frozenset({"log"})
+
+
+class Loss(NamedTuple):
+    """A way for an attempt to end: where, of what kind, and the rule that made the next attempt, `` when none did."""
+
+    stage: str
+    kind: str
+    next_rule: str
+
+
+@dataclass(frozen=True)
+class AttemptSummary:
+    """The attempts of one run, counted; the most frequent first."""
+
+    attempts: int
+    seconds: float
+    losses: tuple[tuple[Loss, int], ...]
+    rules: tuple[tuple[str, int], ...]
+    """Rules whose fixes are in what was built in the end."""
 
 
 def save_attempt(connection: Connection, attempt: BuildAttempt) -> None:
@@ -45,21 +65,28 @@ def log_of_attempt(connection: Connection, month: str, key: tuple[int, int], att
     return None if sha256 is None else get_blob(connection, sha256).decode(errors="replace")
 
 
-def losses_of(connection: Connection, month: str, run_id: str) -> dict[tuple[str, str, str], int]:
-    """How often attempts of *run_id* ended in (stage, kind), and which rule made the next attempt, `` when none did."""
+def summary_of(connection: Connection, month: str, run_id: str) -> AttemptSummary:
+    """What the attempts of *run_id* in *month* come to."""
+    names = ("repository_id", "number", "attempt", "stage", "kind", "rule", "seconds")
     statement = (
-        select(_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.attempt, _COLUMNS.stage, _COLUMNS.kind, _COLUMNS.rule)
+        select(*(_COLUMNS[name] for name in names), _COLUMNS.spec["fixes"].label("fixes"))
         .where(_COLUMNS.month == month, _COLUMNS.run_id == run_id)
         .order_by(_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.attempt)
     )
     rows = connection.execute(statement).all()
-    following = {(row.repository_id, row.number, row.attempt - 1): row.rule for row in rows}
-    return dict(
-        Counter(
-            (row.stage, row.kind, following.get((row.repository_id, row.number, row.attempt), ""))
-            for row in rows
-            if row.kind
-        ).most_common()
+    rules = {(row.repository_id, row.number, row.attempt): row.rule for row in rows}
+    losses: Counter[Loss] = Counter()
+    won: Counter[str] = Counter()
+    for row in rows:
+        if row.kind:
+            losses[Loss(row.stage, row.kind, rules.get((row.repository_id, row.number, row.attempt + 1), ""))] += 1
+        else:
+            won.update(fix["rule"] for fix in row.fixes)
+    return AttemptSummary(
+        attempts=len(rows),
+        seconds=sum(row.seconds for row in rows),
+        losses=tuple(losses.most_common()),
+        rules=tuple(won.most_common()),
     )
 
 

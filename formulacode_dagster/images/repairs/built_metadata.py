@@ -5,6 +5,7 @@ Core metadata: https://packaging.python.org/en/latest/specifications/core-metada
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from email.parser import HeaderParser
 
@@ -21,6 +22,7 @@ from formulacode_dagster.models.recipe import Fix
 
 RULE = "metadata_of_the_build"
 _MICRO_VERSIONS = 30
+_INSTALLED = re.compile(r"lib/python[\d.]+/site-packages/[^/]+\.dist-info/METADATA")
 
 
 def is_unread(environment: Environment) -> bool:
@@ -51,9 +53,9 @@ def fix_of_metadata(facts: ImageFacts, spec: BuildSpec, environment: Environment
 
 
 def _headers(facts: ImageFacts, pinned: set[str]) -> Iterator[tuple[str, str]]:
-    """The headers of the distributions that no lock brought."""
+    """The headers of the distributions that no lock brought; what others carry inside them does not count."""
     for (area, path), text in facts.texts.items():
-        if area is Area.ENVIRONMENT and path.endswith(".dist-info/METADATA"):
+        if area is Area.ENVIRONMENT and _INSTALLED.fullmatch(path):
             headers = HeaderParser().parsestr(text)
             if canonicalize_name(str(headers.get("Name", ""))) not in pinned:
                 yield from ((name, str(value)) for name, value in headers.items())

@@ -15,9 +15,9 @@ from formulacode_dagster.store.attempts import (
     attempts_of,
     last_attempt,
     log_of_attempt,
-    losses_of,
     nearest_recipe,
     save_attempt,
+    summary_of,
 )
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.tables import BLOBS
@@ -91,15 +91,17 @@ def test_no_attempt_takes_the_place_of_another(database: Database) -> None:
 def test_losses_are_counted_by_stage_and_by_the_rule_that_followed(database: Database) -> None:
     with database.transaction() as connection:
         save_attempt(connection, make_attempt(1))
-        save_attempt(connection, make_attempt(2, rule="missing_header", stage="done", kind="", rc=0))
+        save_attempt(
+            connection, make_attempt(2, rule="missing_header", stage="done", kind="", rc=0, spec=make_spec(GSL))
+        )
         save_attempt(connection, make_attempt(1, number=6))
         save_attempt(connection, make_attempt(1, number=7))
         save_attempt(connection, make_attempt(1, number=8, run_id="another"))
     with database.transaction() as connection:
-        assert losses_of(connection, MONTH, "run") == {
-            ("task", "build", ""): 2,
-            ("task", "build", "missing_header"): 1,
-        }
+        summary = summary_of(connection, MONTH, "run")
+    assert (summary.attempts, summary.seconds) == (4, 6.0)
+    assert summary.losses == ((("task", "build", ""), 2), (("task", "build", "missing_header"), 1))
+    assert summary.rules == (("missing_header", 1),)
 
 
 def test_the_recipe_is_that_of_the_image_merged_nearest_whatever_its_month(database: Database) -> None:
