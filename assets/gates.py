@@ -195,11 +195,16 @@ def _asset_check(gate: Gate) -> dg.AssetChecksDefinition:
                 record_verdict(connection, verdict, context.run.run_id)
         except FormulaCodeError as error:
             raise dg.Failure(description=str(error), allow_retries=False) from error
-        return dg.AssetCheckResult(
-            passed=verdict.passed,
-            severity=dg.AssetCheckSeverity.ERROR if gate.blocking else dg.AssetCheckSeverity.WARN,
-            description=verdict.summary,
-            metadata={**_offenders(verdict), **verdict.figures},
-        )
+        return check_result(verdict)
 
     return check
+
+
+def check_result(verdict: GateVerdict) -> dg.AssetCheckResult:
+    """*verdict* as Dagster shows it: with its offenders and figures, an error where it blocks, else a warning."""
+    return dg.AssetCheckResult(
+        passed=verdict.passed,
+        severity=dg.AssetCheckSeverity.ERROR if verdict.blocking else dg.AssetCheckSeverity.WARN,
+        description=verdict.summary,
+        metadata={**_offenders(verdict), **verdict.figures},
+    )

@@ -17,12 +17,13 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
     """A fresh `Definitions` with every asset, check, job and schedule; opens nothing and needs no secret."""
     from assets.all import ASSETS
     from assets.gates import asset_checks
+    from assets.reproduction import reproduces
     from formulacode_dagster.automation import HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, STAGE_JOBS
     from resources.defaults import default_resources
 
     return dg.Definitions(
         assets=ASSETS,
-        asset_checks=asset_checks(),
+        asset_checks=[*asset_checks(), reproduces],
         jobs=[MONTH_JOB, *STAGE_JOBS, HOUSEKEEPING_JOB],
         schedules=SCHEDULES,
         resources={**default_resources(), **(resource_overrides or {})},

@@ -215,6 +215,14 @@ def housekeeping(
 
 
 @app.command()
+def rebuild(item: Annotated[str, typer.Argument(help="owner/repo#123.")]) -> None:
+    """Build an image again from spec and locks alone, and compare every installed file; status 1 when one differs."""
+    from formulacode_dagster.rebuild_command import rebuild_and_compare
+
+    raise typer.Exit(0 if rebuild_and_compare(console, item) else 1)
+
+
+@app.command()
 def sandbox(
     repositories: Annotated[
         Path | None, typer.Option(help="Folder of bare repositories owner/name.git.", show_default="the samples")

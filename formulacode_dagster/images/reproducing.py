@@ -7,18 +7,45 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.gate import GateVerdict
-from formulacode_dagster.models.image import InstalledDistribution
+from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reproduction import Reproduction
+from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.blobs import get_blob, has_blob, put_blobs
+from formulacode_dagster.store.database import Database
 
 from .contents import Listing
+from .engine import Engine, Progress
+from .rebuild import rebuild
 
 CHECK = "reproduces"
 SAMPLE = 1
 """Images a month that are built again: it costs a whole build without a cache."""
 OFFENDERS = 20
+
+
+def rebuild_stored(
+    database: Database,
+    engine: Engine,
+    cache: MirrorCache,
+    image: BuiltImage,
+    *,
+    item: str,
+    run_id: str,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """`rebuild` an image of the database, and keep what that has shown; raises what that raises."""
+
+    def kept(one: InstalledDistribution) -> Listing | None:
+        with database.transaction() as connection:
+            return kept_listing(connection, one)
+
+    made = rebuild(engine, image, cache=cache, kept=kept, run_id=run_id, item=item, progress=progress)
+    with database.transaction() as connection:
+        REPRODUCTIONS.save(connection, [made])
+    return made
 
 
 def sample(month: str, items: Sequence[str], *, size: int = SAMPLE) -> tuple[str, ...]:
