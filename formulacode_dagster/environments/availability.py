@@ -12,6 +12,7 @@ from .declaration import Declaration, requirement_name
 from .interpreter import RELEASED
 from .question import Resolution, Unsolvable
 from .resolver import Resolver
+from .uv_compile import BUILD_FLOOR
 
 PATIENCE = timedelta(days=400)
 """How long after the merge, or after the interpreter's release, a first file still counts as one of the era."""
@@ -59,9 +60,10 @@ class Availability:
         self._until = max(era.exclude_newer, released) + PATIENCE
 
     @property
-    def latest(self) -> datetime | None:
-        """The latest cut-off of a single project; None when there is none of its own."""
-        return max(self._floors.values(), default=None)
+    def later(self) -> dict[str, datetime]:
+        """The projects that may be newer than the era, and until when."""
+        own = {"setuptools": BUILD_FLOOR} if self._era.exclude_newer < BUILD_FLOOR else {}
+        return own | self._floors
 
     def pin(
         self,

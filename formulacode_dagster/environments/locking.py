@@ -32,7 +32,8 @@ class Locked(Frozen):
     build_resolution: Resolution | None = Field(default=None, description="of a build environment of its own")
     runtime: tuple[str, ...] = Field(description="requirements to run and to benchmark, as given")
     build: tuple[str, ...]
-    cut_off: datetime = Field(description="nothing in the locks was published later")
+    cut_off: datetime = Field(description="nothing in the locks was published later, but what `later` names")
+    later: dict[str, datetime] = Field(default_factory=dict, description="cut-offs of single projects")
     dropped: tuple[DroppedRequirement, ...] = ()
     notes: tuple[str, ...] = ()
     stepped_down: tuple[str, ...] = Field(default=(), description="what spoke against better interpreters")
@@ -101,7 +102,6 @@ def _locked(
     everything = (*parts.runtime, *parts.matrix, *parts.build)
     missing = tuple(item.dropped(absent[item.text]) for item in everything if item.text in absent)
     runtime = dict.fromkeys(item.text for item in (*parts.runtime, *parts.matrix) if item.text not in absent)
-    moments = (resolution.cut_off, apart.cut_off if apart else None, available.latest)
     separate = ("the build requirements contradict what runs: they are locked apart",) if apart else ()
     return Locked(
         python=python,
@@ -109,7 +109,8 @@ def _locked(
         build_resolution=apart,
         runtime=tuple(runtime),
         build=tuple(dict.fromkeys(item.text for item in parts.build if item.text not in absent)),
-        cut_off=max(moment for moment in moments if moment is not None),
+        cut_off=max(part.cut_off for part in (resolution, apart) if part is not None),
+        later=available.later,
         dropped=(*variation.dropped, *missing),
         notes=tuple(dict.fromkeys((*variation.notes, *resolution.notes, *available.notes.values(), *separate))),
         stepped_down=better,

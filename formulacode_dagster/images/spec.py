@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 
-from formulacode_dagster.environments.uv_compile import BUILD_FLOOR
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, Toolchain
@@ -58,6 +57,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         submodules=environment.submodules,
         fixes=environment.fixes,
         exclude_newer=environment.exclude_newer,
+        later_projects=environment.later_projects,
         wheels_only=not environment.build_lock and has_wheels(environment.pylock, environment.python),
     )
     return with_fixes(planned, environment.fixes)
@@ -129,8 +129,8 @@ def installer_options(spec: BuildSpec) -> tuple[str, ...]:
     if spec.exclude_newer is None:
         return ()
     options = ["--exclude-newer", spec.exclude_newer.isoformat()]
-    if spec.exclude_newer < BUILD_FLOOR:
-        options += ["--exclude-newer-package", f"setuptools={BUILD_FLOOR.isoformat()}"]
+    for name, until in sorted(spec.later_projects.items()):
+        options += ["--exclude-newer-package", f"{name}={until.isoformat()}"]
     return tuple(options)
 
 

@@ -61,5 +61,8 @@ class Environment(Frozen):
     pylock: str = Field(default="", description="the same pins as PEP 751 `pylock.toml`, with every file's hash")
     resolver: str = Field(description="`uv 0.13.8`")
     exclude_newer: datetime = Field(
-        description="nothing published after this instant is in the lock (setuptools: not before 2019-03-01)"
+        description="nothing published after this instant is in the lock, but files of `later_projects`"
+    )
+    later_projects: dict[str, datetime] = Field(
+        default_factory=dict, description="projects that may be newer than `exclude_newer`, and until when; see `notes`"
     )

@@ -59,6 +59,9 @@ class BuildSpec(Frozen):
     exclude_newer: datetime | None = Field(
         default=None, description="instant after which nothing may be taken from the index, build isolation included"
     )
+    later_projects: dict[str, datetime] = Field(
+        default_factory=dict, description="projects that may be newer than `exclude_newer`, and until when"
+    )
     wheels_only: bool = Field(
         default=False, description="every pin has a wheel: `env` builds nothing, so that no cut-off tells locks apart"
     )

@@ -45,7 +45,9 @@ def test_what_has_no_wheel_for_the_interpreter_takes_the_first_that_has(lock, co
     locked = lock("compiled", "setuptools")
     assert (locked.python, pins(locked)["compiled"]) == ("3.7", "1.4")
     assert any("compiled may be as new as 2018-06-29" in note for note in locked.notes)
-    assert locked.cut_off == datetime(2018, 6, 29, 0, 0, 1, tzinfo=UTC)
+    assert locked.cut_off == IN_2016
+    assert locked.later["compiled"] == datetime(2018, 6, 29, 0, 0, 1, tzinfo=UTC)
+    assert locked.later["setuptools"] == datetime(2019, 3, 1, tzinfo=UTC)
     assert pins(locked)["setuptools"] == "41.0"
 
 

@@ -79,17 +79,15 @@ def test_tasks_whose_locks_are_all_wheels_share_an_environment_whatever_their_da
     assert installer_options(first) == ("--only-binary", ":all:")
 
 
-def test_what_source_distributions_need_is_cut_off_but_for_a_setuptools_that_installers_can_drive(
-    spec: BuildSpec,
-) -> None:
-    old = spec.model_copy(update={"exclude_newer": datetime(2018, 5, 1, tzinfo=UTC)})
-    assert installer_options(old) == (
+def test_what_source_distributions_need_is_cut_off_but_for_projects_that_may_be_newer(spec: BuildSpec) -> None:
+    cut_off = {"exclude_newer": datetime(2018, 5, 1, tzinfo=UTC)}
+    later = {"setuptools": datetime(2019, 3, 1, tzinfo=UTC), "numpy": datetime(2018, 6, 29, tzinfo=UTC)}
+    assert installer_options(spec.model_copy(update={**cut_off, "later_projects": later})) == (
         *("--exclude-newer", "2018-05-01T00:00:00+00:00"),
+        *("--exclude-newer-package", "numpy=2018-06-29T00:00:00+00:00"),
         *("--exclude-newer-package", "setuptools=2019-03-01T00:00:00+00:00"),
     )
-    assert "--exclude-newer-package" not in installer_options(
-        old.model_copy(update={"exclude_newer": datetime.now(UTC)})
-    )
+    assert "--exclude-newer-package" not in installer_options(spec.model_copy(update=cut_off))
 
 
 @pytest.mark.parametrize(
