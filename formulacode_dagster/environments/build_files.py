@@ -10,6 +10,9 @@ from formulacode_dagster.models.base import Frozen
 
 from .tree import Tree, join
 
+BUILD_FILES = ("setup.py", "setup.cfg", "site.cfg", "pyproject.toml", "meson.build", "CMakeLists.txt", "build.py")
+"""What may tell how a package is built, by name."""
+
 _LARGEST = 150_000
 _MOST_FILES = 200
 _COMMENT = re.compile(r"#.*")
@@ -92,6 +95,14 @@ def _of_cmake(function: str, words: list[str]) -> Iterator[tuple[Kind, str]]:
         yield from ((Kind.PKG_CONFIG, name) for name in names if name and "$" not in name)
     elif function in ("project", "enable_language") and "Fortran" in words:
         yield Kind.PROGRAMS, "fortran"
+
+
+def build_text(tree: Tree, folder: str) -> str:
+    """Everything that the build files of *folder* say, comments aside, those that CMake and meson enter included."""
+    plain = (_text(tree, join(folder, name)) for name in BUILD_FILES)
+    meson = (text for _, text in _entered(tree, folder, "meson.build", _MESON_CALL, "subdir"))
+    cmake = (text for _, text in _entered(tree, folder, "CMakeLists.txt", _CMAKE_CALL, "add_subdirectory"))
+    return "\n".join((*plain, *meson, *cmake))
 
 
 def _entered(tree: Tree, folder: str, name: str, call: re.Pattern[str], enters: str) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulacode_dagster.git.reader import CommitReader
+from formulacode_dagster.git.reader import CommitReader, SubmoduleReader
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
@@ -17,6 +17,7 @@ from .lock import digest
 from .locking import lock_best
 from .repository import read_repository
 from .resolver import Resolver
+from .submodules import choose_submodules
 from .suites import Suite, find_suite
 from .tree import Tree
 
@@ -27,7 +28,7 @@ _OF_THE_MACHINE = frozenset(
 
 
 def plan_environment(
-    reader: CommitReader,
+    reader: SubmoduleReader,
     pr: PullRequest,
     *,
     month: Month,
@@ -68,6 +69,13 @@ def plan_environment(
     variables, left_out = _portable(
         {**repository.system.environment, **choice.environment, **repository.commands.environment}
     )
+    submodules = choose_submodules(
+        base,
+        reader.submodules(pr.change.base_sha) if base.has(".gitmodules") else {},
+        repository.root.folder,
+        repository=pr.facts.repository,
+        wanted=any(fix.submodules for fix in fixes),
+    )
     return Environment(
         month=month.key,
         repository_id=pr.facts.repository_id,
@@ -84,6 +92,7 @@ def plan_environment(
         build_environment=variables,
         run_environment=_portable({**choice.environment, **choice.run_environment})[0],
         commands=repository.commands.steps,
+        submodules=submodules.submodules,
         fixes=tuple(fixes),
         system_packages=tuple(dict.fromkeys((*choice.system_packages, *repository.system.apt_packages))),
         suite_sha=suite.tree.commit,
@@ -93,6 +102,7 @@ def plan_environment(
             *choices[locked.python].notes,
             *repository.commands.notes,
             *repository.system.notes,
+            *submodules.notes,
             *left_out,
             *locked.notes,
         ),
@@ -103,6 +113,7 @@ def plan_environment(
         pylock=locked.resolution.pylock,
         resolver=locked.resolution.resolver,
         exclude_newer=locked.cut_off,
+        later_projects=locked.later,
     )
 
 

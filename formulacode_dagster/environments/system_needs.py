@@ -13,7 +13,7 @@ from pydantic import Field
 from formulacode_dagster.images.repairs.names import Kind, known_apt_packages, provision_of
 from formulacode_dagster.models.base import Frozen
 
-from .build_files import Mention, read_cmake, read_meson
+from .build_files import BUILD_FILES, Mention, read_cmake, read_meson
 from .ci_files import AptPackage, read_ci_files
 from .conda_names import known_system_packages
 from .declaration import Declaration, judge, requirement_name
@@ -32,7 +32,6 @@ _BUILD_TOOLS = frozenset(
     | {"setuptools-rust", "setuptools-scm", "six", "tempita", "toml", "tomli", "versioneer", "versioningit", "wheel"}
 )
 """What a setup.py imports in order to build; other imports there are for its other commands."""
-_BUILD_FILES = ("setup.py", "setup.cfg", "site.cfg", "pyproject.toml", "meson.build", "CMakeLists.txt", "build.py")
 _NAMED = re.compile(r"""['"](?:-l)?([\w.+-]+)['"]|(?:^|\s)-l([\w.+-]+)""")
 _LARGEST = 200_000
 _LISTS = frozenset({"CPATH", "LIBRARY_PATH", "PKG_CONFIG_PATH"})
@@ -128,7 +127,7 @@ def _stems(package: str) -> frozenset[str]:
 
 def _words(tree: Tree, folder: str) -> frozenset[str]:
     """Everything that stands in quotation marks in the build files of *folder*, and names of linked libraries."""
-    texts = (tree.text(join(folder, name) or "") or "" for name in _BUILD_FILES)
+    texts = (tree.text(join(folder, name) or "") or "" for name in BUILD_FILES)
     return frozenset(found[0] or found[1] for text in texts for found in _NAMED.findall(text[:_LARGEST]))
 
 

@@ -98,6 +98,13 @@ class Mirror:
         entries = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
         return sorted(os.fsdecode(path) for facts, _, path in entries if b" commit " not in facts)
 
+    def submodules(self, commit: str) -> dict[str, str]:
+        """Path of each submodule at *commit* → the commit it is at."""
+        out = self._git("ls-tree", "-r", "-z", self.commit(commit).tree)
+        entries = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
+        links = ((os.fsdecode(path), facts.split()) for facts, _, path in entries)
+        return {path: facts[2].decode() for path, facts in links if facts[1] == b"commit"}
+
     def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
         """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""
         self.commit(commit)

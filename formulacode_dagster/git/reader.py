@@ -16,3 +16,10 @@ class CommitReader(Protocol):
 
     def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
         """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""
+
+
+class SubmoduleReader(CommitReader, Protocol):
+    """Knows submodules, too."""
+
+    def submodules(self, commit: str) -> dict[str, str]:
+        """Path of each submodule at *commit* → the commit it is at."""

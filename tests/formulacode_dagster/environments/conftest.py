@@ -38,6 +38,12 @@ class DictReader:
     def list(self, commit: str, folder: str = "") -> list[str]:
         return sorted(path for path in self._commits.get(commit, {}) if path.startswith(folder))
 
+    def submodules(self, commit: str) -> dict[str, str]:
+        """The `.gitmodules` of these readers names them with their commits, as `sha = …`."""
+        text = self._commits.get(commit, {}).get(".gitmodules", "")
+        values = dict(line.split(" = ") for line in text.splitlines() if " = " in line)
+        return {values["path"]: values["sha"]} if "sha" in values else {}
+
     def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
         known = list(self._commits)
         return tuple(sha for sha in known[known.index(commit) + 1 :] if sha not in (BASE, MERGE) and patterns)

@@ -9,7 +9,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile
-from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.models.recipe import Fix, Submodule
 
 MONTH = Month.parse("2026-01")
 SUITE = {
@@ -266,3 +266,12 @@ def test_a_package_that_carries_data_alone_may_be_newer_than_the_merge(plan, ind
     environment = plan({**SUITE, **PACKAGE, **benchmark}, merged_at=datetime(2021, 4, 1, tzinfo=UTC))
     assert pins(environment)["pydicom-data"] == "1.0"
     assert "pydicom-data may be as new as 2022-10-04: it carries data alone" in environment.notes
+
+
+def test_submodules_that_a_build_file_names_or_a_repair_asks_for_are_in_the_plan(plan):
+    modules = f'[submodule "x"]\npath = vendored/x\nurl = ../x.git\nsha = {"7" * 40}\n'
+    base = {**SUITE, **PACKAGE, ".gitmodules": modules}
+    laid = (Submodule(path="vendored/x", repository="acme/x", sha="7" * 40),)
+    assert plan(base).submodules == ()
+    assert plan({**base, "setup.cfg": "[x]\nwhere = vendored/x/src\n"}).submodules == laid
+    assert plan(base, fixes=[Fix(rule="submodules", evidence="no x.h", submodules=True)]).submodules == laid

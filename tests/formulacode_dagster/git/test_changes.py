@@ -110,6 +110,14 @@ def test_a_submodule_that_moves_is_a_change(origin, mirror_of):
     assert applied(origin, base, patch) == change.merge_tree_sha
 
 
+def test_submodules_are_told_with_their_commits_and_are_no_files(origin, mirror_of):
+    origin.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib/größe x")
+    origin.git("commit", "--quiet", "-m", "Add a submodule")
+    mirror = mirror_of(origin.sha())
+    assert mirror.submodules(origin.sha()) == {"lib/größe x": "1" * 40}
+    assert "lib/größe x" not in mirror.list(origin.sha())
+
+
 def test_attributes_of_the_repository_do_not_hide_a_change(origin, mirror_of):
     origin.write({".gitattributes": "*.py -diff\n"})
     origin.commit("Hide diffs")
