@@ -137,8 +137,12 @@ def why(
     log: Annotated[
         Stage | None, typer.Option(help="Print the whole newest log of this stage too.", show_default="no log")
     ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(help="Print the whole log of this attempt at the image too.", show_default="no log")
+    ] = None,
 ) -> None:
-    """Tell an item's whole story: every stage, state, reason, error, cost."""
+    """Tell an item's whole story: every stage, state, reason, error, cost, and every attempt at its image."""
+    from formulacode_dagster.attempts_command import show_attempts, show_log
     from formulacode_dagster.operate import database
     from formulacode_dagster.store import ledger
     from formulacode_dagster.store.blobs import get_log
@@ -152,6 +156,9 @@ def why(
                 f"nothing is known of {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
             )
         show_story(console, name, story)
+        show_attempts(console, connection, ItemName.parse(item))
+        if attempt is not None:
+            show_log(console, connection, ItemName.parse(item), attempt)
         if log is not None:
             text = get_log(connection, stage=log, month=story[-1].month, item=name)
             console.print(plain(text) or f"no log of {log} was kept", markup=False, highlight=False)

@@ -1,0 +1,51 @@
+"""What `fc-data why` tells of the attempts at an item's image."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.store.attempts import attempts_of, log_of_attempt
+from formulacode_dagster.store.lookup import find_pull_request
+
+from .terminal import plain
+
+
+def show_attempts(console: Console, connection: Connection, item: ItemName) -> None:
+    """One line for each attempt at the image of *item*; nothing when there was none."""
+    task = _task(connection, item)
+    attempts = [] if task is None else attempts_of(connection, *task)
+    if not attempts:
+        return
+    table = Table(title="Attempts at the image", title_justify="left", box=None)
+    for heading in ("attempt", "started", "ended in", "status", "seconds", "rule", "why"):
+        table.add_column(heading, overflow="fold")
+    for one in attempts:
+        status = "killed" if one.rc is None and one.kind == "timeout" else "" if one.rc is None else str(one.rc)
+        started = f"{one.started_at:%Y-%m-%d %H:%M:%S}"
+        evidence = [fix.evidence for fix in one.spec.fixes[-1:]] if one.rule else []
+        words = plain("; ".join(filter(None, [*evidence, one.detail])))
+        table.add_row(
+            str(one.attempt), started, one.stage, status, f"{one.seconds:.1f}", escape(one.rule), escape(words[:400])
+        )
+    console.print(table)
+
+
+def show_log(console: Console, connection: Connection, item: ItemName, attempt: int) -> None:
+    """Print the whole log of one attempt; raises ConfigurationError when there was no such attempt."""
+    task = _task(connection, item)
+    text = None if task is None else log_of_attempt(connection, *task, attempt)
+    if text is None:
+        raise ConfigurationError(f"{item} has no attempt {attempt}", remedy=f"`fc-data why {item}` lists its attempts")
+    console.print(plain(text) or "the log is empty", markup=False, highlight=False)
+
+
+def _task(connection: Connection, item: ItemName) -> tuple[str, tuple[int, int]] | None:
+    if item.number is None:
+        return None
+    found = find_pull_request(connection, item.repository, item.number)
+    return None if found is None else (found.facts.month, (found.facts.repository_id, found.facts.number))
