@@ -15,13 +15,13 @@ ENV FC_UV=/opt/formulacode/uv/bin/uv \
     FC_SCRATCH=/tmp/formulacode-build \
     LANG=C.UTF-8
 
-COPY --chmod=0555 scripts/ /opt/formulacode/bin/
-
+COPY --chmod=0555 scripts/install-compilers scripts/install-system /opt/formulacode/bin/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt/lists,sharing=locked \
     --mount=type=secret,id=ca \
     /opt/formulacode/bin/install-compilers
 
+COPY --chmod=0555 scripts/ /opt/formulacode/bin/
 COPY --chmod=0444 uv.txt instrument.txt python /opt/formulacode/task/
 RUN --mount=type=cache,target=/root/.cache \
     --mount=type=secret,id=ca \
