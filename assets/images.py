@@ -1,6 +1,7 @@
 """`images`: one image per task, its build spec, its verifications, its digest."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -8,8 +9,10 @@ import dagster as dg
 
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.suite_files import first_suite
+from formulacode_dagster.images.contents import Listing
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.images.reproducing import keep_listings
 from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
@@ -99,6 +102,7 @@ def images(
                 neighbour=neighbour,
                 first_attempt=before + 1,
                 keep=keep,
+                keep_installed=keep_installed,
                 force=config.force,
                 progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
             )
@@ -108,6 +112,10 @@ def images(
         def keep(attempt: BuildAttempt) -> None:
             with run.database.transaction() as connection:
                 save_attempt(connection, attempt)
+
+        def keep_installed(found: Sequence[Listing]) -> None:
+            with run.database.transaction() as connection:
+                keep_listings(connection, found)
 
         items = [
             WorkItem(pr.item, _inputs(planned[pr.key], containers.os_image, engine.name), (pr, planned[pr.key]))

@@ -10,6 +10,7 @@ from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
 
+from .contents import Listing, listings
 from .engine import NO_SUBMODULES, Engine, Progress
 from .failures import BuildFailure
 from .verification import Verified, verify_image
@@ -24,6 +25,8 @@ class Built:
     image: BuiltImage
     verified: Verified = field(repr=False)
     log: str = field(repr=False)
+    installed: tuple[Listing, ...] = field(default=(), repr=False)
+    """What is installed in the image, where all gates hold."""
 
     @property
     def failure(self) -> BuildFailure | None:
@@ -73,8 +76,13 @@ def build_and_verify(
         verifications=(),
     )
     verified = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id, suite=suite)
-    made = {"verifications": verified.verifications, "benchmarks": verified.benchmarks}
-    return Built(image.model_copy(update=made), verified, outcome.log)
+    installed = listings(verified.facts) if verified.failure is None else ()
+    made = {
+        "verifications": verified.verifications,
+        "benchmarks": verified.benchmarks,
+        "installed": tuple(one.summary for one in installed),
+    }
+    return Built(image.model_copy(update=made), verified, outcome.log, installed)
 
 
 def build_task_image(

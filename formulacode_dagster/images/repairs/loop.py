@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from formulacode_dagster.images.contents import Listing
 from formulacode_dagster.images.engine import Engine, Progress
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
@@ -30,6 +31,10 @@ def forget(attempt: BuildAttempt) -> None:
     """Keep nothing of *attempt*: for trials that write no database."""
 
 
+def forget_installed(found: Sequence[Listing]) -> None:
+    """Keep nothing of *found*."""
+
+
 def build_until_it_holds(
     engine: Engine,
     task: Task,
@@ -38,19 +43,23 @@ def build_until_it_holds(
     neighbour: Sequence[Fix] = (),
     first_attempt: int = 1,
     keep: Callable[[BuildAttempt], None] = forget,
+    keep_installed: Callable[[Sequence[Listing]], None] = forget_installed,
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
 
     *neighbour* are the fixes of the nearest commit that was built, tried first. Every attempt is handed to *keep* as it
-    ends, numbered from *first_attempt* on.
+    ends, numbered from *first_attempt* on; to *keep_installed*, what is installed in the image that holds.
 
     Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
     the disk or the package index is gone.
     """
     attempts = Attempts(engine, task, run_id=run_id, first=first_attempt, keep=keep, force=force, progress=progress)
-    return _Repair(attempts, task).image(tuple(neighbour))
+    image, ended = _Repair(attempts, task).image(tuple(neighbour))
+    if ended.holds is not None:
+        keep_installed(ended.holds.installed)
+    return image, ended.log
 
 
 class _Repair:
@@ -62,7 +71,7 @@ class _Repair:
         self._refused: list[Fix] = []
         self._pythons: list[str] = []
 
-    def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, str]:
+    def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, Ended]:
         ended = self._attempts.make(neighbour, NEIGHBOUR) if neighbour else None
         if ended is None or ended.holds is None:
             ended = self._repaired(self._attempts.make((), ""))
@@ -70,7 +79,7 @@ class _Repair:
         if best.holds is None:
             raise best.failure or ItemFailure("build", f"{self._task.pr.item} does not hold")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
-        return image, best.log
+        return image, best
 
     def _repaired(self, ended: Ended) -> Ended:
         """The first attempt that holds, else the last that was built."""
