@@ -93,7 +93,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
                 root=self._builds,
                 os_image=self.os_image,
                 limits=self.limits,
-                ca_bundle=self._ca_bundle(),
+                ca_bundle=self.certificates(),
                 network=self.build_network,
                 build_cgroup=self.build_cgroup,
                 installation=self._installation(),
@@ -123,7 +123,8 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     def _installation(self) -> str:
         return installation_id(Path(self.home))
 
-    def _ca_bundle(self) -> Path | None:
+    def certificates(self) -> Path | None:
+        """What package indexes are trusted by while building; None for what every machine trusts."""
         # a machine whose programs need certificates of its own says so in SSL_CERT_FILE
         path = self.ca_bundle or os.environ.get("SSL_CERT_FILE", "")
         if not path:
