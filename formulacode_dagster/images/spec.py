@@ -18,6 +18,7 @@ from .wheels import has_wheels
 
 DEFAULT_OS_IMAGE = "python:{python}-slim-bookworm"
 LOCAL_NAMESPACE = "formulacode"
+_ASIDE = "-again"
 _FLAGS = re.compile(r"FLAGS$")
 
 INSTRUMENT_VERSIONS = ("3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
@@ -145,7 +146,12 @@ def task_tag(spec: BuildSpec) -> str:
 
 def aside_tag(tag: str) -> str:
     """What a second build is called that stays beside the first."""
-    return f"{tag}-again"
+    return f"{tag}{_ASIDE}"
+
+
+def is_aside(name: str) -> bool:
+    """Whether *name* is what `aside_tag` makes."""
+    return name.endswith(_ASIDE)
 
 
 def spec_hash(spec: BuildSpec) -> str:

@@ -13,10 +13,12 @@ from enum import StrEnum
 
 from formulacode_dagster.models.image_need import ImageNeed
 
+from .spec import is_aside
+
 YOUNG = timedelta(hours=2)
 """An image younger than this may be one that is being built or verified just now."""
 DANGLING = timedelta(days=1)
-"""How long an image that lost its name is kept."""
+"""How long an image that lost its name, or was left by a rebuild, is kept."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class StockedImage:
     layers: tuple[Layer, ...]
     """From the lowest to the topmost; at least one."""
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is a second build, which lives as long as it takes to compare it with the first."""
+        return bool(self.names) and all(map(is_aside, self.names))
+
     def __str__(self) -> str:
         return self.names[0] if self.names else self.digest
 
@@ -55,6 +62,7 @@ class Why(StrEnum):
     """Why an image goes."""
 
     DANGLING = "dangling"
+    ASIDE = "left by a rebuild"
     BUDGET = "budget"
 
 
@@ -82,15 +90,16 @@ class RemovalPlan:
 def plan_removals(stock: Stock, needs: Mapping[str, ImageNeed], *, budget: int | None, now: datetime) -> RemovalPlan:
     """What of *stock* is to go so that it takes *budget* bytes at most (None: no limit); *needs* by digest.
 
-    Dangling images go after a day, whatever the budget. Never planned: what an unfinished month needs, what is younger
-    than two hours, and what another image that stays lies on.
+    Dangling images, and second builds that nobody removed, go after a day, whatever the budget. Never planned: what an
+    unfinished month needs, what is younger than two hours, and what another image that stays lies on.
     """
     house = _House(stock, needs)
     before = house.bytes
     removals = []
     for image in house.in_order():
-        if not image.names and not house.is_needed(image) and now - image.made_at >= DANGLING:
-            removals.append(house.remove(image, Why.DANGLING))
+        is_left = not image.names or image.is_aside
+        if is_left and not house.is_needed(image) and now - image.made_at >= DANGLING:
+            removals.append(house.remove(image, Why.ASIDE if image.is_aside else Why.DANGLING))
     for image in house.in_order():
         if budget is None or house.bytes <= budget:
             break

@@ -91,6 +91,12 @@ def test_a_dangling_image_goes_after_a_day_unless_a_month_needs_the_very_image()
     assert kept.removals == ()
 
 
+def test_a_second_build_that_a_killed_rebuild_left_goes_after_a_day() -> None:
+    left = (image("task-again", ("again", 7), days=2), image("new-again", ("fresh", 8), days=0.5))
+    plan = plan_removals(Stock(left), {}, budget=None, now=NOW)
+    assert [(str(one.image), one.why) for one in plan.removals] == [("formulacode/task-again", Why.ASIDE)]
+
+
 def test_two_images_of_the_same_layers_free_their_bytes_with_the_second() -> None:
     twins = (image("one", ("same", 9), days=3), image("two", ("same", 9), days=2))
     plan = plan_removals(Stock(twins), {}, budget=0, now=NOW)
