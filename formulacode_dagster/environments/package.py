@@ -6,12 +6,14 @@ import re
 import tomllib
 from collections.abc import Iterable
 
+from packaging.utils import canonicalize_name
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 
 from .asv_config import AsvConfig
+from .declared import read_metadata
 from .metadata import ProjectMetadata
 from .tree import Tree, join
 
@@ -19,6 +21,7 @@ _NOT_PACKAGES = frozenset(
     {"asv_bench", "asv_benchmarks", "bench", "benchmark", "benchmarking", "benchmarks", "build_tools", "ci", "dev"}
     | {"doc", "docs", "examples", "example", "scripts", "test", "tests", "testing", "tools", "tutorials", "vendor"}
 )
+_MOST_PLACES = 20
 _SOURCE_FOLDERS = (".", "src", "lib", "python", "source")
 
 
@@ -57,18 +60,20 @@ def find_package_root(tree: Tree, config: AsvConfig, *, installed_folder: str = 
         return PackageRoot(folder=subdir, reason=f"{config.path} names repo_subdir {config.repo_subdir}")
     if is_package_root(tree, "."):
         return PackageRoot(folder=".", reason="the top of the repository can be installed")
-    folder = config.folder
-    while folder != ".":
-        if is_package_root(tree, folder):
-            return PackageRoot(folder=folder, reason=f"nearest folder above {config.path} that can be installed")
-        folder = folder.rpartition("/")[0] or "."
-    if is_package_root(tree, "python"):
-        return PackageRoot(folder="python", reason="python/ is the only part that can be installed")
     places = {path.rpartition("/")[0] for path in tree.files if path.endswith(("/setup.py", "/pyproject.toml"))}
     usable = [place for place in places if not _NOT_PACKAGES & set(place.split("/")) and is_package_root(tree, place)]
+    usable.sort(key=lambda place: (place.count("/"), place))
+    for place in usable[:_MOST_PLACES]:
+        name = read_metadata(tree, place).name
+        if name is not None and _is_same(name.value, config.project):
+            return PackageRoot(folder=place, reason=f"the project {name.value}, which {config.path} names")
+    above = [place for place in usable if f"{config.folder}/".startswith(f"{place}/")]
+    if above:
+        return PackageRoot(folder=above[-1], reason=f"nearest folder above {config.path} that can be installed")
+    if "python" in usable:
+        return PackageRoot(folder="python", reason="python/ is the only part that can be installed")
     if usable:
-        best = min(usable, key=lambda place: (place.count("/"), place))
-        return PackageRoot(folder=best, reason="shallowest folder that can be installed")
+        return PackageRoot(folder=usable[0], reason="shallowest folder that can be installed")
     raise ItemFailure(
         "package_root",
         f"nothing at {tree.commit} can be installed",
@@ -77,12 +82,16 @@ def find_package_root(tree: Tree, config: AsvConfig, *, installed_folder: str = 
     )
 
 
-def find_import_name(tree: Tree, folder: str, metadata: ProjectMetadata) -> str:
+def find_import_name(
+    tree: Tree, folder: str, metadata: ProjectMetadata, *, project: str = "", imported: Iterable[str] = ()
+) -> str:
     """The name to import after the build: one the project states, found among its files; empty when none is there.
 
-    Without such a name, the only top-level package of the folder is taken; of several, none is.
+    Without such a name, that of asv's *project* is taken, then what the benchmarks have *imported*, then the only
+    top-level package of the folder; of several, none is.
     """
-    stated = [*_spellings(metadata.name.value if metadata.name is not None else ""), *metadata.import_names]
+    own = metadata.name.value if metadata.name is not None else ""
+    stated = [*_spellings(own), *metadata.import_names, *_spellings(project), *imported]
     places = _places(folder, metadata.source_folders)
     present = [name for place in places for name in _packages_in(tree, place)]
     for name in stated:
@@ -93,6 +102,10 @@ def find_import_name(tree: Tree, folder: str, metadata: ProjectMetadata) -> str:
         if len(likely) == 1:
             return likely[0]
     return ""
+
+
+def _is_same(name: str, other: str) -> bool:
+    return bool(other) and canonicalize_name(name) == canonicalize_name(other)
 
 
 def _spellings(project: str) -> tuple[str, ...]:

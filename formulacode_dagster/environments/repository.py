@@ -87,19 +87,6 @@ class Repository:
             notes=(*choice.notes, *optional.notes, *data.notes),
         )
 
-    def lines(self) -> dict[str, str]:
-        """Normalised project name → the requirement that declares it anywhere, what the package runs with first."""
-        declared = (
-            *(self.metadata.dependencies or ()),
-            *self.commands.declarations,
-            *(item for offer in self.offers for item in offer.items),
-            *(self.metadata.build_requires or ()),
-        )
-        found: dict[str, str] = {}
-        for item in judge(declared, own_name=self.own_name).accepted:
-            found.setdefault(requirement_name(item.text), item.text)
-        return found
-
 
 def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Repository:
     """Read what *base* declares for the suite of *config*; *suites* are the commits its benchmarks are taken from.
@@ -119,7 +106,13 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
         root=root,
         metadata=metadata,
         own_name=own_name,
-        import_name=find_import_name(base, root.folder, metadata),
+        import_name=find_import_name(
+            base,
+            root.folder,
+            metadata,
+            project=config.project,
+            imported=dict.fromkeys(name.partition(".")[0] for name in imports),
+        ),
         offers=offers(base, config, metadata, own_name=own_name, package=root.folder),
         imports=imports,
         environment_file=named_environment(base, config),

@@ -21,6 +21,9 @@ def config(path="asv.conf.json", **rest):
         ({"lib/setup.py": "", "other/setup.py": "", "lib/b/asv.conf.json": ""}, {"path": "lib/b/asv.conf.json"}, "lib"),
         ({"docs/setup.py": "", "z/pkg/setup.py": "", "core/setup.py": ""}, {}, "core"),
         ({"pyproject.toml": "[tool.poetry]\nname='x'\n"}, {}, "."),
+        ({"b/setup.py": "", "a/pyproject.toml": PROJECT, "python/setup.py": ""}, {"project": "Fast_Thing"}, "a"),
+        ({"python/setup.py": "", "benchmarks/setup.py": ""}, {"path": "benchmarks/asv.conf.json"}, "python"),
+        ({"testsuite/setup.py": "", "package/setup.py": ""}, {"path": "benchmarks/asv.conf.json"}, "package"),
     ],
 )
 def test_the_package_root_is_found_by_the_first_rule_that_fits(tree_of, files, settings, expected):
@@ -56,3 +59,11 @@ def test_a_repository_without_anything_to_install_fails(tree_of):
 def test_the_import_name_is_one_that_exists_at_the_commit(tree_of, files, expected):
     tree = tree_of(files)
     assert find_import_name(tree, ".", read_metadata(tree, ".")) == expected
+
+
+def test_asvs_project_and_then_what_benchmarks_import_tell_a_name_that_no_file_states(tree_of):
+    tree = tree_of({"setup.py": "", "data_lad/__init__.py": "", "other/__init__.py": "", "third/__init__.py": ""})
+    said = read_metadata(tree, ".")
+    assert find_import_name(tree, ".", said, project="Data-Lad", imported=["numpy", "other"]) == "data_lad"
+    assert find_import_name(tree, ".", said, project="elsewhere", imported=["numpy", "other"]) == "other"
+    assert find_import_name(tree, ".", said, imported=["numpy"]) == ""
