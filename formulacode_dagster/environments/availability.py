@@ -54,6 +54,7 @@ class Availability:
         }
         self.effort = effort
         self._resolver, self._era, self._python = resolver, era, python
+        self._settled_at = era.settled_at
         self._floors: dict[str, datetime] = later
         self._sources: set[str] = set()
         released = datetime.combine(RELEASED[python], datetime.min.time(), UTC)
@@ -80,13 +81,14 @@ class Availability:
         """
         known = tuple(declared)
         wanted, trusted = (*known, *conda), {item.text for item in known}
+        self._settled_at = self._era.settled_at
         for _ in range(_MOST_ROUNDS):
             try:
                 found = self._resolver.resolve(
                     (item.text for item in wanted),
                     python=self._python,
                     exclude_newer=self._era.exclude_newer,
-                    settled_at=self._era.settled_at,
+                    settled_at=self._settled_at,
                     constraints=(*self._era.constraints, *constraints),
                     floors=self._floors,
                     sources=self._sources,
@@ -96,9 +98,11 @@ class Availability:
                 texts = {requirement_name(item.text): item.text for item in reversed(wanted)}
                 replaced = [name for name in failure.unbuildable if self._replace_source(name)]
                 helped = [n for n in failure.lacking if n not in loosenable and self._help(n, texts.get(n, n))]
-                waited = [n for n in failure.late if self.effort and self._allow_later(n, texts.get(n, n))]
+                waited = [n for n in failure.late if self._wait(n, texts.get(n, n))]
                 if not (replaced or helped or waited):
-                    raise
+                    if self._settled_at is None:
+                        raise
+                    self._settled_at = None
                 continue
             gone = [item.requirement for item in found.absent if item.came_later]
             if not [text for text in gone if text in trusted and self._allow_later(requirement_name(text), text)]:
@@ -110,6 +114,8 @@ class Availability:
         if self.effort is Effort.ALL_SOURCES or name in self._floors or name in self._sources:
             return False
         wheel = self._resolver.first_wheel(text, python=self._python, until=self._until)
+        if wheel is not None and self._came_since(wheel[0]):
+            return self._admit(name, wheel[0])
         if wheel is None or wheel[0] <= self._era.exclude_newer:
             return (self.effort > Effort.WHEELS or self._is_never_a_wheel(text)) and self._read(name)
         if wheel[1]:
@@ -127,12 +133,26 @@ class Availability:
         self.notes[name] = f"{name} is taken as a source distribution: Python {self._python} has no wheel of it"
         return True
 
+    def _wait(self, name: str, text: str) -> bool:
+        """Let *name* be as new as its first wheel, later than the merge only with more effort."""
+        wheel = self._resolver.first_wheel(text, python=self._python, until=self._until)
+        if wheel is not None and self._came_since(wheel[0]) and name not in self._floors:
+            return self._admit(name, wheel[0])
+        return self.effort > Effort.WHEELS and self._allow_later(name, text)
+
+    def _came_since(self, uploaded: datetime) -> bool:
+        return self._settled_at is not None and self._settled_at < uploaded <= self._era.exclude_newer
+
+    def _admit(self, name: str, uploaded: datetime) -> bool:
+        self._floors[name] = uploaded + timedelta(seconds=1)
+        return True
+
     def _allow_later(self, name: str, text: str) -> bool:
         """Let *name* be as new as its first wheel; False when that is too far off, or is allowed already."""
         wheel = self._resolver.first_wheel(text, python=self._python, until=self._until)
         if wheel is None or wheel[0] <= self._era.exclude_newer or name in self._floors:
             return False
-        self._floors[name] = wheel[0] + timedelta(seconds=1)
+        self._admit(name, wheel[0])
         day = self._era.exclude_newer.astimezone(UTC).date()
         self.notes[name] = (
             f"{name} may be as new as {wheel[0].date()}: on {day} the index has nothing of it for Python {self._python}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,11 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 
 from . import uv_words
+from .answers import Answers
 from .declaration import requirement_name
 from .lock import read_lock
 from .pylock import read_pylock, requirements_of, without_index
@@ -25,7 +23,7 @@ from .question import Absent, Question, Resolution, Unsolvable
 from .subprocesses import run_bounded
 from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Answer, Uv, floors_of
 
-_FORMAT = 6
+_FORMAT = 7
 _LOG_TAIL = 4000
 _INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _KEPT = (
@@ -95,7 +93,8 @@ class Resolver:
         """Pin *requirements* for *python* (`3.12`) within *constraints*, with what the index held at *exclude_newer*.
 
         Where the index of the earlier instant *settled_at* holds a solution, that is the answer: questions that differ
-        only in *exclude_newer* then have one lock. Where it lacks something, versions move only as far as they must.
+        only in *exclude_newer* then have one lock. Where it lacks a project, versions move only as far as they must;
+        where it lacks a wheel, or only what came later would do, the Unsolvable names these for the caller to judge.
         *floors* are later cut-offs of single projects; *sources* are projects whose source distributions are read,
         which may run their code, or any with *build_sources*. Requirements whose project has no version at that date
         are left out, each with its reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError
@@ -114,7 +113,9 @@ class Resolver:
             return self._answer(question)
         try:
             settled = self._answer(question.model_copy(update={"exclude_newer": settled_at}))
-        except Unsolvable:
+        except Unsolvable as failure:
+            if failure.lacking or failure.late:
+                raise
             return self._answer(question)
         if not settled.absent:
             return settled
@@ -140,8 +141,8 @@ class Resolver:
                 "a source distribution would have to be built",
                 why="the index settings hold credentials, which its code could read",
             )
-        place = self._place(question)
-        kept = _read_kept(place)
+        answers, key = Answers(self._cache_dir / "locks"), self._key(question)
+        kept = answers.read(key)
         if kept is not None:
             return kept
         absent: list[Absent] = []
@@ -150,7 +151,11 @@ class Resolver:
             refused = uv_words.REFUSED.search(answer.log) is not None
             gone = [] if refused else _absent(asked, answer.log)
             if not gone:
-                raise self._failure(asked, answer.log)
+                failure = self._failure(asked, answer.log)
+                # A source that does not build may build tomorrow, a refusal may be lifted: only uv's proof is kept.
+                if isinstance(failure, Unsolvable) and uv_words.NO_SOLUTION in answer.log and not refused:
+                    answers.keep(key, failure)
+                raise failure
             absent.extend(gone)
             left_out = {item.requirement for item in gone}
             asked = asked.model_copy(update={"requirements": tuple(r for r in asked.requirements if r not in left_out)})
@@ -168,7 +173,7 @@ class Resolver:
             absent=tuple(absent),
             notes=_notes(question),
         )
-        _keep(place, resolution)
+        answers.keep(key, resolution)
         return resolution
 
     def _compile(self, question: Question) -> Answer:
@@ -219,12 +224,11 @@ class Resolver:
         urls = " ".join(self._environment.get(name, "") for name in _INDEX_SETTINGS).split()
         return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
-    def _place(self, question: Question) -> Path:
+    def _key(self, question: Question) -> str:
         index = {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
         known = KNOWN_METADATA.read_text("utf-8")
         whole = [_FORMAT, known, self.version, self._platform, index, question.model_dump(mode="json")]
-        key = sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-        return self._cache_dir / "locks" / key[:2] / f"{key}.json"
+        return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def _absent(question: Question, log: str) -> list[Absent]:
@@ -251,18 +255,3 @@ def _notes(question: Question) -> tuple[str, ...]:
     floor = f"setuptools may be as new as {BUILD_FLOOR.date()}: earlier ones cannot be driven by PEP 517"
     built = "source distributions were read to resolve this lock: not everything is there as a wheel"
     return (*((floor,) if question.exclude_newer < BUILD_FLOOR else ()), *((built,) if question.all_sources else ()))
-
-
-def _read_kept(place: Path) -> Resolution | None:
-    try:
-        return Resolution.model_validate_json(place.read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-
-
-def _keep(place: Path, resolution: Resolution) -> None:
-    """Whole or not at all: a reader never sees half a file."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".part", delete=False, encoding="utf-8") as file:
-        file.write(resolution.model_dump_json())
-    Path(file.name).replace(place)

@@ -54,12 +54,16 @@ class Uv:
         self.cache_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fc-resolve-") as name:
             folder, output = Path(name), Path(name, "pylock.toml")
-            (folder / "constraints.txt").write_text("\n".join([*question.constraints, *ceilings]), encoding="utf-8")
-            (folder / "build-constraints.txt").write_text("\n".join(question.constraints), encoding="utf-8")
+            bounds = [*question.constraints, *filter(None, ceilings)]
+            arguments = [*self._settings(fitting), *_what_is_asked(question, floors_of(question, fitting=fitting))]
+            for option, lines in (("--constraints", bounds), ("--build-constraints", question.constraints)):
+                file = folder / f"{option.strip('-')}.txt"
+                file.write_text("\n".join(lines), encoding="utf-8")
+                arguments += [option, file.name] if lines else []
             if question.preferred:
                 output.write_text(question.preferred, encoding="utf-8")
             outcome = run_bounded(
-                [*self._settings(fitting), *_what_is_asked(question, floors_of(question, fitting=fitting))],
+                arguments,
                 environment={**self.environment, "HOME": name, "TMPDIR": name},
                 cwd=folder,
                 timeout=self.timeout,
@@ -80,7 +84,7 @@ class Uv:
             *("--no-header", "--no-annotate", "--no-progress", "--color", "never"),
             *("--config-file", str(KNOWN_METADATA), "--cache-dir", str(self.cache_dir.resolve())),
             *("--no-python-downloads", "--python", str(fitting or sys.executable)),
-            *("--python-platform", self.platform, "--constraints", "constraints.txt"),
+            *("--python-platform", self.platform),
         ]
 
 
@@ -100,8 +104,6 @@ def _what_is_asked(question: Question, floors: Mapping[str, datetime]) -> list[s
     arguments = ["--python-version", question.python, "--exclude-newer", instant(question.exclude_newer)]
     for name, floor in sorted(floors.items()):
         arguments += ["--exclude-newer-package", f"{name}={instant(floor)}"]
-    if question.reads_sources:
-        arguments += ["--build-constraints", "build-constraints.txt"]
     if not question.all_sources:
         arguments += ["--only-binary", ":all:"]
         for name in question.sources:

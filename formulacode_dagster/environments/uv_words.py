@@ -15,6 +15,7 @@ NO_WHEEL = (
     re.compile(r"we only found wheels for `(?P<name>[\w.-]+)`"),
 )
 CAME_LATER = (re.compile(r"`(?P<name>[\w.-]+)` was filtered by `exclude-newer`"),)
+NO_SOLUTION = "No solution found when resolving"
 UNBUILDABLE = (re.compile(r"Failed to (?:download and )?build `(?P<name>[\w.-]+?)=="),)
 UNREACHABLE = re.compile(
     r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"

@@ -199,8 +199,9 @@ def test_versions_move_only_where_they_must(resolver, index):
     index.publish("numpy", "2.2", "2026-01-07T00:00:00Z")
     index.publish("fresh", "1.0", "2026-01-08T00:00:00Z")
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    moved = resolver.resolve(["attrs>1", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
-    assert pins(moved)["attrs"] == "2.0"
+    with pytest.raises(Unsolvable) as caught:
+        resolver.resolve(["attrs>1", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
+    assert caught.value.late == ("attrs",)
     kept = resolver.resolve(["attrs", "numpy", "fresh"], python="3.12", exclude_newer=AT, settled_at=start)
     assert pins(kept) == {"attrs": "1.0", "numpy": "2.1", "fresh": "1.0"}
     assert kept.cut_off == AT
@@ -241,3 +242,22 @@ def test_a_project_that_is_taken_as_sources_leaves_the_others_to_their_wheels(re
     with pytest.raises(Unsolvable) as caught:
         resolver.resolve(["old", "attrs"], python="3.12", exclude_newer=AT)
     assert caught.value.lacking == ("old",)
+
+
+def test_a_question_without_a_solution_is_answered_without_a_call_too(resolver, index):
+    first, second = [], []
+    for caught in (first, second):
+        with pytest.raises(Unsolvable) as info:
+            resolver.resolve(["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
+        caught.append((str(info.value), info.value.blamed, info.value.log_tail))
+    assert first == second
+    assert resolver.calls == 1
+
+
+def test_a_project_that_is_refused_is_asked_for_again(resolver, index):
+    index.refused = "attrs"
+    with pytest.raises(Unsolvable):
+        resolver.resolve(["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
+    index.refused = ""
+    resolution = resolver.resolve(["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
+    assert pins(resolution)["attrs"] == "2.0"

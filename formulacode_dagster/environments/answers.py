@@ -1,0 +1,80 @@
+"""Answers to questions that were asked before, one file each, whole or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from formulacode_dagster.models.base import Frozen
+
+from .question import Resolution, Unsolvable
+
+
+class _Refusal(Frozen):
+    """What an Unsolvable says."""
+
+    what: str
+    why: str
+    log_tail: str
+    blamed: tuple[str, ...]
+    lacking: tuple[str, ...]
+    late: tuple[str, ...]
+    unbuildable: tuple[str, ...]
+
+
+class _Kept(Frozen):
+    resolution: Resolution | None = None
+    refusal: _Refusal | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The folder of answers. A damaged file is one that is not there."""
+
+    folder: Path
+
+    def read(self, key: str) -> Resolution | None:
+        """The answer to the question of *key* (a hex digest), None where there is none; raises Unsolvable again."""
+        try:
+            kept = _Kept.model_validate_json(self._place(key).read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+        if kept.refusal is not None:
+            refusal = kept.refusal
+            raise Unsolvable(
+                refusal.what,
+                why=refusal.why,
+                log_tail=refusal.log_tail,
+                blamed=refusal.blamed,
+                lacking=refusal.lacking,
+                late=refusal.late,
+                unbuildable=refusal.unbuildable,
+            )
+        return kept.resolution
+
+    def keep(self, key: str, answer: Resolution | Unsolvable) -> None:
+        """Write *answer* down."""
+        if isinstance(answer, Resolution):
+            kept = _Kept(resolution=answer)
+        else:
+            refusal = _Refusal(
+                what=answer.what,
+                why=answer.why,
+                log_tail=answer.log_tail,
+                blamed=answer.blamed,
+                lacking=answer.lacking,
+                late=answer.late,
+                unbuildable=answer.unbuildable,
+            )
+            kept = _Kept(refusal=refusal)
+        place = self._place(key)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".part", delete=False, encoding="utf-8") as file:
+            file.write(kept.model_dump_json())
+        Path(file.name).replace(place)
+
+    def _place(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.json"
