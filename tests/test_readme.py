@@ -50,6 +50,9 @@ RUN_BY = {
     ),
     "fc-data migrate": HERE,
     "fc-data pools": HERE,
+    "fc-data housekeeping": HERE,
+    "fc-data housekeeping --remove": HERE,
+    f"fc-data rebuild {ITEM}": "tests/end_to_end/test_readme_runs.py::test_an_image_is_built_again_and_is_the_same",
     f"fc-data why {ITEM}": HERE,
     f"fc-data why {ITEM} --log images": HERE,
     f"fc-data run --month 2026-02 --stage images --only {ITEM} --force": "tests/end_to_end/test_readme_runs.py::"
@@ -66,6 +69,8 @@ SAID = {
     "fc-data offline schema": "pull_requests: a row is a merged pull request",
     "fc-data migrate": "is up to date",
     "fc-data pools": "measure: 1",
+    "fc-data housekeeping": "builds: to remove: leftovers of dead processes 0, images 0",
+    "fc-data housekeeping --remove": "builds: removed: leftovers of dead processes 0, images 0",
     f"fc-data why {ITEM}": "failed (build)",
     f"fc-data why {ITEM} --log images": "the whole log",
 }

@@ -47,6 +47,15 @@ def test_the_month_is_run_again(demo, demo_database, settings) -> None:
     assert entries(demo_database, "2026-02") == before
 
 
+def test_an_image_is_built_again_and_is_the_same(demo, demo_database, settings) -> None:
+    (command,) = re.findall(r"^\.venv/bin/fc-data (rebuild .*)$", README, flags=re.MULTILINE)
+    before = entries(demo_database, "2026-02")
+    ran = demo.fc_data(*shlex.split(command), **settings)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{ITEM}: equal to the image" in ran.stdout
+    assert entries(demo_database, "2026-02") == before
+
+
 def test_one_pull_request_is_built_again(demo, demo_database, settings) -> None:
     (command,) = [one for one in RUNS if "--only" in one]
     assert ITEM in command
