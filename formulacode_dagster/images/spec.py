@@ -52,6 +52,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         package_name=environment.package_name,
         benchmark_dir=environment.benchmark_dir,
         build_environment=environment.build_environment,
+        run_environment=environment.run_environment,
         build_lock=environment.build_lock,
         isolation=Isolation.APART if environment.build_lock else Isolation.SHARED,
         commands=environment.commands,

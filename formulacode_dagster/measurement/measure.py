@@ -100,7 +100,11 @@ def _measure(
     log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
     with ExitStack() as stack:
         sessions = {side: stack.enter_context(engine.session(image, run_id=run_id)) for side in Side}
-        remotes = {side: Remote(session, benchmark_dir=image.spec.benchmark_dir) for side, session in sessions.items()}
+        spec = image.spec
+        remotes = {
+            side: Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            for side, session in sessions.items()
+        }
         sources = _prepare(sessions, remotes, files, patch, suite, limits, log)
         chooser = _Chooser(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
         suite, selected, failures = chooser.choose(suite, later)

@@ -86,8 +86,17 @@ class NotTimed(Frozen):
 class Remote:
     """The harness in one session. Every method raises ItemFailure when the session answers nonsense."""
 
-    def __init__(self, session: Session, *, benchmark_dir: str, start_seconds: float = START_SECONDS) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        benchmark_dir: str,
+        start_seconds: float = START_SECONDS,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """*environment* are the variables that the suite's configuration sets while benchmarks run."""
         self._session = session
+        self._environment = dict(environment or {})
         self._start_seconds = start_seconds
         self._benchmark_dir = benchmark_dir
         self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
@@ -191,7 +200,7 @@ class Remote:
             [self._session.python, self._archive],
             timeout=timeout,
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
-            environment=environment,
+            environment={**self._environment, **(environment or {})},
         )
         prefix = f"{nonce} ".encode()
         lines = [line[len(prefix) :] for line in completed.stdout.split(b"\n") if line.startswith(prefix)]

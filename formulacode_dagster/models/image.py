@@ -48,6 +48,9 @@ class BuildSpec(Frozen):
     package_name: str = ""
     benchmark_dir: str
     build_environment: dict[str, str] = Field(default_factory=dict)
+    run_environment: dict[str, str] = Field(
+        default_factory=dict, description="variables set while benchmarks run; no part of the image"
+    )
     build_lock: str = Field(default="", description="lock of the build requirements, where `isolation` is `apart`")
     isolation: Isolation = Isolation.SHARED
     install_mode: InstallMode = InstallMode.WHEEL

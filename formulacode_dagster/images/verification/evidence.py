@@ -110,7 +110,7 @@ class Evidence:
     @cached_property
     def remote(self) -> Remote:
         """The harness in the session."""
-        return Remote(self.session, benchmark_dir=self.spec.benchmark_dir)
+        return Remote(self.session, benchmark_dir=self.spec.benchmark_dir, environment=self.spec.run_environment)
 
     @cached_property
     def survey(self) -> Survey | ItemFailure:

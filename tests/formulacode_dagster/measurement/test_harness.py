@@ -98,6 +98,15 @@ def take(remote, benchmark, seconds=0.01):
     return remote.time(benchmark, isolate=benchmark.isolate, seconds=seconds, hash_seed=1)[0]
 
 
+def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
+    suite = {"benchmarks/bench.py": "import os\n\nif os.environ.get('FC_SUITE') == 'yes':\n    def time_it(): pass\n"}
+    lay(Path(session.repository), suite)
+    for variables, expected in (({}, []), ({"FC_SUITE": "yes"}, ["bench.time_it"])):
+        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2, environment=variables)
+        survey = remote.survey(basenames=set(), limit=1, budget=5)
+        assert [benchmark.name for benchmark in survey.benchmarks] == expected
+
+
 def test_one_survey_tells_everything_about_a_suite(survey, found):
     assert set(found) == {
         "bench.time_slow",
