@@ -169,7 +169,7 @@ class Laboratory:
         base, oracle = ({path: mirror.read(commit, path) or b"" for path in paths} for commit in commits)
         tried: list[Trial] = []
         with self._engine.session(image, run_id="yield") as session:
-            remote = Remote(session, benchmark_dir=folder)
+            remote = Remote(session, benchmark_dir=folder, environment=image.spec.run_environment)
             read = changed_code(files, base=base, oracle=oracle, benchmark_dir=folder)
             for suite in itertools.chain([first], later_suites(mirror, pr, folder, read.names)):
                 if suite.files is not None:
