@@ -41,7 +41,7 @@ from formulacode_dagster.sandbox.side_file import RepositoryFacts
 if TYPE_CHECKING:
     from resources.containers import ContainersResource
 
-SURVEY_SECONDS = 40.0
+SURVEY_SECONDS = 25.0
 """For running the benchmarks of one suite, those that speak of the change first."""
 BENCHMARK_SECONDS = 60.0
 ENOUGH = 3
