@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store bench-resolution yield clean
+.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +53,9 @@ bench-store: setup ## what a month of 20,000 pull requests costs the store: seco
 
 bench-resolution: setup ## seconds to plan and pin one commit, cold and warm: make bench-resolution [REPOSITORIES=DIR]
 	@$(BIN)/python bench/resolution.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
+
+bench-images: setup ## what an image of one more task costs, beside a flat Dockerfile: [REPOSITORIES=DIR REPOSITORY=owner/name]
+	@$(BIN)/python bench/images.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 yield: setup ## how many real performance pull requests are built and timed: make yield REPOSITORIES=DIR
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }

@@ -1,0 +1,104 @@
+"""Which pull requests `bench/images.py` builds, and what for each of them: planned as the platform plans."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.git.mirror import Mirror, MirrorCache
+from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.images.spec import plan_build
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.sandbox.github.tracker import read_tracker
+from formulacode_dagster.sandbox.samples.generate import generate
+from formulacode_dagster.sandbox.side_file import RepositoryFacts
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pull request, planned."""
+
+    item: str
+    spec: BuildSpec
+    mirror: Mirror
+
+
+def plan_tasks(
+    options: argparse.Namespace, folder: Path, resolver: Resolver, engine: Engine, os_image: str
+) -> list[Task]:
+    """The first pull requests of the month, as many as are asked for, that can be planned; says what cannot.
+
+    Raises SystemExit when there are fewer than two.
+    """
+    repositories = options.repositories.absolute() if options.repositories else generate(folder / "samples").folder
+    merged = [one for name in _names(repositories, options.repository) for one in _merged(repositories, name)]
+    chosen = _of_one_month(merged, options.month, options.count)
+    cache = MirrorCache(folder / "mirrors", f"file://{repositories}")
+    tasks: list[Task] = []
+    for facts in chosen:
+        if len(tasks) == options.count:
+            break
+        try:
+            tasks.append(_plan(facts, cache, resolver, engine, os_image))
+        except (Rejection, ItemFailure) as end:
+            print(f"{facts.repository}#{facts.number} is left out: {end}", file=sys.stderr)
+    if len(tasks) < 2:
+        sys.exit("fewer than two pull requests can be planned: name another repository or month")
+    return tasks
+
+
+def _names(repositories: Path, wanted: str) -> list[str]:
+    found = sorted(path.relative_to(repositories).as_posix()[:-4] for path in repositories.glob("*/*.git"))
+    return [name for name in found if wanted in ("", name)]
+
+
+def _of_one_month(merged: list[MergedPullRequest], month: str, count: int) -> list[MergedPullRequest]:
+    """Those of one repository and month, in the order of their merges: the newest with *count*, else the fullest."""
+    sizes = Counter((one.month, one.repository) for one in merged if month in ("", one.month))
+    if not sizes:
+        sys.exit("no pull request was merged there")
+    enough = [key for key, size in sizes.items() if size >= count]
+    key = max(enough) if enough else max(sizes, key=lambda one: (sizes[one], one))
+    return sorted((one for one in merged if (one.month, one.repository) == key), key=lambda one: one.merged_at)
+
+
+def _merged(repositories: Path, name: str) -> list[MergedPullRequest]:
+    tracker = read_tracker(repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
+    return [
+        MergedPullRequest(
+            month=Month.of(found.merged_at).key,
+            repository_id=found.repository_id,
+            repository=name,
+            number=found.number,
+            title=found.title,
+            created_at=found.created_at,
+            merged_at=found.merged_at,
+            base_ref=found.base_ref,
+            head_sha=found.head_sha,
+            merge_commit_sha=found.merge_sha,
+        )
+        for found in tracker.pull_requests.values()
+        if found.merged_at is not None and found.merge_sha is not None
+    ]
+
+
+def _plan(facts: MergedPullRequest, cache: MirrorCache, resolver: Resolver, engine: Engine, os_image: str) -> Task:
+    month = Month.parse(facts.month)
+    mirror = cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
+    change, _ = mirror.change(facts)
+    pr = PullRequest(facts=facts, change=change)
+    environment = plan_environment(mirror, pr, month=month, interpreters=engine.interpreters(), resolver=resolver)
+    anchor = mirror.anchor(change.base_sha, month.start)
+    spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
+    if spec.submodules:
+        raise ItemFailure("submodules", "a flat Dockerfile here knows none")
+    return Task(f"{facts.repository}#{facts.number}", spec, mirror)
