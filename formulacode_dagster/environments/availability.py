@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
+from pydantic import Field
+
 from formulacode_dagster.models.base import Frozen
 
 from .declaration import Declaration, requirement_name
@@ -39,6 +41,7 @@ class Era(Frozen):
     settled_at: datetime | None = None
     pythons: tuple[str, ...]
     constraints: tuple[str, ...] = ()
+    own: str = Field(default="", description="project that is built from the checkout")
 
 
 class Availability:
@@ -93,6 +96,7 @@ class Availability:
                     floors=self._floors,
                     sources=self._sources,
                     build_sources=self.effort is Effort.ALL_SOURCES,
+                    own=self._era.own,
                 )
             except Unsolvable as failure:
                 texts = {requirement_name(item.text): item.text for item in reversed(wanted)}

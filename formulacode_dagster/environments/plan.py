@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from packaging.utils import canonicalize_name, is_normalized_name
+
 from formulacode_dagster.git.reader import CommitReader, SubmoduleReader
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.month import Month
@@ -57,6 +59,7 @@ def plan_environment(
         settled_at=month.start,
         pythons=tuple(wanted),
         constraints=constraints_of(fixes),
+        own=repository.own_name if is_normalized_name(canonicalize_name(repository.own_name)) else "",
     )
     locked = lock_best(resolver, wanted, era=era)
     rungs, stepped_down = wanted, []

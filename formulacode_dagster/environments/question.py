@@ -21,6 +21,7 @@ class Question(Frozen):
     floors: dict[str, datetime] = Field(default_factory=dict, description="later cut-offs of single projects")
     sources: tuple[str, ...] = Field(default=(), description="projects taken as source distributions, sorted")
     all_sources: bool = Field(default=False, description="any project may be a source distribution")
+    own: str = Field(default="", description="project that is built from the checkout, and in no lock of its own")
     earliest: bool = Field(default=False, description="the lowest versions, and of the requirements alone")
     preferred: str = Field(default="", description="`pylock.toml` whose versions are kept where they can be")
 

@@ -89,6 +89,7 @@ class Resolver:
         floors: Mapping[str, datetime] | None = None,
         sources: Iterable[str] = (),
         build_sources: bool = False,
+        own: str = "",
     ) -> Resolution:
         """Pin *requirements* for *python* (`3.12`) within *constraints*, with what the index held at *exclude_newer*.
 
@@ -96,9 +97,10 @@ class Resolver:
         only in *exclude_newer* then have one lock. Where it lacks a project, versions move only as far as they must;
         where it lacks a wheel, or only what came later would do, the Unsolvable names these for the caller to judge.
         *floors* are later cut-offs of single projects; *sources* are projects whose source distributions are read,
-        which may run their code, or any with *build_sources*. Requirements whose project has no version at that date
-        are left out, each with its reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError
-        when the index does not answer.
+        which may run their code, or any with *build_sources*. *own* is the project that is built: whatever needs it, it
+        is not in its own lock. Requirements whose project has no version at that date are left out, each with its
+        reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not
+        answer.
         """
         question = Question(
             requirements=tuple(sorted(set(requirements))),
@@ -108,6 +110,7 @@ class Resolver:
             floors=dict(floors or {}),
             sources=tuple(sorted(set(sources))),
             all_sources=build_sources,
+            own=own,
         )
         if settled_at is None or settled_at >= exclude_newer:
             return self._answer(question)

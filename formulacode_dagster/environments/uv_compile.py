@@ -56,7 +56,13 @@ class Uv:
             folder, output = Path(name), Path(name, "pylock.toml")
             bounds = [*question.constraints, *filter(None, ceilings)]
             arguments = [*self._settings(fitting), *_what_is_asked(question, floors_of(question, fitting=fitting))]
-            for option, lines in (("--constraints", bounds), ("--build-constraints", question.constraints)):
+            # uv leaves out what a marker that never holds overrides
+            left_out = [f"{question.own}; python_version < '0'"] if question.own else []
+            for option, lines in (
+                ("--constraints", bounds),
+                ("--build-constraints", question.constraints),
+                ("--overrides", left_out),
+            ):
                 file = folder / f"{option.strip('-')}.txt"
                 file.write_text("\n".join(lines), encoding="utf-8")
                 arguments += [option, file.name] if lines else []

@@ -91,6 +91,15 @@ def test_a_wheel_whose_metadata_uv_refuses_is_pinned_by_what_is_known_of_it(reso
     assert pins(resolution) == {"numpy": "1.16", "pandas": "0.24.2", "python-dateutil": "2.8.0", "pytz": "2018.9"}
 
 
+def test_the_project_that_is_built_is_not_in_its_own_lock_whatever_needs_it(resolver, index):
+    index.publish("own", "1.0", "2025-01-01T00:00:00Z", ("numpy<2",))
+    index.publish("data-of-own", "1.0", "2025-01-01T00:00:00Z", ("own==1.0", "attrs"))
+    wanted = ["data-of-own", "numpy"]
+    assert "own" in pins(resolver.resolve(wanted, python="3.12", exclude_newer=AT))
+    resolution = resolver.resolve(wanted, python="3.12", exclude_newer=AT, own="Own")
+    assert pins(resolution) == {"attrs": "2.0", "data-of-own": "1.0", "numpy": "2.1"}
+
+
 def test_source_distributions_are_read_only_when_asked_for(resolver, index):
     index.publish_source(
         "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
