@@ -93,6 +93,8 @@ def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> It
         return
     if rule.locked and not _holds(rule.locked, _locked(spec, moment), absent=False):
         return
+    if any(re.search(pattern, line) for pattern in rule.unless for line in lines):
+        return
     if rule.needs_submodules and not _misses_submodules(known):
         return
     for fix in _proposals(rule, list(_matches(rule, lines)), known):

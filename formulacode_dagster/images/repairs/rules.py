@@ -51,6 +51,7 @@ class Rule(Frozen):
     why: str = Field(description="what is the matter when it fires")
     at: tuple[Moment, ...]
     patterns: tuple[str, ...] = Field(min_length=1, description="regular expressions, each looked for in every line")
+    unless: tuple[str, ...] = Field(default=(), description="what in the same log says that this is not the cause")
     lookup: Kind | None = Field(default=None, description="table in which the group `name` is looked up")
     fixes: tuple[Fix, ...] = Field(default=(), description="the first that is new is proposed")
     python: str = Field(default="", description="interpreters it is for")
@@ -58,7 +59,7 @@ class Rule(Frozen):
     needs_submodules: bool = Field(default=False, description="only where the commit has submodules not yet laid in")
     at_most: int = Field(default=0, description="times in one build; 0: as long as there is something new to propose")
 
-    @field_validator("patterns")
+    @field_validator("patterns", "unless")
     @classmethod
     def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:

@@ -66,6 +66,14 @@ def test_a_last_resort_is_taken_twice_at_most() -> None:
     assert propose(loss, Known(spec, rungs=())) is None
 
 
+def test_a_header_that_no_table_knows_is_no_reason_for_an_older_interpreter() -> None:
+    log = "fatal error: own_thing.h: No such file or directory\nerror: Failed to build `/tmp/source`"
+    assert propose(Loss("task", log), Known(make_spec(), rungs=("3.9",))) is None
+    fix = propose(Loss("task", "error: Failed to build `/tmp/source`"), Known(make_spec(), rungs=("3.9",)))
+    assert fix is not None
+    assert fix.rule == "older_interpreter"
+
+
 def test_what_no_requirement_can_be_made_of_is_not_proposed() -> None:
     log = "Could not find suitable distribution for Requirement.parse('==1.0')"
     assert propose(Loss("task", log), Known(make_spec())) is None
