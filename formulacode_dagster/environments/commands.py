@@ -17,7 +17,7 @@ from .tree import Tree, join
 
 _ASSIGNMENT = re.compile(r"^(?P<name>[A-Za-z_][\w-]*)=(?P<value>.*)$", re.DOTALL)
 _SELF = re.compile(
-    r"^(?P<path>\{wheel_file\}|\{build_dir\}[^\[]*|\.[^\[]*|\{build_cache_dir\}[^\[]*)(\[(?P<extras>[^\]]*)\])?$"
+    r"^(?P<path>\{wheel_file\}|\{build_dir\}[^\[]*|\{conf_dir\}|\.[^\[]*|\{build_cache_dir\}[^\[]*)(\[(?P<extras>[^\]]*)\])?$"
 )
 _OPTIONS_WITH_VALUE = frozenset(
     {"-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-w", "--wheel-dir", "-t"}

@@ -13,6 +13,11 @@ from .declaration import Declaration, parse_requirement_lines, read_requirements
 from .metadata import ProjectMetadata, Said, python_classifiers
 from .tree import Tree, join
 
+_REFERENCE = re.compile(r"%\(([\w.-]+)\)s")
+_DEEPEST = 4
+_LONGEST = 10_000
+"""Characters of a value with references, and of what they stand for."""
+
 
 def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
     """What `setup.cfg` in *folder* says; a file that cannot be parsed says only that."""
@@ -30,7 +35,7 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
     def get(section: str, *keys: str) -> str | None:
         for key in keys:
             if parser.has_option(section, key):
-                return parser.get(section, key).strip()
+                return _filled(parser, section, key)
         return None
 
     def requirements(value: str | None, source: str) -> tuple[Declaration, ...] | None:
@@ -47,7 +52,7 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
 
     section = "options.extras_require"
     extras = {
-        name: requirements(parser.get(section, name).strip(), f"{path}:{section}.{name}") or ()
+        name: requirements(_filled(parser, section, name), f"{path}:{section}.{name}") or ()
         for name in (parser.options(section) if parser.has_section(section) else ())
     }
     raw_classifiers = get("metadata", "classifiers", "classifier") or ""
@@ -74,6 +79,21 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
         import_names=tuple(dict.fromkeys(item.split(".")[0] for item in names if item)),
         source_folders=tuple(_folders(get("options", "package_dir") or "", get("options.packages.find", "where"))),
     )
+
+
+def _filled(parser: configparser.RawConfigParser, section: str, key: str) -> str:
+    """The value of *key*, with `%(other)s` replaced by the value of *other* in the same section."""
+
+    def other(match: re.Match[str]) -> str:
+        known = parser.has_option(section, match[1])
+        return parser.get(section, match[1]).strip()[:_LONGEST] if known else match[0]
+
+    value = parser.get(section, key).strip()
+    for _ in range(_DEEPEST):
+        if _REFERENCE.search(value) is None:
+            break
+        value = _REFERENCE.sub(other, value[:_LONGEST])
+    return value
 
 
 def _folders(package_dir: str, where: str | None) -> list[str]:

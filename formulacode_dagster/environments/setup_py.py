@@ -97,7 +97,9 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
 
 
 def _collect(script: Script, call: _SetupCall, node: ast.Call, names: Mapping[str, Value]) -> None:
-    if ast.unparse(node.func).rpartition(".")[2] != "setup" or "setup" in script.functions:
+    name = ast.unparse(node.func).rpartition(".")[2]
+    own = name.endswith("_setup") and any(keyword.arg == "install_requires" for keyword in node.keywords)
+    if (name != "setup" and not own) or name in script.functions:
         return
     for keyword in node.keywords:
         try:

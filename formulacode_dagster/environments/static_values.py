@@ -44,6 +44,7 @@ _CONSTANTS: dict[str, Value] = {
 }
 _FIXED_CALLS: dict[str, Value] = {
     "platform.system": "Linux",
+    "system": "Linux",
     "platform.python_implementation": "CPython",
     "platform.machine": "x86_64",
     "os.getcwd": "",

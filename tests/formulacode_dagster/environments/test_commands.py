@@ -71,3 +71,13 @@ def test_a_folder_installed_beside_the_wheel_is_not_the_package(tree_of):
     assert read_commands(tree, config).package_folder == ""
     built = config.model_copy(update={"build_command": ("pip wheel -w {build_cache_dir} {build_dir}/benchmarks",)})
     assert read_commands(tree, built).package_folder == "benchmarks"
+
+
+def test_the_folder_of_the_configuration_may_be_the_package_itself(tree_of):
+    config = AsvConfig(
+        path="asv.conf.json",
+        benchmark_dir="b",
+        install_command=("in-dir={env_dir} python -mpip install {conf_dir}[all]",),
+    )
+    reading = read_commands(tree_of({"setup.py": ""}), config)
+    assert (reading.extras, reading.declarations) == (("all",), ())

@@ -124,3 +124,12 @@ def test_files_that_cannot_be_parsed_are_recorded_and_do_not_stop_the_others(tre
     said = read_metadata(tree_of(files), ".")
     assert [drop.source for drop in said.unread] == ["pyproject.toml", "setup.cfg", "setup.py"]
     assert said.dependencies is None
+
+
+def test_extras_of_setup_cfg_may_refer_to_each_other(tree_of):
+    text = "[options.extras_require]\nqt =\n    PyQt5>=5.12\nall =\n    %(qt)s\n    scipy\nodd = %(none)s\n"
+    extras = read_metadata(tree_of({"setup.cfg": text, "setup.py": ""}), ".").extras
+    assert texts(extras["all"]) == ["PyQt5>=5.12", "scipy"]
+    assert texts(extras["odd"]) == ["%(none)s"]
+    circle = f"[options.extras_require]\na = {'%(a)s ' * 3000}\n"
+    assert read_metadata(tree_of({"setup.cfg": circle}), ".").extras

@@ -125,3 +125,13 @@ def test_hostile_scripts_end_quickly(tree_of, script):
     started = time.monotonic()
     read(tree_of, script)
     assert time.monotonic() - started < 3
+
+
+def test_a_condition_on_the_system_and_a_setup_of_ones_own_are_understood(tree_of):
+    text = (
+        "from platform import system\nfrom build_support import fast_setup\nextra = []\n"
+        "if system() != 'Windows':\n    extra = ['jax']\n"
+        "fast_setup('fast', install_requires=['numpy', *extra])\n"
+    )
+    said = read_setup_py(tree_of({"setup.py": text}), ".")
+    assert [item.text for item in said.dependencies] == ["numpy", "jax"]
