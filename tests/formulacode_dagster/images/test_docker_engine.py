@@ -61,22 +61,19 @@ def containers(docker: DockerEngine, run_id: str) -> list[str]:
     return [str(container.name) for container in found]
 
 
-def test_a_build_is_verified_and_its_tiers_are_told_apart(built: tuple[BuiltImage, str]) -> None:
+def test_a_build_is_verified_and_its_tiers_are_told_apart(docker: DockerEngine, built: tuple[BuiltImage, str]) -> None:
     image, log = built
-    assert [one.name for one in image.verifications if one.ok] == [
-        "declared_commit",
-        "oracle_absent",
-        "nothing_planted",
-        "imports",
-        "benchmarks",
-        "one_benchmark_runs",
-    ]
+    assert all(one.ok for one in image.verifications)
+    assert image.verifications[0].name == "declared_commit"
     assert image.benchmarks == ("bench_answer.time_answer",)
     assert [tier.name for tier in image.tiers] == ["base", "repo", "env", "task"]
     base, repo, env, task = (tier.size_bytes for tier in image.tiers)
     assert base > 50 * env > 50 * task > 0
     assert repo < 1_000_000
     assert image.digest.startswith("sha256:")
+    assert image.toolchain.os_digest == docker.daemon.client.images.get(OS_IMAGE.replace("{python}", "3.11")).id
+    assert [package for package in image.toolchain.apt if package.startswith("libc6:amd64=2.")]
+    assert image.toolchain.tools["asv_runner"] == "0.2.0"
     assert "install-package" in log
 
 
