@@ -13,7 +13,6 @@ import pytest
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import NEIGHBOUR, build_until_it_holds
@@ -148,12 +147,3 @@ def test_an_image_that_holds_is_never_lost_for_a_better_one(workshop: Workshop) 
     assert workshop.kept[1].spec.fixes[0].requirements == ("toolz",)
     assert len(image.benchmarks) == 2
     assert workshop.engine.exists(image)
-
-
-def test_a_loss_that_no_rule_knows_is_kept_and_raised(workshop: Workshop) -> None:
-    files = {**PURE, "setup.py": "raise SystemExit('for reasons of my own')\n"}
-    with pytest.raises(BuildFailure, match="install-package"):
-        workshop.build(workshop.task("hopeless", files))
-    assert workshop.story == [(4, "task", "")]
-    assert "for reasons of my own" in workshop.kept[0].log
-    assert workshop.kept[0].rc not in (0, None)
