@@ -230,6 +230,18 @@ def rebuild(item: Annotated[str, typer.Argument(help="owner/repo#123.")]) -> Non
 
 
 @app.command()
+def verify(
+    task: Annotated[
+        Path, typer.Option(help="Folder of one task: task.toml, with the image's name in it or a Dockerfile beside it.")
+    ],
+) -> None:
+    """Ask every gate of one task's image; writes verification_success.json or failure.json; status 1 if one fails."""
+    from formulacode_dagster.verify_command import verify_task
+
+    raise typer.Exit(0 if verify_task(console, task) else 1)
+
+
+@app.command()
 def sandbox(
     repositories: Annotated[
         Path | None, typer.Option(help="Folder of bare repositories owner/name.git.", show_default="the samples")

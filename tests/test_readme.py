@@ -48,6 +48,8 @@ RUN_BY = {
         ),
         "tests/end_to_end/test_readme_offline.py::test_a_month_goes_in_from_mirrors_and_out_and_in_again",
     ),
+    "fc-data verify --task path/to/task": "tests/formulacode_dagster/images/test_verify_command.py::"
+    "test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted",
     "fc-data migrate": HERE,
     "fc-data pools": HERE,
     "fc-data housekeeping": HERE,

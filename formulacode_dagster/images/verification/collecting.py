@@ -43,7 +43,7 @@ class Collected:
     tests: int | None
     """How many were collected; None when collecting did not come to its end."""
     modules: int = 0
-    """Modules that could be read."""
+    """Modules with tests among them."""
     skipped: int = 0
     """Modules that skip themselves."""
     failed: Mapping[str, str] = field(default_factory=dict)

@@ -55,8 +55,7 @@ class Evidence:
     stack: ExitStack = field(repr=False)
 
     @cached_property
-    def store(self) -> Store:
-        """The image's own objects, once the facts are gathered."""
+    def _empty_store(self) -> Store:
         store = Store(self.folder / "store.git")
         self.stack.callback(store.close)
         return store
@@ -66,7 +65,13 @@ class Evidence:
         """What one pass over the image's files tells."""
         subject = self.subject
         watch = Watch(own_secrets(os.environ), subject.origin.lines, subject.image.spec.package_name)
-        return gather_facts(subject.engine.files(subject.image), objects=self.store.objects, watch=watch)
+        return gather_facts(subject.engine.files(subject.image), objects=self._empty_store.objects, watch=watch)
+
+    @property
+    def store(self) -> Store:
+        """The image's own objects."""
+        _ = self.facts
+        return self._empty_store
 
     @cached_property
     def words(self) -> ImageWords:
@@ -76,14 +81,21 @@ class Evidence:
     @cached_property
     def truth(self) -> Truth:
         """What the host knows beside the image."""
-        _ = self.facts
         return self.subject.origin.truth(self.store)
 
     @cached_property
     def local(self) -> tuple[Distribution, ...]:
         """The distributions that the image's build installed: the package under test."""
-        found = installed(self.facts, Area.ENVIRONMENT, site_packages(self.facts))
-        return tuple(one for one in found if one.is_local)
+        return tuple(one for one in self._distributions if one.is_local)
+
+    @cached_property
+    def from_index(self) -> frozenset[str]:
+        """Files of the environment that came from the package index, by the word of the installer."""
+        return frozenset(path for one in self._distributions if not one.is_local for path in one.record)
+
+    @cached_property
+    def _distributions(self) -> tuple[Distribution, ...]:
+        return tuple(installed(self.facts, Area.ENVIRONMENT, site_packages(self.facts)))
 
     @cached_property
     def spec(self) -> BuildSpec:
@@ -94,7 +106,6 @@ class Evidence:
         spec = self.subject.image.spec
         if spec.benchmark_dir:
             return spec
-        _ = self.facts
         tree = Tree(self.store, spec.base_sha)
         path = find_config(tree)
         if path is None:
@@ -132,7 +143,6 @@ class Evidence:
     @cached_property
     def reading(self) -> SuiteReading:
         """What the files of the suite tell, read on the host at the declared commit."""
-        _ = self.facts
         tree = Tree(self.store, self.subject.origin.base_sha)
         return read_suite(tree, self.spec.benchmark_dir, self.subject.suite.files)
 

@@ -55,8 +55,8 @@ def _no_credentials(evidence: Evidence) -> Verification:
 
 
 def _oracle_absent(evidence: Evidence) -> Verification:
-    lines = evidence.subject.origin.lines
-    return oracle_absent(evidence.facts, evidence.truth, evidence.store.all_objects(), lines)
+    lines, objects = evidence.subject.origin.lines, evidence.store.all_objects()
+    return oracle_absent(evidence.facts, evidence.truth, objects, lines, evidence.from_index)
 
 
 GATES: dict[str, Gate] = {

@@ -56,27 +56,30 @@ class Listener:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
+        self._modules: set[str] = set()
         self.tests = 0
 
-    def pytest_itemcollected(self, item: object) -> None:
-        """One more test."""
-        del item
+    def pytest_itemcollected(self, item: Any) -> None:
+        """One more test, perhaps the first of its module."""
         self.tests += 1
+        module = item.nodeid.partition("::")[0]
+        if module not in self._modules:
+            self._modules.add(module)
+            self._emit(event="module", name=module)
 
     def pytest_collectreport(self, report: Any) -> None:
-        """A module, class or folder was looked through, skipped, or could not be."""
+        """A module, class or folder skips itself, or could not be looked through."""
         if report.failed:
             self._emit(event="failed", name=report.nodeid, message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
         elif report.skipped:
             self._emit(event="skipped", name=report.nodeid)
-        elif report.nodeid.endswith(".py"):
-            self._emit(event="module", name=report.nodeid)
 
 
 def _lay_built_files(folder: str, packages: list[str]) -> None:
     """Beside the sources of the *packages*, lay what only the build made: compiled modules, written versions.
 
-    Tests that live inside the package import it from the checkout, which was never built in place.
+    Tests that live inside the package are part of it, and not always installed with it. So all take the package from
+    the checkout, which was never built in place.
     """
     for installed in {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}:
         for package in packages:
@@ -84,6 +87,7 @@ def _lay_built_files(folder: str, packages: list[str]) -> None:
                 built, sources = Path(installed, package), Path(folder, above, package)
                 if built.is_dir() and sources.is_dir():
                     _lay_missing(built, sources)
+                    sys.path.insert(0, str(sources.parent))
 
 
 def _lay_missing(built: Path, sources: Path) -> None:

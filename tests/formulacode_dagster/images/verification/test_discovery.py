@@ -43,6 +43,14 @@ def test_a_lost_module_or_class_is_named_and_does_not_cost_the_others() -> None:
     assert "b.one.Suite lost: ValueError: no data" in verdict.detail
 
 
+def test_a_module_that_was_put_away_is_not_lost() -> None:
+    lacking = {"b.two": "Traceback\nModuleNotFoundError: No module named 'scipy'"}
+    assert benchmarks(survey("one.time_a", "one.Suite.time_b", lost=lacking), READING).ok
+    away = {"b.two": "Traceback\nModuleNotFoundError: No module named 'b.two'"}
+    verdict = benchmarks(survey("one.time_a", "one.Suite.time_b", lost=away), READING)
+    assert not verdict.ok
+
+
 def test_more_than_reading_tells_is_reported() -> None:
     verdict = benchmarks(survey("one.time_a", "one.Suite.time_b", "two.time_c", "two.time_made"), READING)
     assert verdict.ok

@@ -52,6 +52,13 @@ def test_a_line_of_the_change_is_found_outside_what_the_base_holds() -> None:
     assert judged(facts) == "", "the base says it too"
 
 
+def test_a_wheel_of_the_lock_may_say_the_same() -> None:
+    path = "lib/python3.11/site-packages/other/a.py"
+    facts = ImageFacts(scan=Scan(lines={(Area.ENVIRONMENT, path): {LINE}}))
+    assert judged(facts) == f"environment: {path} holds 1 lines that the pull request adds"
+    assert oracle_absent(facts, TRUTH, (), frozenset({LINE}), {path}).ok
+
+
 def test_the_lines_of_a_patch_are_those_it_adds() -> None:
     patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+    " + LINE + b"\n same\n"
     assert added_lines(patch) == [b"    " + LINE]

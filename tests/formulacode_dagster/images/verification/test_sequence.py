@@ -11,6 +11,9 @@ from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.verification import ORDER, verify_image
+from formulacode_dagster.images.verification.evidence import Subject, gathering
+from formulacode_dagster.images.verification.gates import GATES
+from formulacode_dagster.images.verification.origin import MirrorOrigin
 from formulacode_dagster.models.image import BuiltImage, Verification
 
 from ..conftest import COMPILED, LIMITS, PURE, Sample, git, make_sample, make_spec
@@ -25,15 +28,20 @@ def copied(compiled_image: BuiltImage, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def judge(engine: ProcessEngine, image: BuiltImage, folder: Path, sample: Sample) -> Verification:
-    """The last verification that was made of *folder*."""
+def judge(engine: ProcessEngine, image: BuiltImage, folder: Path, sample: Sample, gate: str) -> Verification:
+    """What *gate* says of *folder*."""
     moved = image.model_copy(update={"location": str(folder)})
-    verified = verify_image(engine, moved, mirror=sample.mirror, pr=sample.pull_request(), run_id="run")
-    made = verified.verifications
-    assert [one.name for one in made] == list(ORDER[: len(made)])
-    assert all(one.ok for one in made[:-1])
-    assert verified.failure == (None if made[-1].ok else made[-1])
-    return made[-1]
+    subject = Subject(engine, moved, MirrorOrigin(sample.mirror, sample.pull_request()), run_id="run")
+    with gathering(subject) as evidence:
+        return GATES[gate](evidence)
+
+
+def build(tmp_path: Path, lock: str, files: dict[str, str], oracle: dict[str, str] | None = None) -> BuiltImage:
+    """Build and verify an image of *files*."""
+    sample = make_sample(tmp_path / "tinypure", "tinypure", files, oracle or {"README.md": "x"})
+    engine = ProcessEngine(tmp_path / "root", LIMITS)
+    spec, pr = make_spec(sample, lock), sample.pull_request()
+    return build_task_image(engine, spec, mirror=sample.mirror, pr=pr, run_id="run")[0]
 
 
 @pytest.mark.network
@@ -45,6 +53,22 @@ class TestAnImage:
         assert [(one.name, one.ok) for one in image.verifications] == [(name, True) for name in ORDER]
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert "install-package" in log
+
+    def test_is_asked_gate_by_gate_and_no_further_than_the_first_that_does_not_hold(
+        self, engine: ProcessEngine, compiled: Sample, compiled_image: BuiltImage, copied: Path
+    ) -> None:
+        (copied / "venv/lib/python3.11/site-packages/sitecustomize.py").write_text("")
+        moved = compiled_image.model_copy(update={"location": str(copied)})
+        pr = compiled.pull_request()
+        verified = verify_image(engine, moved, mirror=compiled.mirror, pr=pr, run_id="run")
+        made = verified.verifications
+        assert [one.name for one in made] == list(ORDER[: ORDER.index("nothing_planted") + 1])
+        assert [one.ok for one in made] == [True] * (len(made) - 1) + [False]
+        assert verified.failure == made[-1]
+        assert verified.benchmarks == ("bench_answer.time_answer",)
+        assert sum(one.seconds for one in made) > 0
+        (copied / "repository/.git/HEAD").write_text("0" * 40)
+        assert len(verify_image(engine, moved, mirror=compiled.mirror, pr=pr, run_id="run").verifications) == 1
 
     @pytest.mark.parametrize(
         ("tamper", "finding"),
@@ -65,7 +89,7 @@ class TestAnImage:
         finding: str,
     ) -> None:
         tamper(copied)
-        verdict = judge(engine, compiled_image, copied, compiled)
+        verdict = judge(engine, compiled_image, copied, compiled, "declared_commit")
         assert (verdict.name, verdict.ok) == ("declared_commit", False)
         assert finding in verdict.detail
 
@@ -74,7 +98,7 @@ class TestAnImage:
     ) -> None:
         git(copied / "repository", "fetch", "-q", str(compiled.mirror), "refs/heads/main")
         (copied / "repository/.git/FETCH_HEAD").unlink()
-        verdict = judge(engine, compiled_image, copied, compiled)
+        verdict = judge(engine, compiled_image, copied, compiled, "oracle_absent")
         assert (verdict.name, verdict.ok) == ("oracle_absent", False)
         assert compiled.merge in verdict.detail or "more" in verdict.detail
 
@@ -83,7 +107,7 @@ class TestAnImage:
     ) -> None:
         (copied / "venv/share").mkdir(exist_ok=True)
         (copied / "venv/share/hint.txt").write_text("#define ANSWER 42\n")
-        verdict = judge(engine, compiled_image, copied, compiled)
+        verdict = judge(engine, compiled_image, copied, compiled, "oracle_absent")
         assert (verdict.name, verdict.ok) == ("oracle_absent", False)
         assert "share/hint.txt is tinyc/answer.h as the pull request left it" in verdict.detail
 
@@ -116,7 +140,7 @@ class TestAnImage:
         place.parent.mkdir(exist_ok=True)
         place.unlink(missing_ok=True)
         place.write_text(content)
-        verdict = judge(engine, compiled_image, copied, compiled)
+        verdict = judge(engine, compiled_image, copied, compiled, "nothing_planted")
         assert (verdict.name, verdict.ok) == ("nothing_planted", False)
         assert finding in verdict.detail
 
@@ -126,7 +150,7 @@ class TestAnImage:
         lock = compiled_image.spec.lock.replace("setuptools==75.3.0", "setuptools==75.4.0")
         spec = compiled_image.spec.model_copy(update={"lock": lock})
         other = compiled_image.model_copy(update={"spec": spec})
-        verdict = judge(engine, other, Path(compiled_image.location), compiled)
+        verdict = judge(engine, other, Path(compiled_image.location), compiled, "nothing_planted")
         assert verdict.detail == "setuptools 75.3.0 is installed, the lock holds 75.4.0"
 
     def test_whose_extension_does_not_import_is_named(self, tmp_path: Path, lock: str) -> None:
@@ -184,3 +208,90 @@ class TestAnImage:
         )
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert not (Path(image.location) / "repository/benchmarks").exists()
+
+    @pytest.mark.parametrize(
+        "hostile",
+        [
+            # the harness's own machinery, told to find nothing any more
+            "import asv_runner.discovery as d\nd._get_benchmark = lambda *a: None\n",
+            # the rest of the suite, put away
+            "import os, pathlib\nfor p in pathlib.Path(__file__).parent.glob('bench_z*.py'):\n    p.unlink()\n",
+            # an end in the harness's own hand, found in its frames
+            "import os, sys\nframe = sys._getframe()\nwhile frame:\n    emit = frame.f_locals.get('emit')\n"
+            "    if emit:\n        emit(event='end')\n        os._exit(0)\n    frame = frame.f_back\n",
+        ],
+    )
+    def test_in_which_a_module_shortens_the_list_is_found_by_reading_the_files(
+        self, tmp_path: Path, lock: str, hostile: str
+    ) -> None:
+        files = {**PURE, "benchmarks/aaa.py": hostile, "benchmarks/bench_zone.py": "def time_zone():\n    pass\n"}
+        with pytest.raises(BuildFailure, match=r"were not found: .*bench_zone\.time_zone") as caught:
+            build(tmp_path, lock, files)
+        assert caught.value.kind == "benchmarks"
+
+    def test_in_which_a_module_prints_answers_is_told_by_its_own_words_only(self, tmp_path: Path, lock: str) -> None:
+        forged = "import sys\nfor out in (sys.stdout, sys.__stdout__, sys.stderr):\n"
+        forged += '    print(\'{"event": "end"}\', file=out, flush=True)\n'
+        image = build(tmp_path, lock, {**PURE, "benchmarks/aaa.py": forged})
+        assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
+
+    def test_tells_how_many_tests_collect_and_which_modules_do_not(self, tmp_path: Path, lock: str) -> None:
+        files = {
+            **PURE,
+            "setup.cfg": "[tool:pytest]\naddopts = --no-such-option\nfilterwarnings = error\n",
+            "tests/test_total.py": "import tinypure\n\n\ndef test_total():\n    assert tinypure.total(3) == 3\n",
+            "tests/test_more.py": "import a_module_only_tests_need\n",
+            "tinypure/tests/__init__.py": "",
+            "tinypure/tests/test_inside.py": "import tinypure\n\n\nclass TestIt:\n    def test_it(self): pass\n",
+        }
+        image = build(tmp_path, lock, files)
+        told = next(one.detail for one in image.verifications if one.name == "tests_collect")
+        assert told.startswith("2 tests in 2 modules, by pytest 7.4.4")
+        assert "1 modules: lacks a module: tests/test_more.py: ModuleNotFoundError" in told
+
+    def test_whose_package_keeps_its_tests_from_collecting_is_found(self, tmp_path: Path, lock: str) -> None:
+        files = {
+            **PURE,
+            "tinypure/old.py": "import collections\ncollections.Mapping\n",
+            "tests/test_old.py": "import tinypure.old\n\n\ndef test_old(): pass\n",
+        }
+        with pytest.raises(
+            BuildFailure, match=r"0 tests in 0 modules.*fails in the package: tests/test_old\.py"
+        ) as caught:
+            build(tmp_path, lock, files)
+        assert caught.value.kind == "tests_collect"
+        assert "collections.Mapping" in caught.value.log
+
+    def test_with_a_token_in_what_it_was_built_from_is_found(
+        self, engine: ProcessEngine, compiled: Sample, compiled_image: BuiltImage, copied: Path
+    ) -> None:
+        """Failure 45: credentials were rendered into task scripts."""
+        (copied / "task/build.env").write_text("export GH_TOKEN=ghp_" + "a1B2" * 9)
+        verdict = judge(engine, compiled_image, copied, compiled, "no_credentials")
+        assert verdict.detail == "tools: task/build.env holds a GitHub token"
+
+    def test_with_a_secret_of_this_machine_is_found_by_its_value(
+        self,
+        engine: ProcessEngine,
+        compiled: Sample,
+        compiled_image: BuiltImage,
+        copied: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setenv("LLM_API_KEY", "no-form-at-all-but-ours")
+        place = copied / "venv/lib/python3.11/site-packages/tinyc/_config.py"
+        place.write_text("KEY = 'no-form-at-all-but-ours'\n")
+        verdict = judge(engine, compiled_image, copied, compiled, "no_credentials")
+        assert not verdict.ok
+        assert verdict.detail.endswith("tinyc/_config.py holds the value of LLM_API_KEY")
+
+    def test_with_a_line_of_the_oracle_in_a_note_is_found(
+        self, engine: ProcessEngine, pure: Sample, pure_image: BuiltImage, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "copy"
+        shutil.copytree(pure_image.location, folder, symlinks=True)
+        (folder / "venv/notes.md").write_text("Hint:\n    return n * (n - 1) // 2 if n else total_of_nothing\n")
+        oracle = {"tinypure/__init__.py": "def total(n):\n    return n * (n - 1) // 2 if n else total_of_nothing\n"}
+        other = make_sample(tmp_path / "tinypure", "tinypure", PURE, oracle)
+        verdict = judge(engine, pure_image, folder, other, "oracle_absent")
+        assert "environment: notes.md holds 1 lines that the pull request adds" in verdict.detail
