@@ -38,6 +38,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     ca_bundle: str
     cpus: str
     memory_mb: str
+    disk_mb: str
     build_seconds: str
     benchmark_seconds: str
     rounds: str
@@ -72,6 +73,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
         return ResourceLimits(
             cpus=decimal_number("FC_CPUS", self.cpus),
             memory_mb=whole_number("FC_MEMORY_MB", self.memory_mb, minimum=256),
+            disk_mb=whole_number("FC_DISK_MB", self.disk_mb, minimum=256),
             build_seconds=whole_number("FC_BUILD_SECONDS", self.build_seconds, minimum=1),
             benchmark_seconds=whole_number("FC_BENCHMARK_SECONDS", self.benchmark_seconds, minimum=1),
         )

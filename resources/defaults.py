@@ -63,6 +63,7 @@ def default_resources() -> dict[str, Any]:
             ca_bundle=setting("FC_CA_BUNDLE"),
             cpus=setting("FC_CPUS"),
             memory_mb=setting("FC_MEMORY_MB"),
+            disk_mb=setting("FC_DISK_MB"),
             build_seconds=setting("FC_BUILD_SECONDS"),
             benchmark_seconds=setting("FC_BENCHMARK_SECONDS"),
             rounds=setting("FC_ROUNDS"),

@@ -57,6 +57,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("FC_CA_BUNDLE", "", "CA certificates for package indexes while building; never part of an image"),
     Setting("FC_CPUS", "2", "CPUs of a build or measurement"),
     Setting("FC_MEMORY_MB", "4096", "memory of a build or measurement"),
+    Setting("FC_DISK_MB", "10240", "what code may write to disk in a container before it is ended"),
     Setting("FC_BUILD_SECONDS", "1800", "time limit of one build"),
     Setting("FC_BENCHMARK_SECONDS", "120", "time limit of one benchmark process"),
     Setting("FC_ROUNDS", "7", "interleaved samples a side; 7 at least"),

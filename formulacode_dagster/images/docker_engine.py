@@ -119,7 +119,7 @@ class DockerEngine:
         """Open a session in a new container of the very digest; raises ItemFailure (`image_gone`) when it is gone."""
         container = self._start(image, run_id=run_id)
         try:
-            yield DockerSession(self._daemon, container)
+            yield DockerSession(self._daemon, container, self._limits)
         finally:
             self._remove(container)
 

@@ -11,8 +11,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import ResourceLimits
 
 from .docker_daemon import DockerDaemon
+from .docker_disk import DiskWatch
 from .engine import Completed
 
 if TYPE_CHECKING:
@@ -36,9 +38,10 @@ class DockerSession:
     repository = REPOSITORY
     harness = HARNESS
 
-    def __init__(self, daemon: DockerDaemon, container: Container) -> None:
+    def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits) -> None:
         self._daemon = daemon
         self._container = container
+        self._disk_bytes = limits.disk_mb * 1024 * 1024
 
     def put(self, name: str, content: bytes) -> str:
         """Place a file in the harness folder, owned by root, writable by nobody."""
@@ -66,7 +69,7 @@ class DockerSession:
     ) -> Completed:
         """Run a command, outside the checkout unless *cwd* says otherwise, lest sources stand in for the built package.
 
-        Raises ItemFailure (`session_gone`) when it ended the container.
+        Raises ItemFailure (`session_gone`) when it ended the container, (`disk`) when it wrote more than it may.
         """
         wanted = dict(environment or {})
         # First on the path, so that no package of the image can stand in for the instrument.
@@ -91,7 +94,14 @@ class DockerSession:
         options += [f"--env={name}={value}" for name, value in environment.items()]
         if stdin is not None:
             options.append("--interactive")
-        done = self._daemon.run([*options, str(self._container.id), *argv], timeout=timeout, stdin=stdin)
+        with DiskWatch(self._container, self._disk_bytes) as watch:
+            done = self._daemon.run([*options, str(self._container.id), *argv], timeout=timeout, stdin=stdin)
+        if watch.written is not None:
+            raise ItemFailure(
+                "disk",
+                f"{argv[0]} was ended after it had written {watch.written / 1e6:.0f} MB",
+                remedy="Look at what the code writes; FC_DISK_MB is the limit",
+            )
         self._settle(argv, done)
         return done
 

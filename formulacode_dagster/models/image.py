@@ -24,6 +24,7 @@ class ResourceLimits(Frozen):
     cpus: float = 2.0
     memory_mb: int = 4096
     processes: int = 512
+    disk_mb: int = 10_240
     build_seconds: int = 1800
     benchmark_seconds: int = 120
 
