@@ -25,7 +25,7 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
-from formulacode_dagster.store.attempts import last_attempt, nearest_recipe, save_attempt, summary_of
+from formulacode_dagster.store.attempts import last_attempt, nearest_recipe, save_attempt, summary_of, vain_fixes
 from formulacode_dagster.store.pull_requests import done_in
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
@@ -83,6 +83,7 @@ def images(
                 mirror.complete(commit)
             with run.database.transaction() as connection:
                 neighbour = nearest_recipe(connection, pr.facts.repository_id, pr.facts.merged_at)
+                vain = vain_fixes(connection, pr.facts.repository_id)
                 before = last_attempt(connection, run.month, pr.key)
             image, log = build_until_it_holds(
                 engine,
@@ -100,6 +101,7 @@ def images(
                 ),
                 run_id=run.run_id,
                 neighbour=neighbour,
+                vain=vain,
                 first_attempt=before + 1,
                 keep=keep,
                 keep_installed=keep_installed,

@@ -94,3 +94,7 @@ class Fix(Frozen):
     isolation: Isolation | None = None
     install_mode: InstallMode | None = None
     step_down: bool = Field(default=False, description="take the next interpreter of the ladder")
+
+    def asks_the_same(self, other: Fix) -> bool:
+        """Whether *other* is of the same rule and asks for the same, on whatever evidence."""
+        return self.model_copy(update={"evidence": ""}) == other.model_copy(update={"evidence": ""})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, func, select
@@ -108,6 +109,30 @@ def nearest_recipe(connection: Connection, repository_id: int, merged_at: dateti
     )
     found = connection.execute(statement).scalar_one_or_none()
     return tuple(Fix.model_validate(fix) for fix in found or ())
+
+
+def vain_fixes(connection: Connection, repository_id: int) -> tuple[Fix, ...]:
+    """Last fixes of attempts at images of *repository_id* that held already, and were kept as they were."""
+    keys = ("month", "number", "attempt")
+    statement = (
+        select(*(_COLUMNS[key] for key in keys), _COLUMNS.run_id, _COLUMNS.kind, _COLUMNS.spec["fixes"].label("fixes"))
+        .where(_COLUMNS.repository_id == repository_id)
+        .order_by(*(_COLUMNS[key] for key in keys))
+    )
+    rows = connection.execute(statement).all()
+    images = select(IMAGES.c.month, IMAGES.c.number, IMAGES.c.document["spec"]["fixes"].label("fixes"))
+    built = {
+        (row.month, row.number): row.fixes
+        for row in connection.execute(images.where(IMAGES.c.repository_id == repository_id))
+    }
+    return tuple(
+        Fix.model_validate(after.fixes[-1])
+        for before, after in pairwise(rows)
+        if (before.month, before.number, before.run_id) == (after.month, after.number, after.run_id)
+        and not before.kind
+        and after.fixes
+        and built.get((after.month, after.number), after.fixes) != after.fixes
+    )
 
 
 def _of_task(month: str, key: tuple[int, int]) -> Any:

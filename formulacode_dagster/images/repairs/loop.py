@@ -41,6 +41,7 @@ def build_until_it_holds(
     *,
     run_id: str,
     neighbour: Sequence[Fix] = (),
+    vain: Sequence[Fix] = (),
     first_attempt: int = 1,
     keep: Callable[[BuildAttempt], None] = forget,
     keep_installed: Callable[[Sequence[Listing]], None] = forget_installed,
@@ -49,23 +50,25 @@ def build_until_it_holds(
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
 
-    *neighbour* are the fixes of the nearest commit that was built, tried first. Every attempt is handed to *keep* as it
-    ends, numbered from *first_attempt* on; to *keep_installed*, what is installed in the image that holds.
+    *neighbour* are the fixes of the nearest commit that was built, tried first; *vain* are those that won nothing for
+    an image of this repository that held without them, and are not tried again for that. Every attempt is handed to
+    *keep* as it ends, numbered from *first_attempt* on; to *keep_installed*, what is installed in the image that holds.
 
     Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
     the disk or the package index is gone.
     """
     attempts = Attempts(engine, task, run_id=run_id, first=first_attempt, keep=keep, force=force, progress=progress)
-    image, ended = _Repair(attempts, task).image(tuple(neighbour))
+    image, ended = _Repair(attempts, task, vain).image(tuple(neighbour))
     if ended.holds is not None:
         keep_installed(ended.holds.installed)
     return image, ended.log
 
 
 class _Repair:
-    def __init__(self, attempts: Attempts, task: Task) -> None:
+    def __init__(self, attempts: Attempts, task: Task, vain: Sequence[Fix]) -> None:
         self._attempts = attempts
         self._task = task
+        self._vain = vain
         self._started = time.monotonic()
         self._circumstances: Circumstances | None = None
         self._refused: list[Fix] = []
@@ -108,7 +111,7 @@ class _Repair:
         by_metadata = fix is not None
         if fix is None and lost is not None and " lost: " in lost.detail:
             fix = self._proposed(Loss("benchmarks", f"{lost.detail}\n{lost.log_tail}"), ended)
-        if fix is None or fix.step_down:
+        if fix is None or fix.step_down or any(fix.asks_the_same(one) for one in self._vain):
             return ended
         tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)
         if tried.holds is None:

@@ -53,9 +53,8 @@ def propose(loss: Loss, known: Known, *, without: Sequence[Fix] = ()) -> Fix | N
     if moment is None:
         return None
     lines = list(telling_lines(loss.text))
-    refused = [_content(fix) for fix in without]
-    fired = (fix for rule in rules() for fix in _fired(rule, moment, lines, known) if _content(fix) not in refused)
-    return next(fired, None)
+    fired = (fix for rule in rules() for fix in _fired(rule, moment, lines, known))
+    return next((fix for fix in fired if not any(fix.asks_the_same(one) for one in without)), None)
 
 
 def telling_lines(log: str) -> Iterator[str]:
@@ -100,10 +99,6 @@ def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> It
     for fix in _proposals(rule, list(_matches(rule, lines)), known):
         if _parses(fix) and is_new(fix, known, moment):
             yield fix
-
-
-def _content(fix: Fix) -> Fix:
-    return fix.model_copy(update={"evidence": ""})
 
 
 def _misses_submodules(known: Known) -> bool:

@@ -18,6 +18,7 @@ from formulacode_dagster.store.attempts import (
     nearest_recipe,
     save_attempt,
     summary_of,
+    vain_fixes,
 )
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.tables import BLOBS
@@ -112,6 +113,23 @@ def test_the_recipe_is_that_of_the_image_merged_nearest_whatever_its_month(datab
         assert nearest_recipe(connection, 7, MOMENT) == (GSL,)
         assert nearest_recipe(connection, 7, MOMENT + timedelta(days=15)) == ()
         assert nearest_recipe(connection, 8, MOMENT) == ()
+
+
+def test_fixes_that_won_nothing_for_an_image_that_held_are_remembered(database: Database) -> None:
+    held = {"stage": "done", "kind": "", "rc": 0}
+    with database.transaction() as connection:
+        save_attempt(connection, make_attempt(1, **held))
+        save_attempt(connection, make_attempt(2, rule="missing_header", spec=make_spec(GSL)))
+        save_attempt(connection, make_attempt(1, number=6, **held))
+        save_attempt(connection, make_attempt(2, number=6, rule="missing_header", spec=make_spec(GSL), **held))
+        assert vain_fixes(connection, 7) == (), "no image is kept yet"
+    _keep_image(database, 6, MOMENT, GSL)
+    with database.transaction() as connection:
+        assert vain_fixes(connection, 7) == ()
+    _keep_image(database, 5, MOMENT)
+    with database.transaction() as connection:
+        assert vain_fixes(connection, 7) == (GSL,)
+        assert vain_fixes(connection, 8) == ()
 
 
 def _keep_image(database: Database, number: int, merged_at: datetime, *fixes: Fix) -> None:

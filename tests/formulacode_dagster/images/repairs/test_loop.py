@@ -65,10 +65,10 @@ class Workshop:
             submodules=partial(submodule_mirrors, self.cache),
         )
 
-    def build(self, task: Task, neighbour: Sequence[Fix] = ()) -> BuiltImage:
+    def build(self, task: Task, neighbour: Sequence[Fix] = (), vain: Sequence[Fix] = ()) -> BuiltImage:
         self.kept.clear()
         image, log = build_until_it_holds(
-            self.engine, task, run_id="run", neighbour=neighbour, first_attempt=4, keep=self.kept.append
+            self.engine, task, run_id="run", neighbour=neighbour, vain=vain, first_attempt=4, keep=self.kept.append
         )
         assert "$ install-package" in log
         return image
@@ -147,3 +147,7 @@ def test_an_image_that_holds_is_never_lost_for_a_better_one(workshop: Workshop) 
     assert workshop.kept[1].spec.fixes[0].requirements == ("toolz",)
     assert len(image.benchmarks) == 2
     assert workshop.engine.exists(image)
+
+    in_vain = workshop.kept[1].spec.fixes[0].model_copy(update={"evidence": "of another commit"})
+    workshop.build(task, vain=[in_vain])
+    assert workshop.story == [(4, "done", "")], "what won nothing is not tried again"
