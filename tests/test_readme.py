@@ -71,8 +71,8 @@ SAID = {
     "fc-data offline schema": "pull_requests: a row is a merged pull request",
     "fc-data migrate": "is up to date",
     "fc-data pools": "measure: 1",
-    "fc-data housekeeping": "builds: to remove: leftovers of dead processes 0, images 0",
-    "fc-data housekeeping --remove": "builds: removed: leftovers of dead processes 0, images 0",
+    "fc-data housekeeping": "builds: to remove: leftovers of dead processes",
+    "fc-data housekeeping --remove": "builds: removed: leftovers of dead processes",
     f"fc-data why {ITEM}": "failed (build)",
     f"fc-data why {ITEM} --log images": "the whole log",
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import shlex
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ from .docker_toolchain import OS_DIGEST_LABEL, os_digest, toolchain_of
 from .engine import BuildOutcome, Progress
 from .failures import BuildFailure, code_of_step, docker_is_dead, failure_of
 from .processes import FILE_BYTES
+from .scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,9 +123,9 @@ class DockerBuild:
             image = None if force else self._find(tag)
             if image is None:
                 self._say(f"$ build {tag}")
-                with tempfile.TemporaryDirectory(prefix=f"fc-{name}-") as folder:
-                    fill(Path(folder))
-                    self._build(name, tag, arguments, Path(folder), again=force)
+                with scratch_folder() as folder:
+                    fill(folder)
+                    self._build(name, tag, arguments, folder, again=force)
                 image = self._find(tag)
             else:
                 self._say(f"$ {tag} is there already")
@@ -189,11 +189,11 @@ class DockerBuild:
         options = []
         if self._settings.ca_bundle is not None:
             options.append(f"--secret=id=ca,src={self._settings.ca_bundle}")
-        with tempfile.NamedTemporaryFile("w", prefix="fc-index-") as index:
+        with scratch_folder() as folder:
             if self._settings.index:
-                index.writelines(f"{name}={shlex.quote(value)}\n" for name, value in self._settings.index.items())
-                index.flush()
-                options.append(f"--secret=id=index,src={index.name}")
+                lines = [f"{name}={shlex.quote(value)}\n" for name, value in self._settings.index.items()]
+                (folder / "index").write_text("".join(lines))
+                options.append(f"--secret=id=index,src={folder / 'index'}")
             yield options
 
     def _failure(self, tier: str, *, timed_out: bool) -> FormulaCodeError:

@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from .process_engine import ProcessEngine
 from .process_layout import Layout, remove_tree
 from .process_session import abandoned_sessions
+from .scratch import abandoned_scratch
 from .stock import Layer, Stock, StockedImage
 from .storeroom import TrimmedCache
 
@@ -28,14 +29,17 @@ class ProcessStoreroom:
         return str(self._root)
 
     def leftovers(self) -> tuple[str, ...]:
-        """Folders of sessions and builds whose process is gone."""
+        """Folders of sessions and builds, and scratch folders of this machine, whose process is gone."""
         sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions", run_id=None)]
-        return (*sessions, *(folder.name for folder in _folders(self._root / "building") if self._is_free(folder)))
+        half_built = [folder.name for folder in _folders(self._root / "building") if self._is_free(folder)]
+        return (*sessions, *half_built, *(str(folder) for folder in abandoned_scratch()))
 
     def remove_leftovers(self) -> tuple[str, ...]:
         """Remove them."""
         found = self.leftovers()
         ProcessEngine(self._root).clean()
+        for folder in abandoned_scratch():
+            remove_tree(folder)
         return found
 
     def stock(self) -> Stock:

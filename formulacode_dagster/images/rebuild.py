@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ItemFailure
@@ -16,6 +14,7 @@ from .engine import Engine, Progress
 from .facts import gather_facts
 from .files import Area
 from .reproduction import compare, compare_toolchains
+from .scratch import scratch_folder
 from .submodules import submodule_mirrors
 
 IMAGE, KEPT = "the image", "what was kept of it"
@@ -81,8 +80,8 @@ def rebuild(
 def installed_in(engine: Engine, image: BuiltImage) -> tuple[Listing, ...]:
     """What is installed in *image*; raises ItemFailure (`image_gone`)."""
     environment = (file for file in engine.files(image) if file.area is Area.ENVIRONMENT)
-    with tempfile.TemporaryDirectory(prefix="formulacode-rebuild-") as unused:
-        return listings(gather_facts(environment, objects=Path(unused)))
+    with scratch_folder() as unused:
+        return listings(gather_facts(environment, objects=unused))
 
 
 def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence[Listing | InstalledDistribution]]:

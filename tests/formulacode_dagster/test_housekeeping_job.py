@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> 
     monkeypatch.setenv("FC_HOME", str(tmp_path))
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
     monkeypatch.setenv("FC_ENGINE", "process")
+    # what other processes of this machine left is none of these tests' business
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "builds" / "building" / "half").mkdir(parents=True)
     return tmp_path
 

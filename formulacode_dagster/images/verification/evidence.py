@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from formulacode_dagster.environments.asv_config import find_config, read_config
 from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
@@ -19,6 +18,7 @@ from formulacode_dagster.images.facts import ImageFacts, gather_facts
 from formulacode_dagster.images.files import Area, ImageWords
 from formulacode_dagster.images.planted import Distribution, installed, site_packages
 from formulacode_dagster.images.scan import Watch, own_secrets
+from formulacode_dagster.images.scratch import scratch_folder
 from formulacode_dagster.measurement.remote import Remote, Survey
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
@@ -150,5 +150,5 @@ class Evidence:
 @contextmanager
 def gathering(subject: Subject) -> Iterator[Evidence]:
     """The evidence about *subject*; session, store and folder are gone afterwards."""
-    with TemporaryDirectory(prefix="fc-verify-") as folder, ExitStack() as stack:
-        yield Evidence(subject, Path(folder), stack)
+    with scratch_folder() as folder, ExitStack() as stack:
+        yield Evidence(subject, folder, stack)

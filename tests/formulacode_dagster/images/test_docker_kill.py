@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.images.docker_engine import DockerEngine
+from formulacode_dagster.images.scratch import abandoned_scratch
 
 from .conftest import LIMITS, PURE, make_sample, make_spec
 
@@ -41,7 +43,9 @@ def wait_for(mark: str, *, running: bool) -> bool:
     return False
 
 
-def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(lock: str, tmp_path: Path) -> None:
+def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(
+    lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mark = f"8{os.getpid()}6"
     files = {**PURE, "setup.py": f"import subprocess\nsubprocess.run(['setsid', 'sleep', '{mark}'])\n"}
     sample = make_sample(tmp_path / "killed", "killed", files, {"README.md": "x"})
@@ -54,12 +58,21 @@ def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(lock: str, tmp_p
     ]
     program = PROGRAM.format(os_image=OS_IMAGE)
     engine = DockerEngine(OS_IMAGE)
-    building = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.DEVNULL)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    building = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
     try:
         assert wait_for(mark, running=True), "the build never got so far"
+        assert abandoned_scratch() == (), "its process lives"
         building.kill()
         building.wait()
         assert wait_for(mark, running=False), "it goes on although nobody waits for it"
+        assert abandoned_scratch() == tuple(sorted(scratch.iterdir())) != (), "housekeeping finds what it left here"
     finally:
         building.kill()
         building.wait()

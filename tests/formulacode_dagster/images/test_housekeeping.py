@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,12 @@ from formulacode_dagster.models.image_need import ImageNeed
 from formulacode_dagster.store.database import Database
 
 NOW = datetime.now(tz=UTC) + timedelta(days=3)
+
+
+@pytest.fixture(autouse=True)
+def _scratch(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other processes of this machine left is none of these tests' business."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
 
 
 def folder_of(root: Path, name: str, size: int = 1000, *, age: float = 0) -> Path:
