@@ -12,6 +12,7 @@ from formulacode_dagster.models.base import Frozen
 
 from .declaration import Declaration, requirement_name
 from .interpreter import RELEASED
+from .pylock import read_pylock
 from .question import Resolution, Unsolvable
 from .resolver import Resolver
 from .uv_compile import BUILD_FLOOR
@@ -24,14 +25,12 @@ _MOST_RUNGS = 3
 
 
 class Effort(IntEnum):
-    """How far a lock may depart from the wheels of the date."""
+    """How far a lock may depart from the files of the date."""
 
-    WHEELS = 0
-    """Source distributions only of what no interpreter has a wheel of, or only a pure one that came later."""
-    LATER_FILES = 1
-    """What has nothing for the interpreter at the date takes the first that has."""
-    ALL_SOURCES = 2
-    """Any project may be a source distribution."""
+    OF_THE_DATE = 0
+    """Wheels; source distributions only of what no interpreter has a wheel of, or only a pure one that came later."""
+    FURTHER = 1
+    """What has nothing for the interpreter at the date takes the first that has, else its source distribution."""
 
 
 class Era(Frozen):
@@ -59,7 +58,9 @@ class Availability:
         self._resolver, self._era, self._python = resolver, era, python
         self._settled_at = era.settled_at
         self._floors: dict[str, datetime] = later
+        self._as_wheels: set[str] = set(later)
         self._sources: set[str] = set()
+        self._reads_sources = False
         released = datetime.combine(RELEASED[python], datetime.min.time(), UTC)
         self._until = max(era.exclude_newer, released) + PATIENCE
 
@@ -84,6 +85,7 @@ class Availability:
         """
         known = tuple(declared)
         wanted, trusted = (*known, *conda), {item.text for item in known}
+        texts = {requirement_name(item.text): item.text for item in reversed(wanted)}
         self._settled_at = self._era.settled_at
         for _ in range(_MOST_ROUNDS):
             try:
@@ -94,78 +96,106 @@ class Availability:
                     settled_at=self._settled_at,
                     constraints=(*self._era.constraints, *constraints),
                     floors=self._floors,
-                    sources=self._sources,
-                    build_sources=self.effort is Effort.ALL_SOURCES,
                     own=self._era.own,
+                    build_sources=self._reads_sources,
+                    as_wheels=self._as_wheels if self._reads_sources else (),
                 )
             except Unsolvable as failure:
-                texts = {requirement_name(item.text): item.text for item in reversed(wanted)}
-                replaced = [name for name in failure.unbuildable if self._replace_source(name)]
-                helped = [n for n in failure.lacking if n not in loosenable and self._help(n, texts.get(n, n))]
-                waited = [n for n in failure.late if self._wait(n, texts.get(n, n))]
-                if not (replaced or helped or waited):
+                lacking = [name for name in (*failure.lacking, *failure.unbuildable) if name not in loosenable]
+                helped = [name for name in lacking if self._help(name, texts.get(name, name))]
+                waited = [name for name in failure.late if self._wait(name, texts.get(name, name))]
+                if not helped and not waited:
                     if self._settled_at is None:
                         raise
                     self._settled_at = None
                 continue
             gone = [item.requirement for item in found.absent if item.came_later]
-            if not [text for text in gone if text in trusted and self._allow_later(requirement_name(text), text)]:
+            waited = [text for text in gone if text in trusted and self._allow_later(requirement_name(text), text)]
+            if not waited and not self._prefer_wheels(found, texts, loosenable):
                 return found
         raise Unsolvable(f"no end of what Python {self._python} lacks", why=", ".join(self.notes))
 
+    def _prefer_wheels(self, found: Resolution, texts: Mapping[str, str], loosenable: Collection[str]) -> bool:
+        """Whether something that *found* takes as a source distribution has a wheel to be taken in its place.
+
+        Raises Unsolvable where that, or the source distribution, is not for this effort.
+        """
+        versions = {project.name: project.version for project in read_pylock(found.pylock) if not project.wheels}
+        sources = versions.keys()
+        better = {name for name in sources - self._sources if not self._may_be_source(texts.get(name, name))}
+        refused = [
+            name for name in sorted(better) if name in loosenable or not self._replace(name, texts.get(name, name))
+        ]
+        if refused:
+            names = ", ".join(refused)
+            raise Unsolvable(f"Python {self._python} has no wheel of {names}", why=names, lacking=refused)
+        self._sources.update(sources - better)
+        for name in sorted(sources - better):
+            self.notes[name] = (
+                f"{name} is taken as a source distribution: {versions[name]} has no wheel for Python {self._python}"
+            )
+        return bool(better)
+
+    def _may_be_source(self, text: str) -> bool:
+        wheel = self._first_wheel(text)
+        if wheel is not None:
+            return wheel[1]
+        return self.effort > Effort.OF_THE_DATE or self._is_never_a_wheel(text)
+
     def _help(self, name: str, text: str) -> bool:
-        """Allow another file of *name*; False when there is none to allow with this effort."""
-        if self.effort is Effort.ALL_SOURCES or name in self._floors or name in self._sources:
-            return False
-        wheel = self._resolver.first_wheel(text, python=self._python, until=self._until)
-        if wheel is not None and self._came_since(wheel[0]):
-            return self._admit(name, wheel[0])
-        if wheel is None or wheel[0] <= self._era.exclude_newer:
-            return (self.effort > Effort.WHEELS or self._is_never_a_wheel(text)) and self._read(name)
-        if wheel[1]:
-            return self._read(name)
-        return self.effort > Effort.WHEELS and self._allow_later(name, text)
+        """Allow another file of *name*, which lacks one that can be used; False when this effort allows none."""
+        wheel = self._first_wheel(text)
+        if wheel is not None and not wheel[1] and (self._came_since(wheel[0]) or wheel[0] > self._era.exclude_newer):
+            return self._wait(name, text)
+        if not self._reads_sources:
+            self._reads_sources = self._may_be_source(text) or self.effort > Effort.OF_THE_DATE
+            return self._reads_sources
+        if wheel is not None and not wheel[1] and name not in self._sources:
+            if name not in self._as_wheels:
+                self._as_wheels.add(name)
+            else:
+                self._as_wheels.remove(name)
+                self._sources.add(name)
+            return True
+        return self.effort > Effort.OF_THE_DATE and self._allow_later(name, text)
+
+    def _replace(self, name: str, text: str) -> bool:
+        """Take a wheel of *name* in place of its source distribution; False when this effort allows none."""
+        wheel = self._first_wheel(text)
+        if wheel is None or self._came_since(wheel[0]) or wheel[0] > self._era.exclude_newer:
+            return wheel is not None and self._wait(name, text)
+        self._as_wheels.add(name)
+        return True
+
+    def _first_wheel(self, text: str) -> tuple[datetime, bool] | None:
+        return self._resolver.first_wheel(text, python=self._python, until=self._until)
 
     def _is_never_a_wheel(self, text: str) -> bool:
-        wheels = (
-            self._resolver.first_wheel(text, python=rung, until=self._until) for rung in self._era.pythons[:_MOST_RUNGS]
-        )
-        return all(wheel is None for wheel in wheels)
-
-    def _read(self, name: str) -> bool:
-        self._sources.add(name)
-        self.notes[name] = f"{name} is taken as a source distribution: Python {self._python} has no wheel of it"
-        return True
+        rungs = self._era.pythons[:_MOST_RUNGS]
+        return all(self._resolver.first_wheel(text, python=rung, until=self._until) is None for rung in rungs)
 
     def _wait(self, name: str, text: str) -> bool:
         """Let *name* be as new as its first wheel, later than the merge only with more effort."""
-        wheel = self._resolver.first_wheel(text, python=self._python, until=self._until)
+        wheel = self._first_wheel(text)
         if wheel is not None and self._came_since(wheel[0]) and name not in self._floors:
             return self._admit(name, wheel[0])
-        return self.effort > Effort.WHEELS and self._allow_later(name, text)
+        return self.effort > Effort.OF_THE_DATE and self._allow_later(name, text)
 
     def _came_since(self, uploaded: datetime) -> bool:
         return self._settled_at is not None and self._settled_at < uploaded <= self._era.exclude_newer
 
-    def _admit(self, name: str, uploaded: datetime) -> bool:
-        self._floors[name] = uploaded + timedelta(seconds=1)
-        return True
-
     def _allow_later(self, name: str, text: str) -> bool:
         """Let *name* be as new as its first wheel; False when that is too far off, or is allowed already."""
-        wheel = self._resolver.first_wheel(text, python=self._python, until=self._until)
+        wheel = self._first_wheel(text)
         if wheel is None or wheel[0] <= self._era.exclude_newer or name in self._floors:
             return False
-        self._admit(name, wheel[0])
         day = self._era.exclude_newer.astimezone(UTC).date()
         self.notes[name] = (
             f"{name} may be as new as {wheel[0].date()}: on {day} the index has nothing of it for Python {self._python}"
         )
-        return True
+        return self._admit(name, wheel[0])
 
-    def _replace_source(self, name: str) -> bool:
-        """Take a later wheel of *name*, whose source distribution does not build; False when there is none."""
-        if name not in self._sources or self.effort is Effort.WHEELS or not self._allow_later(name, name):
-            return False
-        self._sources.discard(name)
+    def _admit(self, name: str, uploaded: datetime) -> bool:
+        self._floors[name] = uploaded + timedelta(seconds=1)
+        self._as_wheels.add(name)
         return True

@@ -21,7 +21,7 @@ MOST_INTERPRETERS = 6
 """How many candidates are tried with wheels of the date before the item fails."""
 
 MOST_REACHING_FURTHER = 2
-"""How many of them are tried again with later files, and again with source distributions, which may take minutes."""
+"""How many of them are tried again with later files and any source distribution, which may take minutes."""
 
 
 class Locked(Frozen):

@@ -19,16 +19,13 @@ class Question(Frozen):
     exclude_newer: datetime
     constraints: tuple[str, ...] = Field(default=(), description="bounds on what the lock may hold, sorted")
     floors: dict[str, datetime] = Field(default_factory=dict, description="later cut-offs of single projects")
-    sources: tuple[str, ...] = Field(default=(), description="projects taken as source distributions, sorted")
-    all_sources: bool = Field(default=False, description="any project may be a source distribution")
+    reads_sources: bool = Field(default=False, description="source distributions count, whose code may be run")
+    as_wheels: tuple[str, ...] = Field(
+        default=(), description="projects of which only wheels count all the same, sorted"
+    )
     own: str = Field(default="", description="project that is built from the checkout, and in no lock of its own")
     earliest: bool = Field(default=False, description="the lowest versions, and of the requirements alone")
     preferred: str = Field(default="", description="`pylock.toml` whose versions are kept where they can be")
-
-    @property
-    def reads_sources(self) -> bool:
-        """Whether answering may run code of source distributions."""
-        return self.all_sources or bool(self.sources)
 
 
 class Absent(Frozen):

@@ -31,8 +31,8 @@ def relaxed(variation: Variation, failure: Unsolvable, effort: Effort) -> Variat
     """*variation* with what gives way next to *failure*; None when nothing may.
 
     First a build requirement that speaks of what the package runs with, against which it is then built; then the
-    versions that asv's matrix pins. What cannot be read is left out once later files were allowed, and with the last
-    effort a single requirement that has no solution all by itself.
+    versions that asv's matrix pins. With more effort what cannot be read is left out, and a single
+    requirement that has no solution all by itself.
     """
     if failure.lacking:
         return _loosened(variation, frozenset(failure.lacking) & variation.loosenable(effort))
@@ -48,7 +48,7 @@ def relaxed(variation: Variation, failure: Unsolvable, effort: Effort) -> Variat
     if needless:
         return _without(variation, needless, "contradicts what the package runs with, against which it is then built")
     looser = _loosened(variation, spoken)
-    if looser is not None or effort is not Effort.ALL_SOURCES:
+    if looser is not None or effort is Effort.OF_THE_DATE:
         return looser
     alone = [item for item in everything if item.text in failure.blamed]
     if len({item.text for item in alone}) == 1:

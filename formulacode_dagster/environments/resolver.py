@@ -87,8 +87,8 @@ class Resolver:
         settled_at: datetime | None = None,
         constraints: Iterable[str] = (),
         floors: Mapping[str, datetime] | None = None,
-        sources: Iterable[str] = (),
         build_sources: bool = False,
+        as_wheels: Iterable[str] = (),
         own: str = "",
     ) -> Resolution:
         """Pin *requirements* for *python* (`3.12`) within *constraints*, with what the index held at *exclude_newer*.
@@ -96,10 +96,10 @@ class Resolver:
         Where the index of the earlier instant *settled_at* holds a solution, that is the answer: questions that differ
         only in *exclude_newer* then have one lock. Where it lacks a project, versions move only as far as they must;
         where it lacks a wheel, or only what came later would do, the Unsolvable names these for the caller to judge.
-        *floors* are later cut-offs of single projects; *sources* are projects whose source distributions are read,
-        which may run their code, or any with *build_sources*. *own* is the project that is built: whatever needs it, it
-        is not in its own lock. Requirements whose project has no version at that date are left out, each with its
-        reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not
+        *floors* are later cut-offs of single projects. Source distributions count only with *build_sources*, since
+        reading one may run its code, and not those of *as_wheels*. *own* is the project that is built: whatever needs
+        it, it is not in its own lock. Requirements whose project has no version at that date are left out, each with
+        its reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not
         answer.
         """
         question = Question(
@@ -108,8 +108,8 @@ class Resolver:
             exclude_newer=exclude_newer,
             constraints=tuple(sorted(set(constraints))),
             floors=dict(floors or {}),
-            sources=tuple(sorted(set(sources))),
-            all_sources=build_sources,
+            reads_sources=build_sources,
+            as_wheels=tuple(sorted(set(as_wheels))),
             own=own,
         )
         if settled_at is None or settled_at >= exclude_newer:
@@ -257,4 +257,4 @@ def _absent(question: Question, log: str) -> list[Absent]:
 def _notes(question: Question) -> tuple[str, ...]:
     floor = f"setuptools may be as new as {BUILD_FLOOR.date()}: earlier ones cannot be driven by PEP 517"
     built = "source distributions were read to resolve this lock: not everything is there as a wheel"
-    return (*((floor,) if question.exclude_newer < BUILD_FLOOR else ()), *((built,) if question.all_sources else ()))
+    return (*((floor,) if question.exclude_newer < BUILD_FLOOR else ()), *((built,) if question.reads_sources else ()))

@@ -110,10 +110,8 @@ def _what_is_asked(question: Question, floors: Mapping[str, datetime]) -> list[s
     arguments = ["--python-version", question.python, "--exclude-newer", instant(question.exclude_newer)]
     for name, floor in sorted(floors.items()):
         arguments += ["--exclude-newer-package", f"{name}={instant(floor)}"]
-    if not question.all_sources:
-        arguments += ["--only-binary", ":all:"]
-        for name in question.sources:
-            arguments += ["--no-binary", name]
+    for name in question.as_wheels if question.reads_sources else (":all:",):
+        arguments += ["--only-binary", name]
     if question.earliest:
         arguments += ["--resolution", "lowest", "--no-deps"]
     return arguments

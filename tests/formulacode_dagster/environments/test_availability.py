@@ -65,15 +65,25 @@ def test_a_first_file_of_another_era_is_not_taken(lock, index):
     assert any("compiled is taken as a source distribution" in note for note in locked.notes)
 
 
-def test_a_project_that_has_no_wheels_is_read_from_its_sources_and_no_other_with_it(lock, index):
+def test_where_sources_have_to_be_read_each_project_is_as_new_as_it_was_and_a_wheel_where_there_is_one(lock, index):
     index.publish_source("old", "1.0", "2015-01-01T00:00:00Z")
     index.publish("pure", "1.0", "2015-01-01T00:00:00Z")
     index.publish_source("pure", "1.1", "2015-06-01T00:00:00Z")
-    locked = lock("old", "pure")
-    assert (locked.python, pins(locked)) == ("3.7", {"old": "1.0", "pure": "1.0"})
-    assert [note for note in locked.notes if "source distribution" in note] == [
-        "old is taken as a source distribution: Python 3.7 has no wheel of it"
+    index.publish("wheel", "0.31", "2015-06-01T00:00:00Z")
+    index.publish_source("wheel", "0.31", "2015-06-01T00:00:00Z")
+    locked = lock("old", "pure", "wheel")
+    assert (locked.python, pins(locked)) == ("3.7", {"old": "1.0", "pure": "1.1", "wheel": "0.31"})
+    assert [note for note in locked.notes if "taken as a source distribution" in note] == [
+        "old is taken as a source distribution: 1.0 has no wheel for Python 3.7",
+        "pure is taken as a source distribution: 1.1 has no wheel for Python 3.7",
     ]
+
+
+def test_a_compiled_project_is_a_wheel_although_a_newer_version_has_sources_alone(lock, compiled):
+    compiled.publish_source("compiled", "1.6", "2018-10-01T00:00:00Z")
+    compiled.publish_source("old", "1.0", "2015-01-01T00:00:00Z")
+    locked = lock("compiled", "old", at=datetime(2019, 1, 1, tzinfo=UTC))
+    assert pins(locked) == {"compiled": "1.5", "old": "1.0"}
 
 
 def test_a_project_whose_old_files_are_gone_takes_the_first_that_is_left(lock, index):
@@ -108,7 +118,6 @@ def test_one_requirement_without_a_solution_does_not_abort_the_rest(lock, index)
 def test_a_source_distribution_that_does_not_build_is_dropped_and_the_rest_stays(lock, index):
     index.publish_source("broken", "1.0", "2015-01-01T00:00:00Z", "raise SystemExit('no such library')\n")
     index.publish("pure", "1.0", "2015-01-01T00:00:00Z")
-    index.publish_source("pure", "1.1", "2015-06-01T00:00:00Z")
     locked = lock("broken", "pure")
     assert pins(locked) == {"pure": "1.0"}
     (dropped,) = locked.dropped
