@@ -120,7 +120,7 @@ class ProfileVerifier(Verifier):
         limit = min(BENCHMARK_SECONDS, self._timeout / 4)
         budget = max(self._timeout / 4, self._timeout - 2 * limit - START_SECONDS)
         try:
-            return evidence.take_survey(limit=limit, budget=budget)
+            return evidence.take_survey(limit=limit, budget=budget, import_limit=limit)
         except ItemFailure as failure:
             return failure
 

@@ -127,6 +127,7 @@ class Remote:
         basenames: Iterable[str],
         limit: float,
         budget: float,
+        import_limit: float | None = None,
         only: Iterable[str] | None = None,
         names: Iterable[str] = (),
         enough: int | None = None,
@@ -134,7 +135,8 @@ class Remote:
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
-        *limit* is the longest one may take, *budget* all together, in seconds; those that do not fit come back
+        *limit* is the longest one may take, or the import of a module unless there is an *import_limit*, *budget* all
+        together, in seconds; those that do not fit come back
         `untraced`, as do all after the first *enough* that ran, if that is given, one of which entered a function of
         *until*, if there are any. A module whose import kills the interpreter or never ends is lost, the others are
         not.
@@ -148,13 +150,16 @@ class Remote:
                 "basenames": sorted(basenames),
                 "only": wanted,
                 "limit": limit,
+                "import_limit": limit if import_limit is None else import_limit,
                 "budget": budget,
                 "names": sorted(names),
                 "enough": enough,
                 "until": sorted((location.path, location.line) for location in until),
                 "skip": sorted(lost),
             }
-            completed, answers = self.ask(request, timeout=budget + 2 * limit + self._start_seconds)
+            completed, answers = self.ask(
+                request, timeout=budget + 2 * max(limit, import_limit or 0) + self._start_seconds
+            )
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
                 continue

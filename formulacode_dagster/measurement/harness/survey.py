@@ -43,7 +43,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     limit, deadline = float(request["limit"]), time.monotonic() + float(request["budget"])
     basenames = frozenset(request["basenames"])
     only = None if request["only"] is None else frozenset(request["only"])
-    modules = _import_all(request["root"], frozenset(request["skip"]), limit, emit)
+    modules = _import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
     found = [
