@@ -135,11 +135,10 @@ class Remote:
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
-        *limit* is the longest one may take, or the import of a module unless there is an *import_limit*, *budget* all
-        together, in seconds; those that do not fit come back
-        `untraced`, as do all after the first *enough* that ran, if that is given, one of which entered a function of
-        *until*, if there are any. A module whose import kills the interpreter or never ends is lost, the others are
-        not.
+        *limit* is the longest one may take, and the import of a module without an *import_limit*, *budget* all
+        together, in seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran,
+        if that is given, one of which entered a function of *until*, if there are any. A module whose import kills the
+        interpreter or never ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -157,9 +156,8 @@ class Remote:
                 "until": sorted((location.path, location.line) for location in until),
                 "skip": sorted(lost),
             }
-            completed, answers = self.ask(
-                request, timeout=budget + 2 * max(limit, import_limit or 0) + self._start_seconds
-            )
+            longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
+            completed, answers = self.ask(request, timeout=longest)
             if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
                 lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
                 continue

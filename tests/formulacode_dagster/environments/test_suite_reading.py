@@ -125,17 +125,9 @@ def discovered(folder):
     """What asv_runner finds, and which modules it loses."""
     archive = folder.parent / "harness.pyz"
     archive.write_bytes(harness_archive())
-    limits = {
-        "limit": 60,
-        "import_limit": 60,
-        "budget": 60,
-        "enough": 0,
-        "only": None,
-        "basenames": [],
-        "names": [],
-        "until": [],
-    }
-    request = {"command": "survey", "root": str(folder), "skip": [], "nonce": "N0NCE", **limits}
+    limits = {"limit": 60, "import_limit": 60, "budget": 60, "enough": 0}
+    wanted = {"only": None, "basenames": [], "names": [], "until": [], "skip": []}
+    request = {"command": "survey", "root": str(folder), "nonce": "N0NCE", **limits, **wanted}
     done = subprocess.run(
         [sys.executable, str(archive)], input=json.dumps(request), capture_output=True, text=True, check=True
     )
