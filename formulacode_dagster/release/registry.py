@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from formulacode_dagster.images.docker_daemon import DockerDaemon
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.release import PublishedImage
@@ -221,7 +222,8 @@ class Registry:
 def _docker() -> DockerClient:
     import docker
 
-    return docker.from_env(timeout=TIMEOUT_SECONDS)
+    # the daemon that built the images, also where only a Docker context names it
+    return docker.from_env(timeout=TIMEOUT_SECONDS, environment=DockerDaemon().environment)
 
 
 def _untag(client: DockerClient, reference: str) -> None:
