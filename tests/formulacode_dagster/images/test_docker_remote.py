@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
@@ -96,6 +97,23 @@ def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunne
         for one in engine.daemon.client.images.list(filters={"label": f"formulacode.installation={name}"}):
             engine.daemon.client.images.remove(str(one.id), force=True)
     assert engine.daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={name}"}) == []
+
+
+def test_a_daemon_that_only_a_docker_context_names_is_found(
+    tunnel: Tunnel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    described = ["docker", "context", "create", "elsewhere", "--docker", f"host={tunnel.address}"]
+    subprocess.run(described, check=True, capture_output=True)
+    monkeypatch.setenv("DOCKER_CONTEXT", "elsewhere")
+    daemon = DockerDaemon()
+    daemon.check()
+    assert daemon.client.ping()
+    before = tunnel.connections
+    assert before > 0
+    assert daemon.run(["info", "--format", "{{.ID}}"], timeout=30).stdout.decode().strip() == daemon.client.info()["ID"]
+    assert tunnel.connections > before, "the command line goes there, too"
 
 
 def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_path: Path) -> None:
