@@ -77,7 +77,8 @@ def _solve(available: Availability, requirements: Requirements) -> tuple[Resolut
         try:
             shared = available.pin((*parts.runtime, *parts.build), parts.matrix, loosenable=loosenable)
         except Unsolvable as failure:
-            if not failure.lacking:
+            spoken = set(failure.blamed).intersection(item.text for item in parts.build)
+            if spoken and not failure.lacking:
                 found = lock_apart(available, parts, loosenable=loosenable)
                 if found is not None:
                     return *found, variation
