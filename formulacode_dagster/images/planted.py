@@ -85,10 +85,12 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
         inside = PurePosixPath(path)
         if where is not area or inside.name != "RECORD" or str(inside.parent.parent) != folder:
             continue
-        name, _, version = inside.parent.name.removesuffix(".dist-info").partition("-")
+        stem = inside.parent.name.removesuffix(".dist-info")
+        name, _, version = stem.partition("-")
         record = {}
         for row in csv.reader(text.splitlines()):
-            if row:
+            # An installer moves these elsewhere; a wheel that lists one twice keeps a line of it.
+            if row and not row[0].startswith(f"{stem}.data/"):
                 record[_normal(f"{folder}/{row[0]}")] = row[1] if len(row) > 1 else ""
         is_local = (area, f"{inside.parent}/direct_url.json") in facts.texts
         found.append(Distribution(canonicalize_name(name), version, record, is_local))

@@ -36,6 +36,16 @@ def test_a_file_that_two_projects_of_the_lock_bring_may_be_that_of_either(conten
     assert find_planted(image(content, alpha=b"by alpha", beta=b"by beta"), LOCK, {}) == []
 
 
+def test_a_wheels_own_data_folder_is_not_missed_though_a_record_still_names_it() -> None:
+    """numpy 1.15.0 lists its script twice: the installer moves it, and keeps the second line."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    record = (Area.ENVIRONMENT, f"{SITE}/alpha-1.0.dist-info/RECORD")
+    facts.texts[record] += f"alpha-1.0.data/scripts/run,sha256={digest(b'script')},6\n"
+    assert find_planted(facts, LOCK, {}) == []
+    facts.texts[record] += f"alpha.py,sha256={digest(b'module')},6\n"
+    assert find_planted(facts, LOCK, {}) == [f"{SITE}/alpha.py of alpha is missing"]
+
+
 def test_a_file_of_neither_is_found() -> None:
     found = find_planted(image(b"forged", alpha=b"by alpha", beta=b"by beta"), LOCK, {})
     assert found == [f"{SHARED} of {name} is not the file that was installed" for name in ("alpha", "beta")]
