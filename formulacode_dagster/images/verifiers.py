@@ -117,7 +117,7 @@ class ProfileVerifier(Verifier):
         return VerifierResult(True, 0, words, "", seconds)
 
     def _survey(self, evidence: Evidence) -> Survey | ItemFailure:
-        limit = min(BENCHMARK_SECONDS, self._timeout / 4)
+        limit = min(BENCHMARK_SECONDS[-1], self._timeout / 4)
         budget = max(self._timeout / 4, self._timeout - 2 * limit - START_SECONDS)
         try:
             return evidence.take_survey(limit=limit, budget=budget, import_limit=limit)

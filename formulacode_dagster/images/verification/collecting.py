@@ -74,7 +74,7 @@ def collect_tests(
         "command": "collect",
         "folder": f"{session.repository}/{spec.package_root}",
         "packages": sorted(packages),
-        "ignored": [f"{session.repository}/{spec.benchmark_dir}"],
+        "ignored": [f"{session.repository}/{spec.benchmark_dir}"] if spec.benchmark_dir else [],
         "collector": session.put("fc_collector.zip", archive),
     }
     completed, answers = remote.ask(request, timeout=timeout)

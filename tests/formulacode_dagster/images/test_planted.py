@@ -56,6 +56,14 @@ def test_the_package_under_test_may_not_bring_another_projects_file() -> None:
     assert found == [f"{SHARED} of alpha is not the file that was installed"]
 
 
+def test_what_an_installer_moved_is_not_missing() -> None:
+    facts = image(b"by alpha", alpha=b"by alpha")
+    facts.texts[Area.ENVIRONMENT, f"{SITE}/beta-2.0.dist-info/RECORD"] = (
+        "beta-2.0.data/scripts/f2py,sha256=abc,1\nbeta/__init__.py,sha256=abc,1\n"
+    )
+    assert find_planted(facts, LOCK, {}) == [f"{SITE}/beta/__init__.py of beta is missing"]
+
+
 def found_in(area: Area, path: str, *, uid: int = 0, target: str | None = None, text: str | None = None) -> list[str]:
     """What is found in an honest image with one file more."""
     facts = image(b"by alpha", alpha=b"by alpha")
