@@ -31,6 +31,8 @@ _FORMS: Mapping[str, re.Pattern[bytes]] = {
 _OWN_FOLDERS = ("etc/", "home/", "mnt/", "opt/", "root/", "run/", "srv/", "tmp/", "var/", "workspace/", "logs/")
 _DEBIANS = ("var/cache/", "var/lib/dpkg/", "var/lib/apt/", "etc/ssl/", "etc/ca-certificates")
 _NOT_TEXT = b"\0"
+_RECORDED_HASH = re.compile(rb"sha\d+=[A-Za-z0-9_-]{43,}")
+"""What a RECORD says of each file: random characters, in which anything may seem to stand."""
 _EDGE = b" \t\r+"
 
 
@@ -88,7 +90,8 @@ def secrets_in(content: bytes, secrets: Iterable[Secret]) -> list[str]:
 
 def forms_in(content: bytes) -> list[str]:
     """What in *content* has the form of a credential."""
-    return [what for what, form in _FORMS.items() if form.search(content)]
+    bare = _RECORDED_HASH.sub(b"", content)
+    return [what for what, form in _FORMS.items() if form.search(bare)]
 
 
 def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:

@@ -44,6 +44,7 @@ def test_a_credential_is_known_by_its_form(text: str, what: str) -> None:
         "hf_hub_download",
         "ghp_short",
         "http://a:80",
+        "distributed/worker.py,sha256=f3-sk-0sVbkCqzqfJ2mXkq2wGmZr6l7Fs1Hq9K1Lr4g,12345",
     ],
 )
 def test_what_only_looks_a_little_like_one_is_none(text: str) -> None:
