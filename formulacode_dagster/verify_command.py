@@ -57,9 +57,10 @@ class _Run:
         """Read the folder, take its image, ask the gates."""
         self._task = task = read_task_folder(self._folder)
         self._say(f"{task.task_id}: {'taking ' + task.image if task.image else f'building {task.dockerfile}'}")
-        self._image = image = image_of(task, engine.daemon, limits)
         origin = FolderOrigin(task.base_sha, task.solution)
-        verified = verify(Subject(engine, image, origin, run_id="verify"), self._tell)
+        with image_of(task, engine.daemon, limits) as image:
+            self._image = image
+            verified = verify(Subject(engine, image, origin, run_id="verify"), self._tell)
         path = self.write(verified=verified)
         self._say(f"{'verified' if verified.failure is None else 'not verified'}: see {path}")
         return verified.failure is None

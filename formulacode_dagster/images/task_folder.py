@@ -13,11 +13,13 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
+from uuid import uuid4
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, ResourceLimits
@@ -87,12 +89,26 @@ def read_task_folder(path: Path) -> TaskFolder:
     )
 
 
-def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> BuiltImage:
+@contextmanager
+def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> Iterator[BuiltImage]:
     """The image of *task*, taken or built, with what the folder declares of it in the place of what it says itself.
+
+    One that was built for this loses its name afterwards; Docker's cache makes building it again cheap.
 
     Raises ItemFailure (`build`, `timeout`, `image_gone`, `not_ours`), OutsideSystemError when Docker is gone.
     """
-    found = find_image(daemon, task.image or _built(task, daemon, limits))
+    if task.image:
+        yield _as_declared(task, find_image(daemon, task.image))
+        return
+    tag = _built(task, daemon, limits)
+    try:
+        yield _as_declared(task, find_image(daemon, tag))
+    finally:
+        with daemon.watched(f"remove {tag}"):
+            daemon.client.images.remove(tag, force=True)
+
+
+def _as_declared(task: TaskFolder, found: BuiltImage) -> BuiltImage:
     spec = found.spec
     lock = task.lock or spec.lock
     update: dict[str, object] = {
@@ -108,8 +124,7 @@ def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> 
 def _built(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> str:
     assert task.dockerfile is not None  # noqa: S101 - `read_task_folder` lets no folder pass that has neither
     daemon.require_buildx()
-    fingerprint = sha256(str(task.path.resolve()).encode()).hexdigest()[:12]
-    tag = f"formulacode/verify:{fingerprint}"
+    tag = f"formulacode/verify:{uuid4().hex[:12]}"
     memory = limits.memory_mb * 1024 * 1024
     command = ["buildx", "build", "--progress", "plain", "--load", "--tag", tag, f"--label={LABEL}=1"]
     command += [f"--ulimit=data={memory}:{memory}", f"--ulimit=fsize={FILE_BYTES}:{FILE_BYTES}", "--ulimit=core=0:0"]

@@ -21,7 +21,7 @@ COLLECT_SECONDS = 600.0
 _TEST_FILE = re.compile(r"^(test_.*|.*_tests?|tests)\.py$")
 _NO_MODULE = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
 _RAISED = re.compile(r"^E +(?P<what>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Warning|Interrupt)\b.*)$", re.MULTILINE)
-_PLACE = re.compile(r"^(?P<path>\S.*?\.(?:py|pyx|pxd)):\d+: in ", re.MULTILINE)
+_PLACE = re.compile(r'^(?: *File "(.+?)", line \d+, in |(\S.*?\.(?:py|pyx|pxd)):\d+: in )', re.MULTILINE)
 _NO_NAME = re.compile(r"cannot import name .* from '([^'.]+)")
 
 
@@ -133,11 +133,11 @@ def blame(text: str, tops: frozenset[str], places: Sequence[str]) -> Blame:
     raised = _raised(text)
     if named := _NO_NAME.search(raised):
         return Blame.PACKAGE if named[1] in tops else Blame.MISSING
-    where = _PLACE.findall(text)
+    where = [python or pytest for python, pytest in _PLACE.findall(text)]
     inside = bool(where) and _is_package(where[-1], tops, places)
-    # packages word for themselves what an optional part of them needs
+    # packages word for themselves what an optional part of them needs, a library of the system perhaps
     if raised.startswith("ImportError"):
-        return Blame.MISSING if inside else Blame.TESTS
+        return Blame.MISSING if inside or (where and "/site-packages/" in where[-1]) else Blame.TESTS
     return Blame.PACKAGE if inside else Blame.TESTS
 
 

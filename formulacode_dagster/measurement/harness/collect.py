@@ -13,6 +13,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import suite
+
 if TYPE_CHECKING:
     from .answers import Emit
 
@@ -47,8 +49,12 @@ def collect(request: dict[str, Any], emit: Emit) -> None:
     pytest = importlib.import_module("pytest")
     listener = Listener(emit)
     ignored = [f"--ignore={path}" for path in request["ignored"]]
-    status = pytest.main([*OPTIONS, *ignored], plugins=[listener])
-    emit(event="collected", tests=listener.tests, status=int(status), pytest=pytest.__version__)
+    status = 1
+    try:
+        status = int(pytest.main([*OPTIONS, *ignored], plugins=[listener]))
+    except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
+        emit(event="failed", name="plugins", message=suite.failure_message())
+    emit(event="collected", tests=listener.tests, status=status, pytest=pytest.__version__)
 
 
 class Listener:

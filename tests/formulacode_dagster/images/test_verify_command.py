@@ -52,6 +52,7 @@ def test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_wa
     ok, said = verified(folder)
     told = json.loads((folder / "verification_success.json").read_text())
     assert ok, said
+    assert not DockerEngine().daemon.client.images.list(told["image"]), "what was built for this is gone"
     assert [gate["state"] for gate in told["gates"]] == ["passed"] * 8
     assert told["benchmarks"] == ["bench_answer.time_answer"]
     assert "oracle_absent       passed" in said

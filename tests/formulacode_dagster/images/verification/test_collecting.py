@@ -36,6 +36,13 @@ BY_ITSELF = """fast/tests/test_d.py:9: in <module>
     pytest.config.getoption("x")
 E   AttributeError: module 'pytest' has no attribute 'config'
 """
+PLUGIN = """Traceback (most recent call last):
+  File "/workspace/repo/src/fast/_testing.py", line 3, in <module>
+    import drawing
+  File "/opt/venv/lib/python3.11/site-packages/drawing/fonts.py", line 12, in <module>
+    raise ImportError('fontconfig not found')
+ImportError: fontconfig not found
+"""
 SOURCES = IN_PACKAGE.replace("/opt/venv/lib/python3.11/site-packages/fast/io.py", "src/fast/io.py")
 
 
@@ -50,6 +57,8 @@ SOURCES = IN_PACKAGE.replace("/opt/venv/lib/python3.11/site-packages/fast/io.py"
         (GONE, Blame.PACKAGE),
         (GONE.replace("from 'fast'", "from 'hypothesis'"), Blame.MISSING),
         (BY_ITSELF, Blame.TESTS),
+        (PLUGIN, Blame.MISSING),
+        (PLUGIN.replace("site-packages/drawing", "site-packages/fast").replace("Import", "OS"), Blame.PACKAGE),
         ("NameError: name 'x' is not defined", Blame.TESTS),
     ],
 )
