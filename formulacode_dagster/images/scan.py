@@ -13,6 +13,9 @@ from urllib.parse import unquote
 from .files import Area, ImageFile
 
 SHORTEST_SECRET = 8
+LONGEST_WORD = 16
+"""Characters of a plain word: `postgres` as a password says nothing about a file that speaks of Postgres."""
+
 SHORTEST_LINE = 24
 """Characters of a line that is told apart from others; shorter ones stand in any code."""
 
@@ -103,7 +106,8 @@ def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:
         for _, password in _USER_INFO.findall(value):
             parts += [password, unquote(password)]
         for part in map(str.strip, parts):
-            if len(part) >= SHORTEST_SECRET and not part.isdigit():
+            is_word = part.isdigit() or part.startswith("/") or (part.isalpha() and len(part) <= LONGEST_WORD)
+            if len(part) >= SHORTEST_SECRET and not is_word:
                 found.setdefault(part.encode(), name)
     return tuple(Secret(name, value) for value, name in found.items())
 

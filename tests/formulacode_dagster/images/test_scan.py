@@ -59,6 +59,8 @@ def test_the_secrets_of_this_machine_are_known_by_the_names_of_their_variables_a
             "FC_DATABASE_URL": "postgresql://me:very%20secret@db/x",
             "LLM_MAX_TOKENS": "2048000000",
             "API_KEY": "short",
+            "PASSWORD_STORE_DIR": "/home/me/.password-store",
+            "FC_DAGSTER_DATABASE_URL": "postgresql://postgres:postgres@db/dagster",
             "PATH": "/usr/bin:/usr/local/bin",
         }
     )
