@@ -135,7 +135,7 @@ class Remote:
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
-        *limit* is the longest one may take, and the import of a module without an *import_limit*, *budget* all
+        *limit* is the longest one may take, and the import of a module without an *import_limit*, *budget* all runs
         together, in seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran,
         if that is given, one of which entered a function of *until*, if there are any. A module whose import kills the
         interpreter or never ends is lost, the others are not.

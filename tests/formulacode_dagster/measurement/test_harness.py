@@ -107,6 +107,12 @@ def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
         assert [benchmark.name for benchmark in survey.benchmarks] == expected
 
 
+def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
+    lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(1)\n\ndef time_it(): pass\n"})
+    survey = Remote(session, benchmark_dir="benchmarks").survey(basenames=set(), limit=5, budget=0.9)
+    assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
+
+
 def test_one_survey_tells_everything_about_a_suite(survey, found):
     assert set(found) == {
         "bench.time_slow",
