@@ -56,6 +56,13 @@ def test_an_image_is_built_again_and_is_the_same(demo, demo_database, settings) 
     assert entries(demo_database, "2026-02") == before
 
 
+def test_the_log_of_an_attempt_is_whole(demo, settings) -> None:
+    (command,) = re.findall(r"^\.venv/bin/fc-data (why .* --attempt \d+)$", README, flags=re.MULTILINE)
+    ran = demo.fc_data(*shlex.split(command), **settings)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Successfully built" in ran.stdout
+
+
 def test_one_pull_request_is_built_again(demo, demo_database, settings) -> None:
     (command,) = [one for one in RUNS if "--only" in one]
     assert ITEM in command
