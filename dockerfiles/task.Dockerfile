@@ -1,12 +1,13 @@
 # Tier 4: the base commit, built and installed.
 ARG ENV_IMAGE
-# hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
-FROM ${ENV_IMAGE}
-ARG REPOSITORY_ID
-ARG COMPILER_CACHE=/var/cache/ccache
+ARG CRATES=none
 
-# They seldom change from one commit to the next.
-COPY --chmod=0555 submodules/ /opt/formulacode/task/submodules/
+# hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
+FROM ${ENV_IMAGE} AS crates-none
+
+# Only for what cargo builds: a step that may be asked for a secret waits for seconds.
+# hadolint ignore=DL3006 # ENV_IMAGE carries a tag that names its content
+FROM ${ENV_IMAGE} AS crates-locked
 COPY --chmod=0555 task/ /opt/formulacode/task/
 RUN --mount=type=bind,source=history.bundle,target=/run/history.bundle \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
@@ -15,9 +16,20 @@ RUN --mount=type=bind,source=history.bundle,target=/run/history.bundle \
     && /opt/formulacode/bin/checkout \
     && CARGO_HOME=/var/cache/cargo /opt/formulacode/bin/online /opt/formulacode/bin/fetch-crates
 
+# hadolint ignore=DL3006 # a stage of this file
+FROM crates-${CRATES}
+ARG REPOSITORY_ID
+ARG COMPILER_CACHE=/var/cache/ccache
+
+# They seldom change from one commit to the next.
+COPY --chmod=0555 submodules/ /opt/formulacode/task/submodules/
+COPY --chmod=0555 task/ /opt/formulacode/task/
 # Offline, as the rebuild after a patch will be. Compiled objects are kept per repository: its code could forge them.
 RUN --network=none \
+    --mount=type=bind,source=history.bundle,target=/run/history.bundle \
     --mount=type=cache,id=formulacode-ccache-${REPOSITORY_ID},target=/var/cache/ccache,uid=1000,gid=1000 \
-    CCACHE_DIR=${COMPILER_CACHE} /opt/formulacode/bin/install-package
+    /opt/formulacode/bin/fetch-history /run/history.bundle \
+    && /opt/formulacode/bin/checkout \
+    && CCACHE_DIR=${COMPILER_CACHE} /opt/formulacode/bin/install-package
 
 WORKDIR /workspace/repo

@@ -95,6 +95,7 @@ class DockerBuild:
         env = self._tier("env", named(naming.env_tag(spec)), {"REPO_IMAGE": repo.tag}, fill, force=aside)
         arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
         arguments |= {"COMPILER_CACHE": ""} if aside else {}
+        arguments |= {"CRATES": "locked"} if naming.needs_crates(spec) else {}
         fill = partial(context.write_task_tier, spec, self._origins)
         task = self._tier("task", named(naming.task_tag(spec)), arguments, fill, force=force or aside)
         return BuildOutcome(

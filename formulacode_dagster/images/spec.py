@@ -145,6 +145,11 @@ def task_tag(spec: BuildSpec) -> str:
     return f"{image_repository(spec.repository)}:{readable}-{spec_hash(spec)[:12]}"
 
 
+def needs_crates(spec: BuildSpec) -> bool:
+    """Whether cargo is among the system packages, so that what a Cargo.lock names has to be fetched."""
+    return any(re.match(r"cargo\b", package) for package in spec.apt_packages)
+
+
 def aside_tag(tag: str) -> str:
     """What a second build is called that stays beside the first."""
     return f"{tag}{_ASIDE}"
