@@ -131,7 +131,7 @@ class _Hub:
         head = re.match(r"\A---\r?\n(.*?)\r?\n---\r?\n", content, re.DOTALL)
         if head is None:
             return JSONResponse({"errors": [], "warnings": [{"message": "empty or missing yaml metadata"}]})
-        import yaml  # type: ignore[import-untyped]  # comes with the Hub's client, without types
+        import yaml
 
         try:
             found = yaml.safe_load(head[1])
