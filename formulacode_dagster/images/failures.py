@@ -10,7 +10,8 @@ TAIL_LINES = 60
 _DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _INDEX_DEAD = re.compile(
     r"dns error|failed to lookup address|client error \(connect\)|connection refused|network is unreachable"
-    r"|temporary failure in name resolution|invalid peer certificate",
+    r"|temporary failure in name resolution|invalid peer certificate|error sending request|operation timed out"
+    r"|http status server error",
     re.IGNORECASE,
 )
 _DOCKER_DEAD = re.compile(

@@ -43,7 +43,11 @@ def test_the_exit_code_of_a_step_is_read_from_buildkits_words() -> None:
 
 @pytest.mark.parametrize(
     ("log", "system"),
-    [("error: No space left on device", "disk"), ("  cause: dns error", "package index")],
+    [
+        ("error: No space left on device", "disk"),
+        ("  cause: dns error", "package index"),
+        ("error: Request failed after 3 retries in 67.1s\n  cause: operation timed out", "package index"),
+    ],
 )
 def test_an_outside_system_that_is_gone_is_not_the_items_failure(log: str, system: str) -> None:
     failure = ended(log)
