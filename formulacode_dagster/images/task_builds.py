@@ -1,0 +1,92 @@
+"""What the `images` stage does with one pull request: its mirror, its neighbours' recipe, its attempts in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.environments.suite_files import first_suite
+from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.items.progress import listener
+from formulacode_dagster.items.runner import StageRun
+from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.store.attempts import last_attempt, nearest_recipe, save_attempt, vain_fixes
+
+from .contents import Listing
+from .engine import Engine
+from .repairs.attempts import Task
+from .repairs.loop import build_until_it_holds
+from .reproducing import keep_listings
+from .submodules import submodule_mirrors
+
+
+@dataclass(frozen=True)
+class TaskBuilds:
+    """The builds of one run of the stage."""
+
+    run: StageRun
+    engine: Engine
+    cache: MirrorCache
+    resolver: Resolver
+    os_image: str
+
+    def build(self, item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
+        """Build the image of *item* until it holds, every attempt kept as it ends; raises as `build_until_it_holds`."""
+        pr, environment = item.value
+        month = Month.parse(self.run.month)
+        mirror = self.cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
+        anchor = mirror.anchor(pr.change.base_sha, month.start)
+        for commit in (anchor, pr.change.base_sha):
+            mirror.complete(commit)
+        task = Task(
+            pr=pr,
+            environment=environment,
+            mirror=mirror,
+            anchor_sha=anchor,
+            os_image=self.os_image,
+            replan=lambda fixes: plan_environment(
+                mirror,
+                pr,
+                month=month,
+                interpreters=self.engine.interpreters(),
+                resolver=self.resolver,
+                fixes=fixes,
+            ),
+            submodules=partial(submodule_mirrors, self.cache),
+            suite=first_suite(mirror, pr, environment.benchmark_dir, suite_sha=environment.suite_sha),
+        )
+        with self.run.database.transaction() as connection:
+            neighbour = nearest_recipe(connection, pr.facts.repository_id, pr.facts.merged_at)
+            vain = vain_fixes(connection, pr.facts.repository_id)
+            before = last_attempt(connection, self.run.month, pr.key)
+        image, log = build_until_it_holds(
+            self.engine,
+            task,
+            run_id=self.run.run_id,
+            neighbour=neighbour,
+            vain=vain,
+            first_attempt=before + 1,
+            keep=self._keep,
+            keep_installed=self._keep_installed,
+            force=self.run.options.force,
+            progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
+        )
+        built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
+        return Outcome(image, Cost(bytes=image.size_bytes), built, log=log)
+
+    def _keep(self, attempt: BuildAttempt) -> None:
+        with self.run.database.transaction() as connection:
+            save_attempt(connection, attempt)
+
+    def _keep_installed(self, found: Sequence[Listing]) -> None:
+        with self.run.database.transaction() as connection:
+            keep_listings(connection, found)
