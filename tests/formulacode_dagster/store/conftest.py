@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 import pytest
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, MinLen
 from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
@@ -38,15 +38,17 @@ def _field(field: FieldInfo) -> st.SearchStrategy[Any]:
             bounds["low"] = one.ge if isinstance(one, Ge) else 1e-9
         if isinstance(one, Le):
             bounds["high"] = one.le
+        if isinstance(one, MinLen):
+            bounds["fewest"] = one.min_length
     return _any(field.annotation, **bounds)
 
 
-def _any(kind: Any, low: float | None = None, high: float | None = None) -> st.SearchStrategy[Any]:
+def _any(kind: Any, low: float | None = None, high: float | None = None, fewest: int = 0) -> st.SearchStrategy[Any]:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:
         return st.one_of(*(_any(one) for one in arguments))
     if origin is tuple:
-        return st.lists(_any(arguments[0]), max_size=3).map(tuple)
+        return st.lists(_any(arguments[0]), min_size=fewest, max_size=3).map(tuple)
     if origin is dict:
         return st.dictionaries(_any(arguments[0]), _any(arguments[1]), max_size=3)
     if issubclass(kind, Frozen):
