@@ -161,7 +161,8 @@ class DockerEngine:
             with suppress(docker.errors.APIError):
                 client.images.get_registry_data(newest)
                 return None
-            here = {tag for image in client.images.list() for tag in image.tags}
+            # not `images.list`, which asks for each again and stumbles over one that goes meanwhile
+            here = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
         return frozenset(
             version for version in INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
         )
