@@ -12,7 +12,7 @@ help: ## show this
 
 $(VENV)/.complete: uv.lock pyproject.toml
 	@command -v uv >/dev/null || test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/pip install --quiet uv; }
-	@UV=$$(command -v uv || echo .uv/bin/uv); "$$UV" sync --quiet --frozen --python "$$(command -v $(PYTHON))"
+	@UV=$$(command -v uv || echo .uv/bin/uv); "$$UV" sync --quiet --frozen --compile-bytecode --python "$$(command -v $(PYTHON))"
 	@touch $@
 
 setup: $(VENV)/.complete ## make the virtual environment

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 DONE = "timed"
 COMPILED = -1
@@ -55,8 +57,9 @@ class Results:
         self._path = path
         self._trials: dict[str, Trial] = {}
         if path is not None and path.exists():
+            kept = TypeAdapter(Trial)
             for line in path.read_text("utf-8").splitlines():
-                trial = _trial(json.loads(line))
+                trial = kept.validate_json(line)
                 self._trials[trial.item] = trial
 
     def timed(self, item: str, plan: str) -> Trial | None:
@@ -76,12 +79,6 @@ class Results:
     def of(self, items: Sequence[str]) -> list[Trial]:
         """The trials of *items* that there are, in that order."""
         return [self._trials[item] for item in items if item in self._trials]
-
-
-def _trial(values: Mapping[str, object]) -> Trial:
-    known = {one.name for one in fields(Trial)}
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return Trial(**{name: value for name, value in given.items() if name in known})  # type: ignore[arg-type]
 
 
 def _cells(one: Trial) -> Mapping[str, object]:

@@ -56,7 +56,7 @@ class _Run:
     def run(self, engine: DockerEngine, limits: ResourceLimits) -> bool:
         """Read the folder, take its image, ask the gates."""
         self._task = task = read_task_folder(self._folder)
-        self._say(f"{task.task_id}: {'taking ' + task.image if task.image else f'building {task.dockerfile}'}")
+        self._say(f"{task.task_id}: {'taking' if isinstance(task.image, str) else 'building'} {task.image}")
         origin = FolderOrigin(task.base_sha, task.solution)
         with image_of(task, engine.daemon, limits) as image:
             self._image = image
@@ -71,7 +71,7 @@ class _Run:
         report = Report(
             task=task.task_id if task else self._folder.resolve().name,
             base_commit=task.base_sha if task else "",
-            image=image.tag if image else (task.image if task else ""),
+            image=image.tag if image else task.image if task and isinstance(task.image, str) else "",
             image_digest=image.digest if image else "",
             started_at=self._started_at,
             seconds=round(time.monotonic() - self._started, 2),

@@ -95,7 +95,7 @@ def climb(declared: Declared, *, at: datetime, available: frozenset[str] | None)
             ranked.setdefault(version, reason)
     usable = [version for version in ranked if version in provided]
     if not usable:
-        later = [v for v in provided if v not in known and _allows(declared.requires_python, v)]
+        later = [v for v in provided if v not in known and allows(declared.requires_python, v)]
         usable = later[:_MOST_LATER]
         nothing = f"nothing that the declarations allow and that was out on {day} can be provided"
         ranked |= {version: f"{nothing}; nearest later one, of {RELEASED[version]}" for version in usable}
@@ -117,7 +117,7 @@ def _rungs(declared: Declared, known: list[str], provided: list[str]) -> Iterato
     """Reasons and the versions of *known* that each ranks, best first."""
     newest_first = known[::-1]
     requires = f"requires-python {declared.requires_python}"
-    allowed = [version for version in newest_first if _allows(declared.requires_python, version)]
+    allowed = [version for version in newest_first if allows(declared.requires_python, version)]
     asv, classifiers = _minors(declared.asv_pythons), _minors(declared.classifiers)
     by_asv = [version for version in newest_first if _order(version) in asv]
     by_classifiers = [version for version in newest_first if _order(version) in classifiers]
@@ -166,7 +166,7 @@ def _restricts(requires: str) -> bool:
     return _specifiers(requires) is not None
 
 
-def _allows(requires: str, version: str) -> bool:
+def allows(requires: str, version: str) -> bool:
     """Whether at least one micro release of *version* is inside *requires*."""
     specifiers = _specifiers(requires)
     return specifiers is None or any(specifiers.contains(f"{version}.{micro}") for micro in range(_MICRO_VERSIONS))

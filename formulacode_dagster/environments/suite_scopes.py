@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 _KEEPS_THE_FUNCTION = frozenset(
@@ -114,7 +114,9 @@ class _Reader:
             self._statement(statement, certain)
 
     def _statement(self, statement: ast.stmt, certain: bool) -> None:
-        bind: Callable[[str, Thing], None] = lambda name, thing: self.scope.bind(name, thing, certain=certain)  # noqa: E731
+        def bind(name: str, thing: Thing) -> None:
+            self.scope.bind(name, thing, certain=certain)
+
         match statement:
             case ast.FunctionDef(name=name, decorator_list=decorators):
                 marks = {_last(decorator) for decorator in decorators}

@@ -15,7 +15,7 @@ from .engine import NO_SUBMODULES, Engine, Progress
 from .failures import BuildFailure
 from .verification import Verified, verify_image
 
-__all__ = ["BuildFailure", "Built", "build_and_verify", "build_task_image"]
+__all__ = ["BuildFailure", "Built", "build_and_verify"]
 
 
 @dataclass(frozen=True)
@@ -83,35 +83,3 @@ def build_and_verify(
         "installed": tuple(one.summary for one in installed),
     }
     return Built(image.model_copy(update=made), verified, outcome.log, installed)
-
-
-def build_task_image(
-    engine: Engine,
-    spec: BuildSpec,
-    *,
-    mirror: Path,
-    pr: PullRequest,
-    run_id: str,
-    suite: SuiteFiles = BASE_SUITE,
-    submodules: Mapping[str, Path] = NO_SUBMODULES,
-    force: bool = False,
-    progress: Progress | None = None,
-) -> tuple[BuiltImage, str]:
-    """The image of *spec*, verified, and the build's whole log: `build_and_verify` where nothing is to be repaired.
-
-    Raises what that raises, and a BuildFailure named after the verification that failed.
-    """
-    built = build_and_verify(
-        engine,
-        spec,
-        mirror=mirror,
-        pr=pr,
-        run_id=run_id,
-        suite=suite,
-        submodules=submodules,
-        force=force,
-        progress=progress,
-    )
-    if (failure := built.failure) is not None:
-        raise failure
-    return built.image, built.log

@@ -41,9 +41,8 @@ class TaskFolder:
 
     path: Path
     base_sha: str
-    image: str
-    """Reference of the image; `` where the Dockerfile is built."""
-    dockerfile: Path | None
+    image: str | Path
+    """Reference of the image, or the Dockerfile it is built from."""
     task_id: str
     package_name: str
     benchmark_dir: str
@@ -66,10 +65,11 @@ def read_task_folder(path: Path) -> TaskFolder:
             why=f"[metadata] base_commit is {base_sha[:60]!r}",
             remedy="Write the forty digits of the commit that the image is to hold",
         )
-    image = _text(environment, "docker_image", path)
+    reference = _text(environment, "docker_image", path)
     places = [path / folder for folder in _FOLDERS if not (path / folder).is_symlink()]
     dockerfile = next((one / "Dockerfile" for one in places if _is_file(one / "Dockerfile")), None)
-    if not image and dockerfile is None:
+    image = reference or dockerfile
+    if image is None:
         raise ConfigurationError(
             f"{path} has no image",
             why="task.toml names none in [environment] docker_image, and there is no environment/Dockerfile",
@@ -80,7 +80,6 @@ def read_task_folder(path: Path) -> TaskFolder:
         path=path,
         base_sha=base_sha,
         image=image,
-        dockerfile=dockerfile,
         task_id=_text(metadata, "task_id", path) or path.resolve().name,
         package_name=_text(metadata, "package_name", path),
         benchmark_dir=_text(metadata, "benchmark_dir", path),
@@ -97,10 +96,10 @@ def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> 
 
     Raises ItemFailure (`build`, `timeout`, `image_gone`, `not_ours`), OutsideSystemError when Docker is gone.
     """
-    if task.image:
+    if isinstance(task.image, str):
         yield _as_declared(task, find_image(daemon, task.image))
         return
-    tag = _built(task, daemon, limits)
+    tag = _built(task.image, daemon, limits)
     try:
         yield _as_declared(task, find_image(daemon, tag))
     finally:
@@ -121,19 +120,18 @@ def _as_declared(task: TaskFolder, found: BuiltImage) -> BuiltImage:
     return found.model_copy(update={"spec": BuildSpec.model_validate(spec.model_dump() | update)})
 
 
-def _built(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> str:
-    assert task.dockerfile is not None  # noqa: S101 - `read_task_folder` lets no folder pass that has neither
+def _built(dockerfile: Path, daemon: DockerDaemon, limits: ResourceLimits) -> str:
     daemon.require_buildx()
     tag = f"formulacode/verify:{uuid4().hex[:12]}"
     memory = limits.memory_mb * 1024 * 1024
     command = ["buildx", "build", "--progress", "plain", "--load", "--tag", tag, f"--label={LABEL}=1"]
     command += [f"--ulimit=data={memory}:{memory}", f"--ulimit=fsize={FILE_BYTES}:{FILE_BYTES}", "--ulimit=core=0:0"]
-    command += ["--file", str(task.dockerfile), str(task.dockerfile.parent)]
+    command += ["--file", str(dockerfile), str(dockerfile.parent)]
     done = daemon.run(command, timeout=limits.build_seconds)
     if not done.ok:
         kind, how = ("timeout", f"was killed after {done.seconds:.0f} s") if done.timed_out else ("build", "failed")
         said = tail(done.stderr.decode(errors="replace"))
-        raise ItemFailure(kind, f"the build of {task.dockerfile} {how}", why=said.rpartition("\n")[2], log_tail=said)
+        raise ItemFailure(kind, f"the build of {dockerfile} {how}", why=said.rpartition("\n")[2], log_tail=said)
     return tag
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from email.parser import HeaderParser
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from formulacode_dagster.environments.interpreter import allows
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.images.facts import ImageFacts
 from formulacode_dagster.images.files import Area
@@ -21,7 +21,6 @@ from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix
 
 RULE = "metadata_of_the_build"
-_MICRO_VERSIONS = 30
 _INSTALLED = re.compile(r"lib/python[\d.]+/site-packages/[^/]+\.dist-info/METADATA")
 
 
@@ -41,7 +40,7 @@ def fix_of_metadata(facts: ImageFacts, spec: BuildSpec, environment: Environment
     dropped = {drop.requirement for drop in environment.dropped}
     missing: dict[str, str] = {}
     for header, value in _headers(facts, pinned):
-        if header == "Requires-Python" and not _allows(value, spec.python):
+        if header == "Requires-Python" and not allows(value, spec.python):
             return Fix(rule=RULE, evidence=f"{header}: {value}", step_down=True)
         if header == "Requires-Dist" and value not in dropped:
             requirement = _needed(value, spec.python)
@@ -71,11 +70,3 @@ def _needed(text: str, python: str) -> Requirement | None:
         return None
     requirement.marker = None
     return requirement
-
-
-def _allows(requires: str, python: str) -> bool:
-    try:
-        specifiers = SpecifierSet(requires)
-    except InvalidSpecifier:
-        return True
-    return any(specifiers.contains(f"{python}.{micro}") for micro in range(_MICRO_VERSIONS))

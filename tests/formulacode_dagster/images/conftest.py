@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
+from formulacode_dagster.images.build import build_and_verify
+from formulacode_dagster.images.engine import NO_SUBMODULES, Engine
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
@@ -213,6 +217,32 @@ def make_spec(sample: Sample, lock: str, *, python: str = "3.11", os_image: str 
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> ProcessEngine:
     return ProcessEngine(tmp_path_factory.mktemp("process-engine"), LIMITS)
+
+
+def build_sample(
+    engine: Engine,
+    spec: BuildSpec,
+    sample: Sample,
+    *,
+    run_id: str = "run",
+    suite: SuiteFiles = BASE_SUITE,
+    submodules: Mapping[str, Path] = NO_SUBMODULES,
+    force: bool = False,
+) -> tuple[BuiltImage, str]:
+    """The image of *sample*, verified, and the build's whole log; raises what fails, a gate that does not hold too."""
+    built = build_and_verify(
+        engine,
+        spec,
+        mirror=sample.mirror,
+        pr=sample.pull_request(),
+        run_id=run_id,
+        suite=suite,
+        submodules=submodules,
+        force=force,
+    )
+    if built.failure is not None:
+        raise built.failure
+    return built.image, built.log
 
 
 def as_image(engine: EngineName, spec: BuildSpec, outcome: object) -> BuiltImage:

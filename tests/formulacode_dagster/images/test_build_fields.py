@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.docker_engine import DockerEngine
 from formulacode_dagster.images.engine import Engine
 from formulacode_dagster.images.failures import BuildFailure
@@ -20,7 +19,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import ExtraFile, FilePatch, InstallMode, Isolation, Submodule
 
-from .conftest import LIMITS, Sample, command, git, make_sample, make_spec
+from .conftest import LIMITS, Sample, build_sample, command, git, make_sample, make_spec
 
 pytestmark = pytest.mark.network
 
@@ -132,11 +131,10 @@ def test_submodules_patches_and_files_are_in_what_is_built_and_not_in_the_checko
     engine: Engine, parts: Sample, numbers: Sample, lock: str
 ) -> None:
     spec = parts_spec(parts, numbers, lock)
-    image, log = build_task_image(
+    image, log = build_sample(
         engine,
         spec,
-        mirror=parts.mirror,
-        pr=parts.pull_request(),
+        parts,
         run_id="fields",
         submodules={"Acme/numbers": numbers.mirror},
         # a daemon that has built it before would leave what the step says out of the log
@@ -177,11 +175,10 @@ def test_a_package_is_built_apart_from_what_it_runs_in_by_setup_py_install(
         install_mode=InstallMode.SETUP_PY,
         build_environment={"CFLAGS": "-O1"},
     )
-    image, log = build_task_image(
+    image, log = build_sample(
         engine,
         spec,
-        mirror=parts.mirror,
-        pr=parts.pull_request(),
+        parts,
         run_id="fields",
         submodules={"Acme/numbers": numbers.mirror},
         # a daemon that has built it before would leave what the step says out of the log

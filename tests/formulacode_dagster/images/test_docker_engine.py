@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.docker_daemon import DockerDaemon
 from formulacode_dagster.images.docker_engine import DockerEngine
 from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, EngineName
 
-from .conftest import LIMITS, PURE, Sample, command, make_sample, make_spec
+from .conftest import LIMITS, PURE, Sample, build_sample, command, make_sample, make_spec
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
@@ -45,9 +44,7 @@ def docker() -> Iterator[DockerEngine]:
 @pytest.fixture(scope="module")
 def built(docker: DockerEngine, compiled: Sample, lock: str) -> tuple[BuiltImage, str]:
     spec = make_spec(compiled, lock, os_image=OS_IMAGE)
-    image, log = build_task_image(
-        docker, spec, mirror=compiled.mirror, pr=compiled.pull_request(), run_id="test-docker", force=True
-    )
+    image, log = build_sample(docker, spec, compiled, run_id="test-docker", force=True)
     return image, log
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.docker_engine import DockerEngine
 from formulacode_dagster.images.engine import Engine
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.spec import INSTRUMENT_VERSIONS
 from formulacode_dagster.measurement.remote import Remote, Timed
 
-from .conftest import LIMITS, Sample, make_spec
+from .conftest import LIMITS, Sample, build_sample, make_spec
 
 pytestmark = pytest.mark.network
 
@@ -41,9 +40,7 @@ def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(
     at = datetime(2022, 7, 1, tzinfo=UTC)
     lock = Resolver(tmp_path / "cache").resolve(["setuptools", "wheel"], python=OLDEST, exclude_newer=at).lock
     spec = make_spec(compiled, lock, python=OLDEST, os_image=OS_IMAGE, exclude_newer=at)
-    image, _ = build_task_image(
-        engine, spec, mirror=compiled.mirror, pr=compiled.pull_request(), run_id="test-oldest", force=True
-    )
+    image, _ = build_sample(engine, spec, compiled, run_id="test-oldest", force=True)
     assert all(verification.ok for verification in image.verifications)
     assert image.benchmarks == ("bench_answer.time_answer",)
     with engine.session(image, run_id="test-oldest") as session:

@@ -42,7 +42,6 @@ def test_a_folder_is_read_whole(tmp_path: Path) -> None:
         "benchmarks",
     )
     assert task.image == "registry.example.org/acme/formulacode:acme__fast-5"
-    assert task.dockerfile is None
     assert patch.encode() in task.solution
     assert b"git apply" in task.solution
 
@@ -52,7 +51,7 @@ def test_without_an_image_s_name_the_dockerfile_is_built(tmp_path: Path, place: 
     text = TASK.replace("docker_image", "# docker_image")
     files = {"task.toml": text, f"{place}/Dockerfile": "FROM x", f"{place}/requirements.txt": "numpy==1.0"}
     task = read_task_folder(lay(tmp_path, files))
-    assert (task.image, task.dockerfile) == ("", tmp_path / place / "Dockerfile")
+    assert task.image == tmp_path / place / "Dockerfile"
     assert task.lock == "numpy==1.0"
 
 

@@ -116,7 +116,7 @@ def make_task(replan: Callable[[Sequence[Fix]], Environment] = make_environment)
     return Task(
         pr=PullRequest(facts=facts, change=change),
         environment=make_environment(),
-        mirror=NoRepository(),  # type: ignore[arg-type]
+        mirror=NoRepository(),  # type: ignore[arg-type]  # nothing else of a repository is asked
         anchor_sha="c" * 40,
         os_image="python:{python}",
         replan=replan,
@@ -133,7 +133,7 @@ def main() -> None:
             save_attempt(connection, attempt)
 
     engine = FailingEngine(NO_GSL, lambda: os.kill(os.getpid(), signal.SIGKILL))
-    build_until_it_holds(engine, make_task(), run_id="run", keep=keep)  # type: ignore[arg-type]
+    build_until_it_holds(engine, make_task(), run_id="run", keep=keep)  # type: ignore[arg-type]  # only builds
 
 
 if __name__ == "__main__":

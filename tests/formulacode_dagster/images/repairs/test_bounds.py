@@ -28,7 +28,7 @@ def attempts_with(engine: FailingEngine, **options: object) -> tuple[list[BuildA
     kept: list[BuildAttempt] = []
     task = options.pop("task", make_task())
     with pytest.raises(FormulaCodeError) as caught:
-        build_until_it_holds(engine, task, run_id="run", keep=kept.append, **options)  # type: ignore[arg-type]
+        build_until_it_holds(engine, task, run_id="run", keep=kept.append, **options)  # type: ignore[arg-type]  # only builds
     return kept, caught.value
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.environments.suite_files import SuiteFiles
-from formulacode_dagster.images.build import build_task_image
 from formulacode_dagster.images.failures import BuildFailure
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.verification import ORDER, verify_image
@@ -16,7 +15,7 @@ from formulacode_dagster.images.verification.gates import GATES
 from formulacode_dagster.images.verification.origin import MirrorOrigin
 from formulacode_dagster.models.image import BuiltImage, Verification
 
-from ..conftest import COMPILED, LIMITS, PURE, Sample, git, make_sample, make_spec
+from ..conftest import COMPILED, LIMITS, PURE, Sample, build_sample, git, make_sample, make_spec
 
 
 @pytest.fixture
@@ -40,8 +39,7 @@ def build(tmp_path: Path, lock: str, files: dict[str, str], oracle: dict[str, st
     """Build and verify an image of *files*."""
     sample = make_sample(tmp_path / "tinypure", "tinypure", files, oracle or {"README.md": "x"})
     engine = ProcessEngine(tmp_path / "root", LIMITS)
-    spec, pr = make_spec(sample, lock), sample.pull_request()
-    return build_task_image(engine, spec, mirror=sample.mirror, pr=pr, run_id="run")[0]
+    return build_sample(engine, make_spec(sample, lock), sample)[0]
 
 
 @pytest.mark.network
@@ -49,7 +47,7 @@ class TestAnImage:
     def test_that_is_honest_passes_everything_and_names_its_benchmarks(
         self, engine: ProcessEngine, pure: Sample, pure_image: BuiltImage
     ) -> None:
-        image, log = build_task_image(engine, pure_image.spec, mirror=pure.mirror, pr=pure.pull_request(), run_id="run")
+        image, log = build_sample(engine, pure_image.spec, pure)
         assert [(one.name, one.ok) for one in image.verifications] == [(name, True) for name in ORDER]
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert "install-package" in log
@@ -162,9 +160,7 @@ class TestAnImage:
         sample = make_sample(tmp_path / "tinyc", "tinyc", files, {"README.md": "x"})
         engine = ProcessEngine(tmp_path / "root", LIMITS)
         with pytest.raises(BuildFailure, match=r"tinyc\._fast: ImportError") as caught:
-            build_task_image(
-                engine, make_spec(sample, lock), mirror=sample.mirror, pr=sample.pull_request(), run_id="run"
-            )
+            build_sample(engine, make_spec(sample, lock), sample)
         assert caught.value.kind == "imports"
         assert "install-package" in caught.value.log
 
@@ -175,9 +171,7 @@ class TestAnImage:
         with pytest.raises(
             BuildFailure, match=r"0 benchmarks, 1 told by reading; benchmarks\.bench_total lost.*not_there"
         ) as caught:
-            build_task_image(
-                engine, make_spec(sample, lock), mirror=sample.mirror, pr=sample.pull_request(), run_id="run"
-            )
+            build_sample(engine, make_spec(sample, lock), sample)
         assert caught.value.kind == "benchmarks"
 
     def test_whose_benchmarks_all_fail_is_found_by_running_one(self, tmp_path: Path, lock: str) -> None:
@@ -186,9 +180,7 @@ class TestAnImage:
         sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
         engine = ProcessEngine(tmp_path / "root", LIMITS)
         with pytest.raises(BuildFailure, match=r"bench_total\.time_x error: .*no data") as caught:
-            build_task_image(
-                engine, make_spec(sample, lock), mirror=sample.mirror, pr=sample.pull_request(), run_id="run"
-            )
+            build_sample(engine, make_spec(sample, lock), sample)
         assert caught.value.kind == "one_benchmark_runs"
 
     def test_without_a_suite_of_its_own_is_verified_with_the_one_of_another_commit(
@@ -198,12 +190,10 @@ class TestAnImage:
         sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
         suite = {path: text.encode() for path, text in PURE.items() if path.startswith("benchmarks/")}
         engine = ProcessEngine(tmp_path / "root", LIMITS)
-        image, _ = build_task_image(
+        image, _ = build_sample(
             engine,
             make_spec(sample, lock),
-            mirror=sample.mirror,
-            pr=sample.pull_request(),
-            run_id="run",
+            sample,
             suite=SuiteFiles("later commit", suite),
         )
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
