@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+import regex
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
@@ -14,6 +14,9 @@ from .tree import Tree, join
 
 FILE_NAMES = ("asv.conf.json", "asv.conf.jsonc")
 """The names asv looks for, in its order."""
+
+MATCH_SECONDS = 1.0
+"""How long one pattern of a repository may take: the file is anybody's."""
 
 _MATRIX_KINDS = ("req", "env", "env_nobuild")
 _BARE = ("python", "environment_type", "sys_platform")
@@ -148,7 +151,15 @@ def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple
             if pattern is not actual:
                 return False
             continue
-        found = re.match(pattern, actual)
+        try:
+            found = regex.match(pattern, actual, timeout=MATCH_SECONDS)
+        except TimeoutError as error:
+            raise ItemFailure(
+                "asv_config",
+                f"the pattern {pattern[:60]!r} of an `exclude` cannot be matched",
+                why=f"it takes more than {MATCH_SECONDS:g} s on {actual[:60]!r}",
+                remedy="It repeats a repetition: such a file is as good as unreadable",
+            ) from error
         if found is None or found.end() != len(actual):
             return False
     return True
@@ -209,8 +220,8 @@ def _rule(path: str, name: str, data: object) -> Rule:
     }
     for pattern in (*bare.values(), *(value for part in parts.values() for value in part.values())):
         try:
-            re.compile(pattern or "" if name == "exclude" else "")
-        except re.error as error:
+            regex.compile(pattern or "" if name == "exclude" else "")
+        except regex.error as error:
             raise _malformed(path, f"{name} holds {pattern!r}, which is no regular expression: {error}") from error
     return Rule(**bare, **parts)
 

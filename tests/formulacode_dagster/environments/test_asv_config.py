@@ -71,6 +71,14 @@ def test_exclude_rules_are_regular_expressions_over_the_whole_value(tree_of):
     assert not excluded(config, "3.12", {})
 
 
+def test_a_pattern_of_exclude_that_never_comes_to_an_end_is_given_up(tree_of):
+    version = "1" * 60 + "x"
+    text = f'{{"matrix": {{"numpy": ["{version}"]}}, "exclude": [{{"numpy": "(1|11)+$"}}]}}'
+    config = read_config(tree_of({"asv.conf.json": text}), "asv.conf.json")
+    with pytest.raises(ItemFailure, match=r"the pattern '\(1\|11\)\+\$' of an `exclude` cannot be matched"):
+        excluded(config, "3.12", {("req", "numpy"): version})
+
+
 def test_a_pattern_of_exclude_that_is_no_regular_expression_is_refused(tree_of):
     tree = tree_of({"asv.conf.json": '{"exclude": [{"req": {"numpy": "1.[2"}}]}'})
     with pytest.raises(ItemFailure, match="no regular expression"):
