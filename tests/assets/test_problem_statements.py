@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from formulacode_dagster.items.graph import UPSTREAM
 from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.problem import ProblemStatement
-from formulacode_dagster.models.pull_request import Change, LinkedIssue, MergedPullRequest
+from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.sandbox.github import app
 from formulacode_dagster.sandbox.server import serving
 from formulacode_dagster.store import gates, ledger
@@ -27,6 +26,7 @@ from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, PROBLEM_ST
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
 from resources.defaults import default_resources
+from tests.records import make_change, make_merged
 
 MONTH, HOME, TOKEN = "2026-02", "acme/wheels", "one"
 BEFORE, MERGED, AFTER = "2026-02-01T00:00:00Z", "2026-02-10T12:00:00Z", "2026-02-11T00:00:00Z"
@@ -62,7 +62,7 @@ Run = Callable[..., tuple[dg.ExecuteInProcessResult, dict[str, Any]]]
 def seeded(database: Database) -> Database:
     """A month in which `acme/wheels#7` was found to be a performance pull request, all gates open."""
     issue = LinkedIssue(repository=HOME, number=1, title="Merge is slow", body="stored", created_at=BEFORE)
-    facts = MergedPullRequest(
+    facts = make_merged(
         month=MONTH,
         repository_id=1,
         repository=HOME,
@@ -72,22 +72,9 @@ def seeded(database: Database) -> Database:
         author="ada",
         created_at=BEFORE,
         merged_at=MERGED,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
         linked_issues=(issue,),
     )
-    change = Change(
-        month=MONTH,
-        repository_id=1,
-        number=7,
-        merge_kind="squash",
-        base_sha="c" * 40,
-        merge_tree_sha="d" * 40,
-        patch_sha256=hashlib.sha256(PATCH).hexdigest(),
-        patch_bytes=len(PATCH),
-        files=(),
-    )
+    change = make_change(PATCH, month=MONTH, repository_id=1, number=7)
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [facts])
         save_changes(connection, [(change, PATCH)])

@@ -7,9 +7,8 @@ import dagster as dg
 import pytest
 
 from assets.reproduction import reproduces
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind, Reproduction
 from formulacode_dagster.partitions import MONTHS
 from formulacode_dagster.store import ledger
@@ -17,53 +16,17 @@ from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, RE
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.gates import verdicts
 from resources.defaults import default_resources
+from tests.records import make_image, make_merged
 
 MONTH = "2026-02"
-MOMENT = "2026-02-03T04:05:06Z"
 
 
 def stored(database: Database, engine: EngineName) -> BuiltImage:
     """An image in the database, whose place on the disk is gone."""
-    commit = "c" * 40
-    spec = BuildSpec(
-        task_id="a__b-1",
-        repository="a/b",
-        repository_id=7,
-        base_sha=commit,
-        anchor_sha=commit,
-        python="3.12",
-        os_image="os:{python}",
-        instrument=(),
-        lock="",
-        lock_sha256="0" * 64,
-        benchmark_dir="benchmarks",
-    )
-    image = BuiltImage(
-        month=MONTH,
-        repository_id=7,
-        number=1,
-        engine=engine,
-        spec=spec,
-        tag="formulacode/a__b:1",
-        digest="sha256:1",
-        location="/nowhere",
-        size_bytes=1,
-        build_seconds=1.0,
-        tiers=(),
-        benchmarks=(),
-        verifications=(),
-    )
-    facts = {
-        "month": MONTH,
-        "repository_id": 7,
-        "repository": "a/b",
-        "number": 1,
-        "title": "Faster",
-        "base_ref": "main",
-    }
-    facts |= {"created_at": MOMENT, "merged_at": MOMENT, "head_sha": commit, "merge_commit_sha": commit}
+    image = make_image(month=MONTH, repository_id=7, number=1, engine=engine, location="/nowhere")
+    facts = make_merged(month=MONTH, repository_id=7, repository="a/b", number=1)
     with database.transaction() as connection:
-        MERGED_PULL_REQUESTS.save(connection, [MergedPullRequest.model_validate(facts)])
+        MERGED_PULL_REQUESTS.save(connection, [facts])
         IMAGES.save(connection, [image])
         entry = LedgerEntry(stage=Stage.IMAGES, month=MONTH, item="a/b#1", state=ItemState.DONE)
         ledger.record(connection, [entry])

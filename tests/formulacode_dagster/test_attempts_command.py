@@ -10,51 +10,33 @@ from formulacode_dagster.attempts_command import show_attempts, show_log
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.image import BuildSpec
-from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import save_attempt
 from formulacode_dagster.store.database import Database
+from tests import records
+from tests.records import make_merged, make_spec
 
-MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
 ITEM = ItemName.parse("a/b#5")
 GSL = Fix(rule="missing_header", evidence="fatal error: [/x] gsl/gsl_math.h", apt_packages=("libgsl-dev",))
 
 
 def make_attempt(attempt: int, *fixes: Fix, **fields: object) -> BuildAttempt:
-    spec = BuildSpec(
-        task_id="a__b-5",
-        repository="a/b",
+    return records.make_attempt(
+        month="2026-02",
         repository_id=7,
-        base_sha="c" * 40,
-        anchor_sha="c" * 40,
-        python="3.11",
-        os_image="python",
-        instrument=(),
-        lock="",
-        lock_sha256="",
-        benchmark_dir="benchmarks",
-        fixes=fixes,
+        number=5,
+        attempt=attempt,
+        started_at=datetime(2026, 2, 3, tzinfo=UTC),
+        seconds=2.0,
+        spec=make_spec(fixes=fixes),
+        **fields,
     )
-    facts = {"month": "2026-02", "repository_id": 7, "number": 5, "attempt": attempt, "run_id": "r", "engine": "docker"}
-    return BuildAttempt.model_validate({**facts, "started_at": MOMENT, "seconds": 2.0, "spec": spec, **fields})
 
 
 @pytest.fixture
 def told(database: Database) -> Database:
-    facts = MergedPullRequest(
-        month="2026-02",
-        repository_id=7,
-        repository="a/b",
-        number=5,
-        title="x",
-        created_at=MOMENT,
-        merged_at=MOMENT,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
-    )
+    facts = make_merged(month="2026-02", repository_id=7, repository="a/b", number=5)
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [facts])
         save_attempt(

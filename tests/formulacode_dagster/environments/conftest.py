@@ -19,7 +19,8 @@ import pytest
 
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.environments.tree import Tree
-from formulacode_dagster.models.pull_request import Change, MergedPullRequest, MergeKind, PullRequest
+from formulacode_dagster.models.pull_request import PullRequest
+from tests.records import make_merged, make_pull_request
 
 BASE = "b" * 40
 MERGE = "a" * 40
@@ -75,31 +76,16 @@ def pull_request() -> Callable[..., PullRequest]:
     """A pull request merged at the instant given."""
 
     def build(merged_at: datetime = datetime(2026, 1, 15, tzinfo=UTC)) -> PullRequest:
-        month = f"{merged_at:%Y-%m}"
-        facts = MergedPullRequest(
-            month=month,
+        facts = make_merged(
+            month=f"{merged_at:%Y-%m}",
             repository_id=7,
             repository="acme/fast",
             number=12,
-            title="Go faster",
             created_at=merged_at,
             merged_at=merged_at,
-            base_ref="main",
-            head_sha="c" * 40,
             merge_commit_sha=MERGE,
         )
-        change = Change(
-            month=month,
-            repository_id=7,
-            number=12,
-            merge_kind=MergeKind.SQUASH,
-            base_sha=BASE,
-            merge_tree_sha="d" * 40,
-            patch_sha256="e" * 64,
-            patch_bytes=10,
-            files=(),
-        )
-        return PullRequest(facts=facts, change=change)
+        return make_pull_request(facts, base_sha=BASE)
 
     return build
 

@@ -12,6 +12,7 @@ import pytest
 
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.pull_request import MergedPullRequest
+from tests.records import make_merged
 
 NAME = "demo/project"
 START = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -84,23 +85,17 @@ class Origin:
         self.git("push", "--quiet", "origin", *specs)
 
     def facts(self, merge: str, **known: object) -> MergedPullRequest:
-        return MergedPullRequest(
-            **{
-                "month": "2026-02",
-                "repository_id": 1,
-                "repository": NAME,
-                "number": 7,
-                "title": "Merge pull request #1 from nowhere (#2)",
-                "created_at": START,
-                "merged_at": self.moment,
-                "base_ref": "main",
-                "head_sha": "0" * 40,
-                "merge_commit_sha": merge,
-                "commit_count": 1,
-                "changed_files": 1,
-            }
-            | known
-        )
+        given: dict[str, object] = {
+            "repository": NAME,
+            "number": 7,
+            "title": "Merge pull request #1 from nowhere (#2)",
+            "merged_at": self.moment,
+            "head_sha": "0" * 40,
+            "merge_commit_sha": merge,
+            "commit_count": 1,
+            "changed_files": 1,
+        }
+        return make_merged(**given | known)
 
 
 class GitHost:

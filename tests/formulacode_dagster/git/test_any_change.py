@@ -18,6 +18,7 @@ from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.pull_request import MergedPullRequest, MergeKind
+from tests.records import make_merged
 
 MONTH = 1_770_000_000
 FILE, PROGRAM, LINK, MODULE = "100644", "100755", "120000", "160000"
@@ -190,15 +191,9 @@ def land(folder: Path, states: list[Tree], way: str, *, head_known: bool = True)
             merge = history.commit(state | elsewhere, [merge], f"Step {number}", moment=number)
     shas = history.write()
     changed = history.git("diff-tree", "-r", "-M", "--name-only", "-z", shas[start], shas[head]).count("\0")
-    facts = MergedPullRequest(
-        month="2026-02",
-        repository_id=1,
+    facts = make_merged(
         repository="demo/any",
         number=7,
-        title="whatever",
-        created_at="2026-02-01T00:00:00Z",
-        merged_at="2026-02-02T00:00:00Z",
-        base_ref="main",
         head_sha=shas[head] if head_known else "0" * 40,
         merge_commit_sha=shas[merge],
         commit_count=len(states) - 1,

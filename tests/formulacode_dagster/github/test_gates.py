@@ -6,45 +6,26 @@ import pytest
 
 from formulacode_dagster.github import gates
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest, MergeKind, PullRequest
+from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import RepositoryState
 from tests.formulacode_dagster.github.conftest import repository
+from tests.records import make_merged, make_pull_request
 
 MONTH = "2026-02"
 
 
 def pull_request(change: dict | None = None, **facts) -> PullRequest:
-    return PullRequest(
-        facts=MergedPullRequest(
-            **{
-                "month": MONTH,
-                "repository_id": 1,
-                "repository": "demo/project",
-                "number": 7,
-                "title": "",
-                "created_at": datetime(2025, 1, 1, tzinfo=UTC),
-                "merged_at": datetime(2026, 2, 28, 23, 59, 59, tzinfo=UTC),
-                "base_ref": "main",
-                "head_sha": "a" * 40,
-                "merge_commit_sha": "b" * 40,
-            }
-            | facts
-        ),
-        change=Change(
-            **{
-                "month": MONTH,
-                "repository_id": 1,
-                "number": 7,
-                "merge_kind": MergeKind.SQUASH,
-                "base_sha": "c" * 40,
-                "merge_tree_sha": "d" * 40,
-                "patch_sha256": "",
-                "patch_bytes": 0,
-                "files": (),
-            }
-            | (change or {})
-        ),
-    )
+    given = {
+        "month": MONTH,
+        "repository_id": 1,
+        "repository": "demo/project",
+        "number": 7,
+        "merged_at": datetime(2026, 2, 28, 23, 59, 59, tzinfo=UTC),
+        "merge_commit_sha": "b" * 40,
+    }
+    # the change keeps its month and number where the facts are given others
+    kept = {"month": MONTH, "number": 7, "base_sha": "c" * 40}
+    return make_pull_request(make_merged(**given | facts), **kept | (change or {}))
 
 
 def count(**known) -> IntakeCount:

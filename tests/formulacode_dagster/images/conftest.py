@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,14 +16,10 @@ from formulacode_dagster.images.engine import NO_SUBMODULES, Engine
 from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.pull_request import (
-    Change,
-    ChangedFile,
-    MergedPullRequest,
-    MergeKind,
-    PullRequest,
-)
+from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.models.recipe import Command, OnFailure
+from tests import records
+from tests.records import make_image, make_merged, make_pull_request
 
 MONTH = "2026-02"
 LIMITS = ResourceLimits(cpus=2, memory_mb=2048, processes=256, build_seconds=240, benchmark_seconds=60)
@@ -131,30 +125,19 @@ class Sample:
 
     def pull_request(self) -> PullRequest:
         changed = git(self.mirror, "diff", "--name-only", self.base, self.merge).split()
-        return PullRequest(
-            facts=MergedPullRequest(
-                month=MONTH,
-                repository_id=7,
-                repository=f"Acme/{self.name}",
-                number=5,
-                title="Faster",
-                created_at=datetime(2026, 2, 1, tzinfo=UTC),
-                merged_at=datetime(2026, 2, 4, tzinfo=UTC),
-                base_ref="main",
-                head_sha=self.merge,
-                merge_commit_sha=self.merge,
-            ),
-            change=Change(
-                month=MONTH,
-                repository_id=7,
-                number=5,
-                merge_kind=MergeKind.SQUASH,
-                base_sha=self.base,
-                merge_tree_sha=git(self.mirror, "rev-parse", f"{self.merge}^{{tree}}"),
-                patch_sha256="0" * 64,
-                patch_bytes=1,
-                files=tuple(ChangedFile(path=path, status="M", additions=1, deletions=1) for path in changed),
-            ),
+        facts = make_merged(
+            month=MONTH,
+            repository_id=7,
+            repository=f"Acme/{self.name}",
+            number=5,
+            head_sha=self.merge,
+            merge_commit_sha=self.merge,
+        )
+        return make_pull_request(
+            facts,
+            base_sha=self.base,
+            merge_tree_sha=git(self.mirror, "rev-parse", f"{self.merge}^{{tree}}"),
+            files=tuple(ChangedFile(path=path, status="M", additions=1, deletions=1) for path in changed),
         )
 
 
@@ -205,13 +188,10 @@ def make_spec(sample: Sample, lock: str, *, python: str = "3.11", os_image: str 
         "python": python,
         "os_image": os_image or "fc-os:py{python}",
         "instrument": INSTRUMENT,
-        "lock": lock,
-        "lock_sha256": hashlib.sha256(lock.encode()).hexdigest(),
         "package_name": sample.name,
-        "benchmark_dir": "benchmarks",
         **more,
     }
-    return BuildSpec.model_validate(fields)
+    return records.make_spec(lock, **fields)
 
 
 @pytest.fixture(scope="session")
@@ -249,7 +229,7 @@ def as_image(engine: EngineName, spec: BuildSpec, outcome: object) -> BuiltImage
     from formulacode_dagster.images.engine import BuildOutcome
 
     assert isinstance(outcome, BuildOutcome)
-    return BuiltImage(
+    return make_image(
         month=MONTH,
         repository_id=7,
         number=5,
@@ -261,8 +241,6 @@ def as_image(engine: EngineName, spec: BuildSpec, outcome: object) -> BuiltImage
         size_bytes=outcome.size_bytes,
         build_seconds=outcome.seconds,
         tiers=outcome.tiers,
-        benchmarks=(),
-        verifications=(),
     )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from formulacode_dagster.images import gates
-from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.images.verification import ORDER
 from formulacode_dagster.models.gate import GateVerdict
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Verification
+from formulacode_dagster.models.image import BuiltImage, Verification
+from tests.records import make_image, make_spec
 
 from .conftest import MONTH
 
@@ -31,31 +31,9 @@ def test_every_verification_of_an_image_has_a_gate() -> None:
 
 @pytest.fixture
 def verified() -> BuiltImage:
-    spec = BuildSpec(
-        task_id="Acme__tiny-5",
-        repository="Acme/tiny",
-        repository_id=7,
-        base_sha="b" * 40,
-        anchor_sha="a" * 40,
-        python="3.11",
-        os_image="os:{python}",
-        instrument=INSTRUMENT,
-        lock="",
-        lock_sha256="c" * 64,
-        benchmark_dir="benchmarks",
-    )
-    return BuiltImage(
+    return make_image(
         month=MONTH,
-        repository_id=7,
-        number=5,
-        engine=EngineName.PROCESS,
-        spec=spec,
-        tag="t",
-        digest="d",
-        location="l",
-        size_bytes=1,
-        build_seconds=1,
-        tiers=(),
+        spec=make_spec(task_id="Acme__tiny-5"),
         benchmarks=("bench.time_x",),
         verifications=tuple(Verification(name=name, ok=True) for name in ORDER),
     )

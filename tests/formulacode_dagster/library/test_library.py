@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from datetime import UTC, datetime
 
 import pytest
@@ -17,10 +16,11 @@ from formulacode_dagster.library import (
     scrape_links,
 )
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.pull_request import Change, LinkedIssue
+from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
+from tests.records import make_change
 
 NAME, NUMBER = "astropy/astropy", 16222
 
@@ -59,17 +59,7 @@ def test_it_is_fetched_from_the_database_where_it_is_stored(served, database: Da
     facts = from_github.facts
     assert facts is not None
     patch = b"diff --git a/a.py b/a.py\n"
-    change = Change(
-        month=facts.month,
-        repository_id=facts.repository_id,
-        number=NUMBER,
-        merge_kind="squash",
-        base_sha="a" * 40,
-        merge_tree_sha="b" * 40,
-        patch_sha256=hashlib.sha256(patch).hexdigest(),
-        patch_bytes=len(patch),
-        files=(),
-    )
+    change = make_change(patch, month=facts.month, repository_id=facts.repository_id, number=NUMBER)
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [facts])
     assert asyncio.run(PR.fetch(NAME, NUMBER)).source is Source.GITHUB

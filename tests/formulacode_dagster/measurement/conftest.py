@@ -10,18 +10,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.images.engine import Completed
 from formulacode_dagster.measurement.verdict import judge
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Sample, Side
-from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest, MergeKind, PullRequest
-
-MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
+from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
+from tests.records import make_image, make_merged, make_pull_request, make_spec
 
 
 class FolderSession:
@@ -124,61 +122,8 @@ def _git_patch(folder: Path, before: Mapping[str, str], after: Mapping[str, str 
 
 
 def _pull_request(*paths: str) -> PullRequest:
-    facts = MergedPullRequest(
-        month="2026-02",
-        repository_id=7,
-        repository="acme/fast",
-        number=12,
-        title="Faster",
-        created_at=MOMENT,
-        merged_at=MOMENT,
-        base_ref="main",
-        head_sha="b" * 40,
-        merge_commit_sha="c" * 40,
-    )
-    change = Change(
-        month="2026-02",
-        repository_id=7,
-        number=12,
-        merge_kind=MergeKind.SQUASH,
-        base_sha="a" * 40,
-        merge_tree_sha="d" * 40,
-        patch_sha256="e" * 64,
-        patch_bytes=1,
-        files=tuple(ChangedFile(path=path, status="M") for path in paths),
-    )
-    return PullRequest(facts=facts, change=change)
-
-
-def _built_image(location: str = "folder") -> BuiltImage:
-    spec = BuildSpec(
-        task_id="acme__fast-12",
-        repository="acme/fast",
-        repository_id=7,
-        base_sha="a" * 40,
-        anchor_sha="a" * 40,
-        python="3.11",
-        os_image="none",
-        instrument=("asv_runner==0.2.0",),
-        lock="",
-        lock_sha256="0" * 64,
-        benchmark_dir="benchmarks",
-    )
-    return BuiltImage(
-        month="2026-02",
-        repository_id=7,
-        number=12,
-        engine=EngineName.PROCESS,
-        spec=spec,
-        tag="tag",
-        digest="sha256:1",
-        location=location,
-        size_bytes=1,
-        build_seconds=1,
-        tiers=(),
-        benchmarks=(),
-        verifications=(),
-    )
+    facts = make_merged(month="2026-02", repository_id=7, repository="acme/fast", number=12)
+    return make_pull_request(facts, files=tuple(ChangedFile(path=path, status="M") for path in paths))
 
 
 def _samples(**sides: Sequence[float]) -> tuple[Sample, ...]:
@@ -235,7 +180,14 @@ def pull_request() -> Callable[..., PullRequest]:
 
 @pytest.fixture
 def image() -> BuiltImage:
-    return _built_image()
+    return make_image(
+        month="2026-02",
+        repository_id=7,
+        number=12,
+        engine=EngineName.PROCESS,
+        spec=make_spec(task_id="acme__fast-12", repository="acme/fast", instrument=("asv_runner==0.2.0",)),
+        digest="sha256:1",
+    )
 
 
 @pytest.fixture

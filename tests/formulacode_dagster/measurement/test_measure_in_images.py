@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 from collections.abc import Callable
 
@@ -15,9 +14,10 @@ from formulacode_dagster.images.spec import INSTRUMENT
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import Measurement
+from tests.records import make_image, make_spec
 
 pytestmark = pytest.mark.network
 
@@ -117,23 +117,19 @@ def built(tmp_path_factory, lock):
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "base"], check=True)
     base = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    spec = BuildSpec(
+    spec = make_spec(
+        lock,
         task_id="acme__tinyc-12",
         repository="acme/tinyc",
-        repository_id=7,
         base_sha=base,
         anchor_sha=base,
         python="3.11",
-        os_image="unused:{python}",
         instrument=INSTRUMENT,
-        lock=lock,
-        lock_sha256=hashlib.sha256(lock.encode()).hexdigest(),
         package_name="tinyc",
-        benchmark_dir="benchmarks",
     )
     engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
     outcome = engine.build(spec, mirror=work / ".git", run_id="run")
-    image = BuiltImage(
+    image = make_image(
         month="2026-02",
         repository_id=7,
         number=12,
@@ -142,11 +138,7 @@ def built(tmp_path_factory, lock):
         tag=outcome.tag,
         digest=outcome.digest,
         location=outcome.location,
-        size_bytes=outcome.size_bytes,
-        build_seconds=outcome.seconds,
         tiers=outcome.tiers,
-        benchmarks=(),
-        verifications=(),
     )
     return engine, image
 

@@ -19,6 +19,7 @@ from formulacode_dagster.store.artifacts import INTAKE_COUNTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month, save_windows
 from tests.formulacode_dagster.offline.conftest import FEBRUARY, SHA, found, windows
+from tests.records import make_merged
 
 ENDINGS = [".parquet", ".csv", ".jsonl"]
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789, tzinfo=UTC)
@@ -44,14 +45,12 @@ def row(of: Repository, number: int, **other: object) -> MergedPullRequest:
         "repository_id": of.id,
         "repository": of.full_name,
         "number": number,
-        "title": "Fast",
         "created_at": MOMENT,
         "merged_at": MOMENT,
-        "base_ref": "main",
         "head_sha": SHA,
         "merge_commit_sha": SHA,
     }
-    return MergedPullRequest.model_validate(given | other)
+    return make_merged(**given | other)
 
 
 def window(of: Repository, *rows: MergedPullRequest) -> MergedWindow:

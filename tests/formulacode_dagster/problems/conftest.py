@@ -5,14 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.pull_request import (
-    Change,
-    ChangedFile,
-    LinkedIssue,
-    MergedPullRequest,
-    MergeKind,
-    PullRequest,
-)
+from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
+from tests import records
+from tests.records import make_merged
 
 MakePullRequest = Callable[..., PullRequest]
 
@@ -57,33 +52,15 @@ def make_pull_request() -> MakePullRequest:
     def make(
         title: str = "Faster merge", body: str = "", issues: Sequence[LinkedIssue] = (), author: str = "Wile-E"
     ) -> PullRequest:
-        return PullRequest(
-            facts=MergedPullRequest(
-                month="2026-02",
-                repository_id=1,
-                repository="acme/wheels",
-                number=77,
-                title=title,
-                body=body,
-                author=author,
-                created_at=datetime(2026, 2, 1, tzinfo=UTC),
-                merged_at=datetime(2026, 2, 10, tzinfo=UTC),
-                base_ref="main",
-                head_sha="abcdef1234567890abcdef1234567890abcdef12",
-                merge_commit_sha="1234567890abcdef1234567890abcdef12345678",
-                linked_issues=tuple(issues),
-            ),
-            change=Change(
-                month="2026-02",
-                repository_id=1,
-                number=77,
-                merge_kind=MergeKind.SQUASH,
-                base_sha="c" * 40,
-                merge_tree_sha="d" * 40,
-                patch_sha256="e" * 64,
-                patch_bytes=100,
-                files=(ChangedFile(path="wheels/core.py", status="M"),),
-            ),
+        facts = make_merged(
+            repository="acme/wheels",
+            number=77,
+            title=title,
+            body=body,
+            author=author,
+            merged_at=datetime(2026, 2, 10, tzinfo=UTC),
+            linked_issues=tuple(issues),
         )
+        return records.make_pull_request(facts)
 
     return make

@@ -9,11 +9,12 @@ import pytest
 
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.problem import ProblemStatement
-from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest, MergeKind, PullRequest
+from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.release import PublishedImage, Release, TaskRecord
+from tests.records import make_image, make_merged, make_pull_request, make_spec
 
 MONTH = "2026-02"
 IMAGE = "sha256:" + "1" * 64
@@ -80,63 +81,22 @@ def release() -> Callable[..., Release]:
 @pytest.fixture
 def pull_request() -> PullRequest:
     """`Acme/Fast.py#7`."""
-    facts = MergedPullRequest(
+    facts = make_merged(
         month=MONTH,
         repository_id=42,
         repository="Acme/Fast.py",
         number=7,
-        title="Faster",
-        created_at=MERGED,
         merged_at=MERGED,
-        base_ref="main",
-        head_sha="d" * 40,
         merge_commit_sha="a" * 40,
     )
-    change = Change(
-        month=MONTH,
-        repository_id=42,
-        number=7,
-        merge_kind=MergeKind.SQUASH,
-        base_sha="b" * 40,
-        merge_tree_sha="e" * 40,
-        patch_sha256="f" * 64,
-        patch_bytes=10,
-        files=(ChangedFile(path="a.py", status="M"),),
-    )
-    return PullRequest(facts=facts, change=change)
+    return make_pull_request(facts, base_sha="b" * 40)
 
 
 @pytest.fixture
 def image() -> BuiltImage:
     """The image of `Acme/Fast.py#7`."""
-    spec = BuildSpec(
-        task_id="Acme__Fast.py-7",
-        repository="Acme/Fast.py",
-        repository_id=42,
-        base_sha="b" * 40,
-        anchor_sha="b" * 40,
-        python="3.12",
-        os_image="os",
-        instrument=(),
-        lock="",
-        lock_sha256="",
-        benchmark_dir="benchmarks",
-    )
-    return BuiltImage(
-        month=MONTH,
-        repository_id=42,
-        number=7,
-        engine=EngineName.DOCKER,
-        spec=spec,
-        tag="local/acme:7",
-        digest=IMAGE,
-        location="local/acme:7",
-        size_bytes=1,
-        build_seconds=1.0,
-        tiers=(),
-        benchmarks=(),
-        verifications=(),
-    )
+    spec = make_spec(task_id="Acme__Fast.py-7", repository="Acme/Fast.py", repository_id=42)
+    return make_image(month=MONTH, repository_id=42, number=7, spec=spec, digest=IMAGE)
 
 
 @pytest.fixture

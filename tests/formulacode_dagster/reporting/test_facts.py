@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from formulacode_dagster.models.classification import Classification
@@ -9,30 +7,14 @@ from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import LedgerEntry, Stage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.month import FIRST_MONTH, Month
-from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.reporting.facts import MonthFacts, month_facts
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.gates import record_verdict
 from formulacode_dagster.store.usage import add_usage
+from tests.records import make_merged
 
 MONTH = "2026-02"
-MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
-
-
-def merged(number: int) -> MergedPullRequest:
-    return MergedPullRequest(
-        month=MONTH,
-        repository_id=7,
-        repository="a/b",
-        number=number,
-        title="Cache",
-        created_at=MOMENT,
-        merged_at=MOMENT,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
-    )
 
 
 def classified(number: int) -> Classification:
@@ -88,10 +70,11 @@ def told(
     database: Database, facts: MonthFacts, ledger_of_a_month: tuple[LedgerEntry, ...], asked: tuple[ApiUsage, ...]
 ) -> MonthFacts:
     """The facts read from a store that holds the month."""
+    rows = [make_merged(month=MONTH, repository_id=7, repository="a/b", number=number) for number in range(1, 11)]
     with database.transaction() as connection:
         ledger.record(connection, ledger_of_a_month)
         add_usage(connection, asked)
-        artifacts.MERGED_PULL_REQUESTS.save(connection, [merged(number) for number in range(1, 11)])
+        artifacts.MERGED_PULL_REQUESTS.save(connection, rows)
         artifacts.CLASSIFICATIONS.save(connection, [classified(number) for number in range(1, 8)])
         artifacts.MEASUREMENTS.save(
             connection,

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest, MergeKind, PullRequest
+from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
+from tests import records
+from tests.records import make_merged
 
 MakePullRequest = Callable[..., PullRequest]
 
@@ -20,35 +22,19 @@ def make_pull_request() -> MakePullRequest:
         number: int = 7,
         **facts: object,
     ) -> PullRequest:
-        return PullRequest(
-            facts=MergedPullRequest.model_validate(
-                {
-                    "month": "2026-02",
-                    "repository_id": 1,
-                    "repository": "acme/wheels",
-                    "number": number,
-                    "title": title,
-                    "body": body,
-                    "author": "wile-e",
-                    "created_at": datetime(2026, 2, 1, tzinfo=UTC),
-                    "merged_at": datetime(2026, 2, 3, tzinfo=UTC),
-                    "base_ref": "main",
-                    "head_sha": "a" * 40,
-                    "merge_commit_sha": "b" * 40,
-                    **facts,
-                }
-            ),
-            change=Change(
-                month="2026-02",
-                repository_id=1,
-                number=number,
-                merge_kind=MergeKind.SQUASH,
-                base_sha="c" * 40,
-                merge_tree_sha="d" * 40,
-                patch_sha256="e" * 64,
-                patch_bytes=patch_bytes,
-                files=tuple(ChangedFile(path=path, status="M", additions=1) for path in files),
-            ),
+        merged = make_merged(
+            repository="acme/wheels",
+            number=number,
+            title=title,
+            body=body,
+            author="wile-e",
+            merged_at=datetime(2026, 2, 3, tzinfo=UTC),
+            **facts,
+        )
+        return records.make_pull_request(
+            merged,
+            patch_bytes=patch_bytes,
+            files=tuple(ChangedFile(path=path, status="M", additions=1) for path in files),
         )
 
     return make

@@ -11,11 +11,12 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import IntegrityError
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.models.pull_request import Change, ChangedFile, IntakeCount, LinkedIssue, MergedPullRequest
+from formulacode_dagster.models.pull_request import ChangedFile, IntakeCount, LinkedIssue, MergedPullRequest
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, Artifact
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.database import Database
+from tests.records import make_change, make_merged
 
 MONTH = "2026-02"
 ALL = {name: value for name, value in vars(artifacts).items() if isinstance(value, Artifact)}
@@ -24,7 +25,7 @@ PATCH = b"diff --git a/x b/x\n"
 
 
 def merged(number: int, **fields: object) -> MergedPullRequest:
-    facts = {
+    given: dict[str, object] = {
         "month": MONTH,
         "repository_id": 7,
         "repository": "a/b",
@@ -32,28 +33,8 @@ def merged(number: int, **fields: object) -> MergedPullRequest:
         "title": f"Speed up {number}",
         "created_at": MOMENT,
         "merged_at": MOMENT,
-        "base_ref": "main",
-        "head_sha": "a" * 40,
-        "merge_commit_sha": "b" * 40,
-        **fields,
     }
-    return MergedPullRequest.model_validate(facts)
-
-
-def changed(patch_sha256: str, **fields: object) -> Change:
-    facts = {
-        "month": MONTH,
-        "repository_id": 7,
-        "number": 1,
-        "merge_kind": "merge",
-        "base_sha": "c" * 40,
-        "merge_tree_sha": "d" * 40,
-        "patch_sha256": patch_sha256,
-        "patch_bytes": len(PATCH),
-        "files": (),
-        **fields,
-    }
-    return Change.model_validate(facts)
+    return make_merged(**given | fields)
 
 
 @contextmanager
@@ -99,7 +80,8 @@ def test_no_text_kills_its_batch(database: Database, hostile: str) -> None:
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [merged(0), bad, merged(2)])
         file = ChangedFile(path=hostile, status="R", old_path=hostile)
-        CHANGES.save(connection, [changed(put_blob(connection, "patch", PATCH), files=(file,))])
+        sha256 = put_blob(connection, "patch", PATCH)
+        CHANGES.save(connection, [make_change(PATCH, month=MONTH, patch_sha256=sha256, files=(file,))])
     with database.transaction() as connection:
         before, kept, after = MERGED_PULL_REQUESTS.read(connection, MONTH)
         (file,) = CHANGES.read(connection, MONTH)[0].files
@@ -110,7 +92,7 @@ def test_no_text_kills_its_batch(database: Database, hostile: str) -> None:
 
 def test_a_month_that_cannot_be_replaced_keeps_its_rows(database: Database) -> None:
     with database.transaction() as connection:
-        old = changed(put_blob(connection, "patch", PATCH))
+        old = make_change(PATCH, month=MONTH, patch_sha256=put_blob(connection, "patch", PATCH))
         CHANGES.save(connection, [old])
     good = old.model_copy(update={"number": 2})
     bad = old.model_copy(update={"number": 3, "patch_sha256": "nowhere"})

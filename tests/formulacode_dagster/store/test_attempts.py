@@ -7,8 +7,6 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from formulacode_dagster.models.attempt import BuildAttempt
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
-from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import (
@@ -22,6 +20,8 @@ from formulacode_dagster.store.attempts import (
 )
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.tables import BLOBS
+from tests import records
+from tests.records import make_image, make_merged, make_spec
 
 MONTH = "2026-02"
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=UTC)
@@ -29,34 +29,15 @@ KEY = (7, 5)
 GSL = Fix(rule="missing_header", evidence="gsl/gsl_math.h", apt_packages=("libgsl-dev",))
 
 
-def make_spec(*fixes: Fix) -> BuildSpec:
-    return BuildSpec(
-        task_id="a__b-5",
-        repository="a/b",
-        repository_id=7,
-        base_sha="c" * 40,
-        anchor_sha="c" * 40,
-        python="3.11",
-        os_image="python",
-        instrument=(),
-        lock="",
-        lock_sha256="",
-        benchmark_dir="benchmarks",
-        fixes=fixes,
-    )
-
-
 def make_attempt(attempt: int, **fields: object) -> BuildAttempt:
-    facts: dict[str, object] = {
+    given: dict[str, object] = {
         "month": MONTH,
         "repository_id": 7,
         "number": 5,
         "attempt": attempt,
         "run_id": "run",
-        "engine": "docker",
         "started_at": MOMENT,
         "seconds": 1.5,
-        "spec": make_spec(),
         "stage": "task",
         "rc": 2,
         "kind": "build",
@@ -64,11 +45,11 @@ def make_attempt(attempt: int, **fields: object) -> BuildAttempt:
         "log": f"log of {attempt}\n" * 1000,
         **fields,
     }
-    return BuildAttempt.model_validate(facts)
+    return records.make_attempt(**given)
 
 
 def test_attempts_are_kept_with_their_whole_logs_compressed(database: Database) -> None:
-    first, second = make_attempt(1), make_attempt(2, rc=None, rule="missing_header", spec=make_spec(GSL))
+    first, second = make_attempt(1), make_attempt(2, rc=None, rule="missing_header", spec=make_spec(fixes=(GSL,)))
     for one in (first, second):
         with database.transaction() as connection:
             save_attempt(connection, one)
@@ -92,9 +73,8 @@ def test_no_attempt_takes_the_place_of_another(database: Database) -> None:
 def test_losses_are_counted_by_stage_and_by_the_rule_that_followed(database: Database) -> None:
     with database.transaction() as connection:
         save_attempt(connection, make_attempt(1))
-        save_attempt(
-            connection, make_attempt(2, rule="missing_header", stage="done", kind="", rc=0, spec=make_spec(GSL))
-        )
+        repaired = make_attempt(2, rule="missing_header", stage="done", kind="", rc=0, spec=make_spec(fixes=(GSL,)))
+        save_attempt(connection, repaired)
         save_attempt(connection, make_attempt(1, number=6))
         save_attempt(connection, make_attempt(1, number=7))
         save_attempt(connection, make_attempt(1, number=8, run_id="another"))
@@ -119,9 +99,9 @@ def test_fixes_that_won_nothing_for_an_image_that_held_are_remembered(database: 
     held = {"stage": "done", "kind": "", "rc": 0}
     with database.transaction() as connection:
         save_attempt(connection, make_attempt(1, **held))
-        save_attempt(connection, make_attempt(2, rule="missing_header", spec=make_spec(GSL)))
+        save_attempt(connection, make_attempt(2, rule="missing_header", spec=make_spec(fixes=(GSL,))))
         save_attempt(connection, make_attempt(1, number=6, **held))
-        save_attempt(connection, make_attempt(2, number=6, rule="missing_header", spec=make_spec(GSL), **held))
+        save_attempt(connection, make_attempt(2, number=6, rule="missing_header", spec=make_spec(fixes=(GSL,)), **held))
         assert vain_fixes(connection, 7) == (), "no image is kept yet"
     _keep_image(database, 6, MOMENT, GSL)
     with database.transaction() as connection:
@@ -134,33 +114,8 @@ def test_fixes_that_won_nothing_for_an_image_that_held_are_remembered(database: 
 
 def _keep_image(database: Database, number: int, merged_at: datetime, *fixes: Fix) -> None:
     month = f"{merged_at:%Y-%m}"
-    facts = MergedPullRequest(
-        month=month,
-        repository_id=7,
-        repository="a/b",
-        number=number,
-        title="x",
-        created_at=merged_at,
-        merged_at=merged_at,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
-    )
-    image = BuiltImage(
-        month=month,
-        repository_id=7,
-        number=number,
-        engine=EngineName.DOCKER,
-        spec=make_spec(*fixes),
-        tag="t",
-        digest="d",
-        location="l",
-        size_bytes=1,
-        build_seconds=1.0,
-        tiers=(),
-        benchmarks=(),
-        verifications=(),
-    )
+    facts = make_merged(month=month, repository_id=7, number=number, merged_at=merged_at)
+    image = make_image(month=month, repository_id=7, number=number, spec=make_spec(fixes=fixes))
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [facts])
         IMAGES.save(connection, [image])

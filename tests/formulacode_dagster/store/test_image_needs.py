@@ -4,15 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.image_need import ImageNeed
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, RELEASES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.image_needs import image_needs
+from tests.records import make_image, make_merged
 
 MONTH = "2026-02"
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -20,56 +20,15 @@ DONE, REJECTED, FAILED, SKIPPED = ItemState.DONE, ItemState.REJECTED, ItemState.
 
 
 def image(digest: str, number: int = 1) -> BuiltImage:
-    spec = BuildSpec(
-        task_id=f"a__b-{number}",
-        repository="a/b",
-        repository_id=7,
-        base_sha="c" * 40,
-        anchor_sha="c" * 40,
-        python="3.12",
-        os_image="os:{python}",
-        instrument=(),
-        lock="",
-        lock_sha256="0" * 64,
-        benchmark_dir="benchmarks",
-    )
-    return BuiltImage(
-        month=MONTH,
-        repository_id=7,
-        number=number,
-        engine=EngineName.DOCKER,
-        spec=spec,
-        tag="formulacode/a__b:1",
-        digest=digest,
-        location="formulacode/a__b:1",
-        size_bytes=1,
-        build_seconds=1.0,
-        tiers=(),
-        benchmarks=(),
-        verifications=(),
-    )
-
-
-def merged(number: int) -> MergedPullRequest:
-    return MergedPullRequest(
-        month=MONTH,
-        repository_id=7,
-        repository="a/b",
-        number=number,
-        title="Faster",
-        created_at=MOMENT,
-        merged_at=MOMENT,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
-    )
+    return make_image(month=MONTH, repository_id=7, number=number, digest=digest)
 
 
 def store(
     database: Database, states: dict[Stage, tuple[ItemState, str]], *, number: int = 1, digest: str = "sha256:1"
 ) -> None:
+    facts = make_merged(month=MONTH, repository_id=7, repository="a/b", number=number)
     with database.transaction() as connection:
-        MERGED_PULL_REQUESTS.save(connection, [merged(number)])
+        MERGED_PULL_REQUESTS.save(connection, [facts])
         IMAGES.save(connection, [image(digest, number)])
         entries = [
             LedgerEntry(

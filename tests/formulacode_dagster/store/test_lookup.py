@@ -1,32 +1,21 @@
 from __future__ import annotations
 
-import hashlib
-from datetime import UTC, datetime
-
 import pytest
 
-from formulacode_dagster.models.pull_request import Change, MergedPullRequest
+from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import find_pull_request
 from formulacode_dagster.store.pull_requests import save_changes
+from tests.records import make_change, make_merged
 
 PATCH = b"diff --git a/a.py b/a.py\n"
 
 
 def merged(month: str, repository: str = "acme/wheels", repository_id: int = 7, number: int = 3) -> MergedPullRequest:
-    return MergedPullRequest(
-        month=month,
-        repository_id=repository_id,
-        repository=repository,
-        number=number,
-        title=f"as of {month}",
-        created_at=datetime(2026, 1, 1, tzinfo=UTC),
-        merged_at=datetime(2026, int(month[-2:]), 3, tzinfo=UTC),
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
+    return make_merged(
+        month=month, repository_id=repository_id, repository=repository, number=number, title=f"as of {month}"
     )
 
 
@@ -41,17 +30,7 @@ def stored(database: Database) -> Database:
         state=RepositoryState.ACTIVE,
         config_path="asv.conf.json",
     )
-    change = Change(
-        month="2026-02",
-        repository_id=7,
-        number=3,
-        merge_kind="squash",
-        base_sha="c" * 40,
-        merge_tree_sha="d" * 40,
-        patch_sha256=hashlib.sha256(PATCH).hexdigest(),
-        patch_bytes=len(PATCH),
-        files=(),
-    )
+    change = make_change(PATCH, month="2026-02", repository_id=7, number=3)
     with database.transaction() as connection:
         REPOSITORIES.save(connection, [tracked])
         rows = [merged("2026-02"), merged("2026-02", "acme/other", 8), merged("2026-02", number=4)]

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import hashlib
 import json
-from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select, text
@@ -29,40 +27,19 @@ from formulacode_dagster.store.pull_requests import (
 )
 from formulacode_dagster.store.tables import BLOBS
 from formulacode_dagster.store.windows import replace_window
+from tests.records import make_change, make_merged
 
 MONTH = "2026-02"
-MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
 PATCH = "diff --git a/über.py b/über.py\n+    return cached\n".encode() * 100 + b"\xff\x00"
 
 
 def merged(number: int, *, repository_id: int = 7, repository: str = "a/b", month: str = MONTH) -> MergedPullRequest:
-    return MergedPullRequest(
-        month=month,
-        repository_id=repository_id,
-        repository=repository,
-        number=number,
-        title="Cache",
-        created_at=MOMENT,
-        merged_at=MOMENT,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
-    )
+    return make_merged(month=month, repository_id=repository_id, repository=repository, number=number)
 
 
 def changed(number: int, patch: bytes = PATCH, *, repository_id: int = 7) -> tuple[Change, bytes]:
-    change = Change(
-        month=MONTH,
-        repository_id=repository_id,
-        number=number,
-        merge_kind="squash",
-        base_sha="c" * 40,
-        merge_tree_sha="d" * 40,
-        patch_sha256=hashlib.sha256(patch).hexdigest(),
-        patch_bytes=len(patch),
-        files=(ChangedFile(path="über.py", status="M", additions=100),),
-    )
-    return change, patch
+    files = (ChangedFile(path="über.py", status="M", additions=100),)
+    return make_change(patch, month=MONTH, repository_id=repository_id, number=number, files=files), patch
 
 
 def counted(stored: int, *, repository_id: int = 7, repository: str = "a/b") -> IntakeCount:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,31 +13,30 @@ from formulacode_dagster.models.classification import Category, Classification, 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.pull_request import Change, IntakeCount, LinkedIssue, MergedPullRequest
+from formulacode_dagster.models.pull_request import IntakeCount, LinkedIssue, MergedPullRequest
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, CLASSIFICATIONS, INTAKE_COUNTS, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.checksums import digest_of
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
 from formulacode_dagster.store.windows import checksum_of_month, replace_window, save_windows
+from tests.records import make_change, make_merged
 
 MONTH, OTHER = "2026-02", "2026-01"
 MOMENT = datetime(2026, 2, 3, 12, tzinfo=UTC)
 
 
 def merged(number: int, *, month: str = MONTH, repository_id: int = 7, **fields: Any) -> MergedPullRequest:
-    plain: dict[str, Any] = {
+    issue = LinkedIssue(repository="a/b", number=1, title="Slow", created_at=MOMENT)
+    plain: dict[str, object] = {
         "repository": "a/b",
         "title": "Cache",
         "body": "text " * 1000,
-        "created_at": MOMENT,
         "merged_at": MOMENT,
-        "base_ref": "main",
-        "head_sha": "a" * 40,
-        "merge_commit_sha": "b" * 40,
-        "linked_issues": (LinkedIssue(repository="a/b", number=1, title="Slow", created_at=MOMENT),),
+        "linked_issues": (issue,),
+        **fields,
     }
-    return MergedPullRequest(month=month, repository_id=repository_id, number=number, **{**plain, **fields})
+    return make_merged(month=month, repository_id=repository_id, number=number, **plain)
 
 
 def counted(reported: int, *, month: str = MONTH, repository_id: int = 7) -> IntakeCount:
@@ -54,20 +52,7 @@ def take_in(database: Database, rows: Iterable[MergedPullRequest], month: str = 
 def landed(database: Database, *numbers: int, month: str = MONTH) -> None:
     """Give pull requests their change and the ledger entry of `pull_requests`, as the stage does."""
     patch = b"diff"
-    changes = [
-        Change(
-            month=month,
-            repository_id=7,
-            number=number,
-            merge_kind="squash",
-            base_sha="c" * 40,
-            merge_tree_sha="d" * 40,
-            patch_sha256=hashlib.sha256(patch).hexdigest(),
-            patch_bytes=len(patch),
-            files=(),
-        )
-        for number in numbers
-    ]
+    changes = [make_change(patch, month=month, repository_id=7, number=number) for number in numbers]
     entries = [
         LedgerEntry(stage=stage, month=month, item=f"a/b#{number}", state=ItemState.DONE)
         for number in numbers

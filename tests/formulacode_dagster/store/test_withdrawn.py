@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest, MergeKind
+from formulacode_dagster.models.pull_request import IntakeCount
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.pull_requests import save_changes
 from formulacode_dagster.store.withdrawn import withdraw
+from tests.records import make_change, make_merged
 
 MONTHS = ("2026-01", "2026-02")
-NOW = datetime(2026, 1, 15, tzinfo=UTC)
 
 
 def repository(id_: int, name: str) -> Repository:
@@ -21,31 +19,11 @@ def repository(id_: int, name: str) -> Repository:
 
 
 def take_in(connection, month: str, id_: int, name: str) -> None:
-    facts = MergedPullRequest(
-        month=month,
-        repository_id=id_,
-        repository=name,
-        number=MONTHS.index(month) + 1,
-        title="Faster",
-        created_at=NOW,
-        merged_at=NOW,
-        base_ref="main",
-        head_sha="1" * 40,
-        merge_commit_sha="2" * 40,
-    )
-    change = Change(
-        month=month,
-        repository_id=id_,
-        number=facts.number,
-        merge_kind=MergeKind.SQUASH,
-        base_sha="3" * 40,
-        merge_tree_sha="4" * 40,
-        patch_sha256="98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4",
-        patch_bytes=3,
-        files=(),
-    )
+    patch = b"hi\n"
+    facts = make_merged(month=month, repository_id=id_, repository=name, number=MONTHS.index(month) + 1)
+    change = make_change(patch, month=month, repository_id=id_, number=facts.number)
     MERGED_PULL_REQUESTS.save(connection, [facts])
-    save_changes(connection, [(change, b"hi\n")])
+    save_changes(connection, [(change, patch)])
     INTAKE_COUNTS.save(connection, [IntakeCount(month=month, repository_id=id_, repository=name, reported=1, stored=1)])
     for stage in (Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS):
         for item in (name, facts.item):

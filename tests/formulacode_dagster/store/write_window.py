@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import event
@@ -19,27 +18,15 @@ from formulacode_dagster.models.pull_request import IntakeCount, MergedPullReque
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import replace_window
+from tests.records import make_merged
 
 MONTH = "2026-02"
-MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
 
 
 def window(repository_id: int, size: int, body: str) -> tuple[IntakeCount, list[MergedPullRequest]]:
     """A window of *size*, each with *body*."""
     rows = [
-        MergedPullRequest(
-            month=MONTH,
-            repository_id=repository_id,
-            repository="a/b",
-            number=number,
-            title="Cache",
-            body=body,
-            created_at=MOMENT,
-            merged_at=MOMENT,
-            base_ref="main",
-            head_sha="a" * 40,
-            merge_commit_sha="b" * 40,
-        )
+        make_merged(month=MONTH, repository_id=repository_id, repository="a/b", number=number, body=body)
         for number in range(1, size + 1)
     ]
     count = IntakeCount(month=MONTH, repository_id=repository_id, repository="a/b", reported=size, stored=size)

@@ -19,10 +19,10 @@ from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuildSpec, EngineName
-from formulacode_dagster.models.pull_request import Change, MergedPullRequest, MergeKind, PullRequest
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.attempts import save_attempt
 from formulacode_dagster.store.database import Database
+from tests.records import make_merged, make_pull_request
 
 MOMENT = datetime(2026, 2, 3, tzinfo=UTC)
 NO_GSL = "fatal error: gsl/gsl_math.h: No such file or directory"
@@ -90,31 +90,9 @@ def make_environment(fixes: Sequence[Fix] = ()) -> Environment:
 
 def make_task(replan: Callable[[Sequence[Fix]], Environment] = make_environment) -> Task:
     """A task of a repository without files."""
-    facts = MergedPullRequest(
-        month="2026-02",
-        repository_id=7,
-        repository="a/b",
-        number=5,
-        title="x",
-        created_at=MOMENT,
-        merged_at=MOMENT,
-        base_ref="main",
-        head_sha="a" * 40,
-        merge_commit_sha="b" * 40,
-    )
-    change = Change(
-        month="2026-02",
-        repository_id=7,
-        number=5,
-        merge_kind=MergeKind.SQUASH,
-        base_sha="c" * 40,
-        merge_tree_sha="d" * 40,
-        patch_sha256="0" * 64,
-        patch_bytes=1,
-        files=(),
-    )
+    facts = make_merged(month="2026-02", repository_id=7, repository="a/b", number=5)
     return Task(
-        pr=PullRequest(facts=facts, change=change),
+        pr=make_pull_request(facts),
         environment=make_environment(),
         mirror=NoRepository(),  # type: ignore[arg-type]  # nothing else of a repository is asked
         anchor_sha="c" * 40,

@@ -11,18 +11,13 @@ from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemState, RejectionReason, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import (
-    Change,
-    ChangedFile,
-    MergedPullRequest,
-    MergeKind,
-    PullRequest,
-)
+from formulacode_dagster.models.pull_request import ChangedFile, MergeKind, PullRequest
 from formulacode_dagster.sandbox.model.rules import judge
 from formulacode_dagster.sandbox.samples import GeneratedPullRequest, SampleSet, catalog, expected_outcomes
 from formulacode_dagster.sandbox.samples.catalog import people, repositories
 from formulacode_dagster.sandbox.samples.definitions import SamplePullRequest
 from formulacode_dagster.selection.symbolic import screen
+from tests.records import make_merged, make_pull_request
 
 MONTHS = ("2026-01", "2026-02")
 SCREENED = {RejectionReason.TITLE, RejectionReason.NO_CORE_FILE, RejectionReason.PATCH_TOO_LARGE}
@@ -30,33 +25,24 @@ JUDGED = [one for one in catalog() if one.expected is not None]
 
 
 def as_pull_request(definition: SamplePullRequest, generated: GeneratedPullRequest, patch: bytes) -> PullRequest:
-    month = definition.month.key
-    facts = MergedPullRequest(
-        month=month,
-        repository_id=1,
+    facts = make_merged(
+        month=definition.month.key,
         repository=definition.repository,
         number=definition.number,
         title=definition.title,
         body=definition.body,
         created_at=definition.created,
         merged_at=definition.merged,
-        base_ref="main",
         head_sha=generated.head_sha,
         merge_commit_sha=generated.merge_commit_sha,
     )
-    files = tuple(ChangedFile(path=one.path, status="M", binary=one.binary) for one in split_patch(patch))
-    change = Change(
-        month=month,
-        repository_id=1,
-        number=definition.number,
+    return make_pull_request(
+        facts,
         merge_kind=definition.merge,
         base_sha=generated.base_sha,
-        merge_tree_sha="",
-        patch_sha256="",
         patch_bytes=len(patch),
-        files=files,
+        files=tuple(ChangedFile(path=one.path, status="M", binary=one.binary) for one in split_patch(patch)),
     )
-    return PullRequest(facts=facts, change=change)
 
 
 @pytest.mark.parametrize("definition", JUDGED, ids=lambda one: one.item)

@@ -1,0 +1,103 @@
+"""Valid records for any test that needs one. What a test is about it gives itself; what it leaves out is plain.
+
+No fixtures, and nothing that only one part of the tests asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.pull_request import Change, MergedPullRequest, PullRequest
+
+MONTH = "2026-02"
+OPENED, MERGED = datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 2, 3, tzinfo=UTC)
+KEY: dict[str, object] = {"month": MONTH, "repository_id": 7, "number": 1}
+
+
+def make_merged(**fields: object) -> MergedPullRequest:
+    """GitHub's facts of a pull request: of `a/b#1`, unless *fields* say otherwise."""
+    defaults: dict[str, object] = {
+        **KEY,
+        "repository": "a/b",
+        "title": "Faster",
+        "created_at": OPENED,
+        "merged_at": MERGED,
+        "base_ref": "main",
+        "head_sha": "a" * 40,
+        "merge_commit_sha": "b" * 40,
+    }
+    return MergedPullRequest.model_validate({**defaults, **fields})
+
+
+def make_change(patch: bytes = b"diff\n", /, **fields: object) -> Change:
+    """A squashed change whose patch is *patch*."""
+    defaults: dict[str, object] = {
+        **KEY,
+        "merge_kind": "squash",
+        "base_sha": "c" * 40,
+        "merge_tree_sha": "d" * 40,
+        "patch_sha256": hashlib.sha256(patch).hexdigest(),
+        "patch_bytes": len(patch),
+        "files": (),
+    }
+    return Change.model_validate({**defaults, **fields})
+
+
+def make_pull_request(facts: MergedPullRequest, **change: object) -> PullRequest:
+    """*facts*, and a change of the same key with the fields of *change*."""
+    given = {"month": facts.month, "repository_id": facts.repository_id, "number": facts.number, **change}
+    return PullRequest(facts=facts, change=make_change(**given))
+
+
+def make_spec(lock: str = "", **fields: object) -> BuildSpec:
+    """A spec whose environment is *lock*, with its hash."""
+    defaults: dict[str, object] = {
+        "task_id": "a__b-1",
+        "repository": "a/b",
+        "repository_id": 7,
+        "base_sha": "c" * 40,
+        "anchor_sha": "c" * 40,
+        "python": "3.12",
+        "os_image": "os:{python}",
+        "instrument": (),
+        "lock": lock,
+        "lock_sha256": hashlib.sha256(lock.encode()).hexdigest(),
+        "benchmark_dir": "benchmarks",
+    }
+    return BuildSpec.model_validate({**defaults, **fields})
+
+
+def make_image(**fields: object) -> BuiltImage:
+    """An image that Docker built, in which nothing was found or verified yet."""
+    defaults: dict[str, object] = {
+        **KEY,
+        "engine": "docker",
+        "spec": make_spec(),
+        "tag": "formulacode/a__b:1",
+        "digest": "sha256:1",
+        "location": "formulacode/a__b:1",
+        "size_bytes": 1,
+        "build_seconds": 1.0,
+        "tiers": (),
+        "benchmarks": (),
+        "verifications": (),
+    }
+    return BuiltImage.model_validate({**defaults, **fields})
+
+
+def make_attempt(**fields: object) -> BuildAttempt:
+    """A first attempt that Docker ended in the `task` tier."""
+    defaults: dict[str, object] = {
+        **KEY,
+        "attempt": 1,
+        "run_id": "run",
+        "engine": "docker",
+        "started_at": MERGED,
+        "seconds": 1.5,
+        "spec": make_spec(),
+        "stage": "task",
+    }
+    return BuildAttempt.model_validate({**defaults, **fields})
