@@ -12,7 +12,7 @@ import pytest
 
 from formulacode_dagster.git import damage
 from formulacode_dagster.git.damage import damage_of
-from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 
 NAME = "demo/project"
@@ -183,3 +183,43 @@ def test_a_disk_that_fills_up_while_cloning_stops_the_stage_and_leaves_nothing_h
         assert sorted(path.name for path in root.rglob("*") if path.is_file()) == ["project.lock"]
     finally:
         subprocess.run(["umount", "--lazy", str(root)], check=True)
+
+
+def packed(mirror: Mirror) -> Path:
+    """The mirror's pack; its own, since a hard-linked one is the origin's too."""
+    subprocess.run(["git", "repack", "-adq"], cwd=mirror.path, check=True)
+    (pack,) = (mirror.path / "objects" / "pack").glob("*.pack")
+    content = pack.read_bytes()
+    pack.unlink()
+    pack.write_bytes(content)
+    return pack
+
+
+def test_a_pack_that_was_cut_short_is_detected_and_the_mirror_rebuilt(origin, cache):
+    head = origin.sha()
+    with cache.ensure(NAME) as mirror:
+        pack = packed(mirror)
+    pack.write_bytes(pack.read_bytes()[:-30])
+    with cache.ensure(NAME, commits=[head]) as mirror:
+        assert mirror.read(head, "b.py") == b"b\n"
+
+
+def test_damage_found_while_reading_has_the_next_run_rebuild_the_mirror(origin, cache):
+    head = origin.sha()
+    with cache.ensure(NAME) as mirror:
+        pack = packed(mirror)
+        content = bytearray(pack.read_bytes())
+        content[12:-20] = bytes(len(content) - 32)
+        pack.write_bytes(content)
+        with pytest.raises(ItemFailure) as caught:
+            mirror.list(head)
+        assert caught.value.kind == "mirror_broken"
+    with cache.ensure(NAME, commits=[head]) as mirror:
+        assert "a.py" in mirror.list(head)
+
+
+def test_a_mirror_without_a_head_is_rebuilt(origin, cache):
+    with cache.ensure(NAME) as mirror:
+        (mirror.path / "HEAD").write_text("")
+    with cache.ensure(NAME, commits=[origin.sha()]) as mirror:
+        assert mirror.has(origin.sha())

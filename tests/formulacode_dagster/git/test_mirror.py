@@ -1,3 +1,5 @@
+"""Mirrors: made once, fetched into, kept filtered, shared by threads and processes."""
+
 from __future__ import annotations
 
 import os
@@ -7,18 +9,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.git import remote
+from formulacode_dagster.git import command
 from formulacode_dagster.git.blobs import is_filtered
-from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
-from formulacode_dagster.sandbox.server import serving
+from formulacode_dagster.git.mirror import MirrorCache
+from tests.formulacode_dagster.git.conftest import NAME
 
-NAME = "demo/project"
 ENSURE = """
 import sys
 from pathlib import Path
@@ -170,177 +168,11 @@ def test_a_clone_that_was_killed_leaves_nothing_half(origin, tmp_path):
     assert not list((root / ".partial").iterdir())
 
 
-def packed(mirror: Mirror) -> Path:
-    """The mirror's pack; its own, since a hard-linked one is the origin's too."""
-    subprocess.run(["git", "repack", "-adq"], cwd=mirror.path, check=True)
-    (pack,) = (mirror.path / "objects" / "pack").glob("*.pack")
-    content = pack.read_bytes()
-    pack.unlink()
-    pack.write_bytes(content)
-    return pack
-
-
-def test_a_pack_that_was_cut_short_is_detected_and_the_mirror_rebuilt(origin, cache):
-    head = origin.sha()
-    with cache.ensure(NAME) as mirror:
-        pack = packed(mirror)
-    pack.write_bytes(pack.read_bytes()[:-30])
-    with cache.ensure(NAME, commits=[head]) as mirror:
-        assert mirror.read(head, "b.py") == b"b\n"
-
-
-def test_damage_found_while_reading_has_the_next_run_rebuild_the_mirror(origin, cache):
-    head = origin.sha()
-    with cache.ensure(NAME) as mirror:
-        pack = packed(mirror)
-        content = bytearray(pack.read_bytes())
-        content[12:-20] = bytes(len(content) - 32)
-        pack.write_bytes(content)
-        with pytest.raises(ItemFailure) as caught:
-            mirror.list(head)
-        assert caught.value.kind == "mirror_broken"
-    with cache.ensure(NAME, commits=[head]) as mirror:
-        assert "a.py" in mirror.list(head)
-
-
-def test_a_mirror_without_a_head_is_rebuilt(origin, cache):
-    with cache.ensure(NAME) as mirror:
-        (mirror.path / "HEAD").write_text("")
-    with cache.ensure(NAME, commits=[origin.sha()]) as mirror:
-        assert mirror.has(origin.sha())
-
-
-def test_a_repository_that_vanished_is_named(cache):
-    with pytest.raises(ItemFailure, match="demo/gone") as caught:
-        cache.ensure("demo/gone")
-    assert caught.value.kind == "vanished"
-
-
 def test_an_empty_repository_has_an_empty_mirror(origin, cache):
     subprocess.run(["git", "init", "-q", "--bare", str(origin.host / "demo" / "empty.git")], check=True)
     for _ in range(2):
         with cache.ensure("demo/empty", commits=["1" * 40]) as mirror:
             assert not mirror.has("1" * 40)
-
-
-def test_a_host_that_does_not_answer_stops_the_stage(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
-    with pytest.raises(OutsideSystemError, match="GITHUB_CLONE_URL"):
-        MirrorCache(tmp_path, "http://127.0.0.1:1").ensure(NAME)
-
-
-@pytest.mark.parametrize(
-    ("status", "outcome"),
-    [(404, "vanished"), (401, "vanished"), (451, "vanished"), (500, "git"), (503, "git"), (429, "git")],
-)
-def test_what_a_real_host_answers_is_understood(tmp_path, monkeypatch, status, outcome):
-    monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
-    asked = []
-
-    async def app(scope, receive, send):
-        if scope["type"] == "lifespan":
-            while True:
-                message = await receive()
-                await send({"type": f"{message['type']}.complete"})
-                if message["type"] == "lifespan.shutdown":
-                    return
-        asked.append(scope["path"])
-        headers = [(b"www-authenticate", b'Basic realm="git"')] if status == 401 else []
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
-
-    with serving(app) as url, pytest.raises((ItemFailure, OutsideSystemError)) as caught:
-        MirrorCache(tmp_path, url).ensure(NAME)
-    assert outcome == (caught.value.kind if isinstance(caught.value, ItemFailure) else caught.value.system)
-    assert asked[0] == f"/{NAME}.git/info/refs"
-    assert len(asked) >= (1 if outcome == "vanished" else remote.ATTEMPTS)
-
-
-def test_a_folder_of_mirrors_that_is_not_there_stops_the_stage(tmp_path):
-    with pytest.raises(OutsideSystemError, match="is not there"):
-        MirrorCache(tmp_path / "mirrors", f"file://{tmp_path / 'nothing'}").ensure(NAME)
-
-
-def test_a_full_disk_stops_the_stage(origin, tmp_path, monkeypatch):
-    full = tmp_path / "bin"
-    full.mkdir()
-    (full / "git").write_text("#!/bin/sh\necho 'fatal: write error: No space left on device' >&2\nexit 128\n")
-    (full / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{full}:{os.environ['PATH']}")
-    with pytest.raises(OutsideSystemError, match="No space left"):
-        MirrorCache(tmp_path / "mirrors", origin.url).ensure(NAME)
-
-
-def test_a_root_that_cannot_be_written_stops_the_stage(origin, tmp_path):
-    (tmp_path / "mirrors").write_text("a file")
-    with pytest.raises(OutsideSystemError, match="FC_MIRRORS_DIR"):
-        MirrorCache(tmp_path / "mirrors", origin.url).ensure(NAME)
-
-
-@pytest.mark.parametrize("name", ["../etc", "a/..", "a/b/c", "a", "/a/b", "-u/b", "a/b\n", "a/b.git", "--x/y", "a//b"])
-def test_names_that_could_leave_the_folder_are_refused(cache, name):
-    with pytest.raises(ItemFailure) as caught:
-        cache.ensure(name)
-    assert caught.value.kind == "name"
-
-
-@pytest.mark.parametrize("url", ["ext::sh -c true", "git@host:x", "/folder", "ssh://host", ""])
-def test_only_https_and_folders_are_cloned_from(tmp_path, url):
-    with pytest.raises(ConfigurationError, match="GITHUB_CLONE_URL"):
-        MirrorCache(tmp_path, url)
-
-
-def test_files_are_read_and_listed_without_a_checkout(origin, mirror_of):
-    odd = os.fsdecode(b"docs/odd \xff\n.txt")
-    origin.write({odd: "odd", "bin/tool": b"\0\n\r"})
-    (origin.work / "link").symlink_to("a.py")
-    origin.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor")
-    head = origin.commit("Files")
-    mirror = mirror_of(head)
-    assert mirror.list(head, "docs") == mirror.list(head, "docs/") == ["docs/c.txt", odd]
-    assert set(mirror.list(head)) == {"a.py", "b.py", "bin/tool", "docs/c.txt", odd, "link"}
-    assert mirror.read(head, odd) == b"odd"
-    assert mirror.read(head, "bin/tool") == b"\0\n\r"
-    assert mirror.read(head, "link") == b"a.py"
-    assert [mirror.read(head, path) for path in ("docs", "nothing", "vendor", "a.py/b", "")] == [None] * 5
-    assert mirror.list(head, "nothing") == []
-
-
-def test_reading_at_an_unknown_commit_is_not_an_absent_file(mirror_of):
-    with pytest.raises(ItemFailure) as caught:
-        mirror_of().read("f" * 40, "a.py")
-    assert caught.value.kind == "commit_missing"
-
-
-def test_the_anchor_is_the_last_commit_before_a_moment_on_the_main_line(origin, mirror_of):
-    first = origin.sha()
-    second = origin.commit("Second", hours=24)
-    moment = origin.moment
-    third = origin.commit("Third", hours=24)
-    mirror = mirror_of(third)
-    assert mirror.anchor(third, moment + timedelta(seconds=1)) == second
-    assert mirror.anchor(third, moment) == first
-    assert mirror.anchor(third, moment + timedelta(days=9)) == third
-    assert mirror.anchor(third, moment - timedelta(days=900)) == first
-
-
-def test_later_commits_of_the_main_line_are_found_by_what_they_change(origin, mirror_of):
-    first = origin.git("rev-parse", "HEAD")
-    origin.write({"benchmarks/x.py": "x\n"})
-    second = origin.commit("Add a benchmark")
-    origin.write({"a.py": "other\n"})
-    origin.commit("Change something else")
-    origin.git("checkout", "--quiet", "-b", "side")
-    origin.write({"benchmarks/deep/y.py": "y\n"})
-    origin.commit("Add another on a branch")
-    origin.git("checkout", "--quiet", "-")
-    origin.git("merge", "--quiet", "--no-ff", "-m", "Merge the branch", "side")
-    merge = origin.git("rev-parse", "HEAD")
-    origin.publish()
-    mirror = mirror_of(merge)
-    assert mirror.later(first, "benchmarks/**") == (second, merge)
-    assert mirror.later(second, "benchmarks/**") == (merge,)
-    assert mirror.later(first, "**/asv.conf.json") == ()
 
 
 def test_nothing_of_this_machine_reaches_git(monkeypatch, tmp_path, origin, cache):
@@ -355,6 +187,4 @@ def test_nothing_of_this_machine_reaches_git(monkeypatch, tmp_path, origin, cach
     with cache.ensure(NAME, commits=[origin.sha()]) as mirror:
         assert mirror.has(origin.sha())
     assert not (tmp_path / "hooked").exists()
-    from formulacode_dagster.git.command import environment
-
-    assert not {"GH_TOKENS", "GIT_DIR"} & set(environment())
+    assert not {"GH_TOKENS", "GIT_DIR"} & set(command.environment())

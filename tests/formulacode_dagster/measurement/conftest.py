@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.images.engine import Completed
+from formulacode_dagster.measurement.remote import NotTimed, Remote, Surveyed, Timed
 from formulacode_dagster.measurement.verdict import judge
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Sample, Side
@@ -154,6 +155,11 @@ def _measurement(measured: Sequence[BenchmarkResult], /, **changes: object) -> M
         machine="a machine",
     )
     return row.model_copy(update=changes)
+
+
+def take(remote: Remote, benchmark: Surveyed, seconds: float = 0.01) -> Timed | NotTimed:
+    """A sample of *benchmark*, taken as its survey says, or why there is none."""
+    return remote.time(benchmark, isolate=benchmark.isolate, seconds=seconds, hash_seed=1)[0]
 
 
 @pytest.fixture
