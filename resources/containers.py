@@ -59,13 +59,15 @@ class ContainersResource(dg.ConfigurableResource[Any]):
 
     def resolver(self) -> Resolver:
         """What turns declared requirements into hashed locks."""
+        engine, _ = self.chosen()
+        reading = engine.reading() if isinstance(engine, DockerEngine) else None
 
         def interpreters() -> dict[str, Path]:
             import uv
 
             return {minor: found.path for minor, found in installed_interpreters(uv.find_uv_bin()).items()}
 
-        return Resolver(Path(self.home) / "cache" / "locks", interpreters=interpreters)
+        return Resolver(Path(self.home) / "cache" / "locks", interpreters=interpreters, reading=reading)
 
     @property
     def limits(self) -> ResourceLimits:

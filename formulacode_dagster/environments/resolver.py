@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 
 from . import uv_words
 from .answers import Answers
@@ -21,7 +22,7 @@ from .lock import read_lock
 from .pylock import read_pylock, requirements_of, without_index
 from .question import Absent, Question, Resolution, Unsolvable
 from .subprocesses import run_bounded
-from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Answer, Uv, floors_of
+from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Answer, Reading, Uv, call_of, floors_of
 
 _FORMAT = 7
 _LOG_TAIL = 4000
@@ -38,8 +39,9 @@ class Resolver:
     """Resolves requirements as of a date. Equal questions are answered from *cache_dir* without a call.
 
     The index is uv's own default unless *environment* (the process's own when None) holds uv's settings for another;
-    of that environment only the settings of index, proxy and certificates are handed on. *interpreters* tells, by
-    `3.x`, those of this machine: a source distribution is read by the one it was written for, where that is here.
+    of that environment only the settings of index, proxy and certificates are handed on. Source distributions are read
+    in *reading*, which has every interpreter. Without one they are read on this machine: by the interpreter they were
+    written for where *interpreters*, by `3.x`, tells of it.
     Calls block: use a thread.
     """
 
@@ -49,6 +51,7 @@ class Resolver:
         *,
         environment: Mapping[str, str] | None = None,
         interpreters: Callable[[], Mapping[str, Path]] = dict,
+        reading: Reading | None = None,
         platform: str = "linux",
         timeout: float = 300.0,
     ) -> None:
@@ -58,6 +61,8 @@ class Resolver:
         self._platform = platform
         self._timeout = timeout
         self._interpreters = interpreters
+        self.reading = reading
+        """Where source distributions are read; None for this machine."""
         self.calls = 0
         """How often uv was started to resolve."""
 
@@ -180,12 +185,26 @@ class Resolver:
         return resolution
 
     def _compile(self, question: Question) -> Answer:
-        fitting = self._interpreters().get(question.python) if question.reads_sources else None
-        late = floors_of(question, fitting=fitting).keys() - question.floors.keys() if question.reads_sources else ()
+        reading = self.reading if question.reads_sources else None
+        fitting = self._interpreters().get(question.python) if question.reads_sources and reading is None else None
+        fits = reading is not None or fitting is not None
+        late = floors_of(question, fits=fits).keys() - question.floors.keys() if question.reads_sources else ()
         ceilings = [self._ceiling(name, question.python, question.exclude_newer) for name in sorted(late)]
-        uv = Uv(self._uv, self._environment, self._cache_dir / "uv", self._platform, self._timeout)
+        call = call_of(question, platform=self._platform, ceilings=ceilings, fits=fits)
         self.calls += 1
-        return uv.compile(question, fitting=fitting, ceilings=ceilings)
+        if reading is not None:
+            answer = reading.compile(call, python=question.python, index=self._index, timeout=self._timeout)
+        else:
+            uv = Uv(self._uv, self._environment, self._cache_dir / "uv")
+            answer = uv.compile(call, interpreter=fitting, timeout=self._timeout)
+        log = uv_words.scrub(answer.log)
+        if answer.timed_out:
+            raise ItemFailure(
+                "timeout",
+                f"resolving {len(question.requirements)} requirements took longer than {self._timeout:.0f} s",
+                log_tail=log[-_LOG_TAIL:],
+            )
+        return replace(answer, log=log)
 
     def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
         """The constraint that keeps *name* in the lock as old as it must be, while a newer one reads sources."""
@@ -223,14 +242,18 @@ class Resolver:
             unbuildable=uv_words.names(uv_words.UNBUILDABLE, log),
         )
 
+    @property
+    def _index(self) -> dict[str, str]:
+        return {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
+
     def _has_credentials(self) -> bool:
-        urls = " ".join(self._environment.get(name, "") for name in _INDEX_SETTINGS).split()
+        urls = " ".join(self._index.values()).split()
         return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
     def _key(self, question: Question) -> str:
-        index = {name: self._environment[name] for name in _INDEX_SETTINGS if name in self._environment}
         known = KNOWN_METADATA.read_text("utf-8")
-        whole = [_FORMAT, known, self.version, self._platform, index, question.model_dump(mode="json")]
+        read_in = self.reading.name if self.reading is not None and question.reads_sources else ""
+        whole = [_FORMAT, known, self.version, self._platform, self._index, read_in, question.model_dump(mode="json")]
         return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
-from formulacode_dagster.models.errors import ItemFailure
-
-from . import uv_words
 from .question import Question
 from .subprocesses import run_bounded
 
 KNOWN_METADATA = Path(__file__).with_name("known_metadata.toml")
+PYLOCK = "pylock.toml"
 BUILD_FLOOR = datetime(2019, 3, 1, tzinfo=UTC)
 """Cut-off for setuptools at least: installers speak PEP 517 to it, which it learnt with 40.8 in February 2019."""
 
@@ -27,7 +26,15 @@ READING_FLOORS = {
 }
 """Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
 
-_LOG_TAIL = 4000
+
+@dataclass(frozen=True)
+class Call:
+    """One call of `uv pip compile`, made in a folder that holds *files*; the lock is written to `pylock.toml` there."""
+
+    arguments: tuple[str, ...]
+    files: Mapping[str, str]
+    requirements: str
+    """For the standard input."""
 
 
 @dataclass(frozen=True)
@@ -37,66 +44,81 @@ class Answer:
     rc: int
     pylock: str
     log: str
+    timed_out: bool = False
+
+
+class Reading(Protocol):
+    """Where uv runs when it is to read source distributions, whose code then runs too."""
+
+    name: str
+    """Of the kind of place: answers of one kind do not stand for those of another."""
+
+    def compile(self, call: Call, *, python: str, index: Mapping[str, str], timeout: float) -> Answer:
+        """Make *call* where the interpreter is *python* (`3.12`), in at most *timeout* seconds.
+
+        *index* are uv's variables for another index than its default.
+        """
 
 
 @dataclass(frozen=True)
 class Uv:
-    """The program, and where it runs. *fitting* is the interpreter of the question, where this machine has it."""
+    """The program of this machine, and where it keeps what it downloads."""
 
     program: str
     environment: Mapping[str, str]
     cache_dir: Path
-    platform: str
-    timeout: float
 
-    def compile(self, question: Question, *, fitting: Path | None, ceilings: Sequence[str] = ()) -> Answer:
-        """Ask *question*; the lock also keeps below *ceilings*. Raises ItemFailure (`timeout`)."""
+    def compile(self, call: Call, *, interpreter: Path | None, timeout: float) -> Answer:
+        """Make *call* with *interpreter*, that of this process by default, in at most *timeout* seconds."""
         self.cache_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fc-resolve-") as name:
-            folder, output = Path(name), Path(name, "pylock.toml")
-            bounds = [*question.constraints, *filter(None, ceilings)]
-            arguments = [*self._settings(fitting), *_what_is_asked(question, floors_of(question, fitting=fitting))]
-            # uv leaves out what a marker that never holds overrides
-            left_out = [f"{question.own}; python_version < '0'"] if question.own else []
-            for option, lines in (
-                ("--constraints", bounds),
-                ("--build-constraints", question.constraints),
-                ("--overrides", left_out),
-            ):
-                file = folder / f"{option.strip('-')}.txt"
-                file.write_text("\n".join(lines), encoding="utf-8")
-                arguments += [option, file.name] if lines else []
-            if question.preferred:
-                output.write_text(question.preferred, encoding="utf-8")
+            folder = Path(name)
+            for file, text in call.files.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            here = ["--cache-dir", str(self.cache_dir.resolve()), "--python", str(interpreter or sys.executable)]
             outcome = run_bounded(
-                arguments,
+                [self.program, *call.arguments, *here],
                 environment={**self.environment, "HOME": name, "TMPDIR": name},
                 cwd=folder,
-                timeout=self.timeout,
-                stdin="".join(f"{requirement}\n" for requirement in question.requirements),
+                timeout=timeout,
+                stdin=call.requirements,
             )
-            log = uv_words.scrub(outcome.stderr)
-            if outcome.timed_out:
-                raise ItemFailure(
-                    "timeout",
-                    f"resolving {len(question.requirements)} requirements took longer than {self.timeout:.0f} s",
-                    log_tail=log[-_LOG_TAIL:],
-                )
-            return Answer(outcome.rc, output.read_text(encoding="utf-8") if outcome.rc == 0 else "", log)
-
-    def _settings(self, fitting: Path | None) -> list[str]:
-        return [
-            *(self.program, "pip", "compile", "-", "--output-file", "pylock.toml", "--format", "pylock.toml"),
-            *("--no-header", "--no-annotate", "--no-progress", "--color", "never"),
-            *("--config-file", str(KNOWN_METADATA), "--cache-dir", str(self.cache_dir.resolve())),
-            *("--no-python-downloads", "--python", str(fitting or sys.executable)),
-            *("--python-platform", self.platform),
-        ]
+            written = outcome.rc == 0 and not outcome.timed_out
+            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if written else ""
+            return Answer(outcome.rc, pylock, outcome.stderr, outcome.timed_out)
 
 
-def floors_of(question: Question, *, fitting: Path | None) -> dict[str, datetime]:
-    """The cut-offs of single projects: those the question sets, and later ones for what builds."""
-    own = READING_FLOORS if question.reads_sources and fitting is None else {"setuptools": BUILD_FLOOR}
+def call_of(question: Question, *, platform: str, ceilings: Sequence[str] = (), fits: bool = False) -> Call:
+    """*question* as uv takes it; the lock also keeps below *ceilings*. *fits* is as in `floors_of`."""
+    arguments = [
+        *("pip", "compile", "-", "--output-file", PYLOCK, "--format", "pylock.toml"),
+        *("--no-header", "--no-annotate", "--no-progress", "--color", "never"),
+        *("--config-file", KNOWN_METADATA.name, "--no-python-downloads", "--python-platform", platform),
+        *_what_is_asked(question, floors_of(question, fits=fits)),
+    ]
+    files = {KNOWN_METADATA.name: KNOWN_METADATA.read_text("utf-8")}
+    # uv leaves out what a marker that never holds overrides
+    left_out = [f"{question.own}; python_version < '0'"] if question.own else []
+    for option, lines in (
+        ("--constraints", [*question.constraints, *filter(None, ceilings)]),
+        ("--build-constraints", question.constraints),
+        ("--overrides", left_out),
+    ):
+        if lines:
+            file = f"{option.strip('-')}.txt"
+            files[file] = "\n".join(lines)
+            arguments += [option, file]
+    if question.preferred:
+        files[PYLOCK] = question.preferred
+    return Call(tuple(arguments), files, "".join(f"{requirement}\n" for requirement in question.requirements))
+
+
+def floors_of(question: Question, *, fits: bool) -> dict[str, datetime]:
+    """The cut-offs of single projects: those the question sets, and later ones for what builds.
+
+    *fits* says that source distributions are read by the interpreter that the question is about.
+    """
+    own = READING_FLOORS if question.reads_sources and not fits else {"setuptools": BUILD_FLOOR}
     later = {name: floor for name, floor in own.items() if question.exclude_newer < floor}
     return {**later, **{name: max(floor, later.get(name, floor)) for name, floor in question.floors.items()}}
 

@@ -14,7 +14,7 @@ from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Command, FilePatch
 
 from . import recipes, sources
-from .spec import installer_options, instrument_requirements
+from .spec import BaseParts, installer_options, instrument_requirements
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PATCHED = re.compile(r"^(?:---|\+\+\+) [ab]/([^\t\n]+)", re.MULTILINE)
@@ -29,7 +29,7 @@ class Origins:
     """By `owner/name`."""
 
 
-def write_base_tier(spec: BuildSpec, folder: Path) -> None:
+def write_base_tier(spec: BaseParts, folder: Path) -> None:
     """Write what the Dockerfile of the `base` tier copies."""
     shutil.copytree(recipes.recipes_folder() / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("_*"))
     shutil.copy(recipes.recipes_folder() / "uv.txt", folder)
@@ -53,7 +53,7 @@ def write_task_tier(spec: BuildSpec, origins: Origins, folder: Path) -> None:
     sources.write_bundle(origins.mirror, spec.base_sha, folder / "history.bundle", since=spec.anchor_sha)
 
 
-def write_instrument(spec: BuildSpec, folder: Path) -> None:
+def write_instrument(spec: BaseParts, folder: Path) -> None:
     """Write what the instrument is installed from into *folder*."""
     (folder / "instrument.txt").write_text(instrument_requirements(spec))
 

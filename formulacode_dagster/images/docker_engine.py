@@ -13,11 +13,13 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 
 from .context import Origins
-from .docker_build import BuildSettings, DockerBuild
+from .docker_build import build_image
 from .docker_daemon import LABEL, DockerDaemon
 from .docker_export import exported_files, image_words
 from .docker_leftovers import LIFETIME_SECONDS, leftover_containers, remove_container
+from .docker_reading import DockerReading
 from .docker_session import USER, DockerSession
+from .docker_settings import BuildSettings
 from .engine import NO_SUBMODULES, BuildOutcome, Progress, Session
 from .files import ImageFile, ImageWords
 from .owner import Owner
@@ -74,6 +76,10 @@ class DockerEngine:
         """The daemon that builds."""
         return self._daemon
 
+    def reading(self) -> DockerReading:
+        """Where the source distributions of a lock are read: steps of builds."""
+        return DockerReading(self._daemon, self._settings, self._os_image)
+
     def interpreters(self) -> frozenset[str] | None:
         """None when OS images can be pulled; else the versions whose OS image is here."""
         return self._interpreters
@@ -93,7 +99,7 @@ class DockerEngine:
         del run_id  # equal specs give equal images, whichever run asks
         self._daemon.require_buildx()
         origins = Origins(mirror, submodules)
-        return DockerBuild(self._daemon, self._settings, spec, origins, progress).run(force=force, aside=aside)
+        return build_image(self._daemon, self._settings, spec, origins, force=force, aside=aside, progress=progress)
 
     def remove_aside(self, spec: BuildSpec) -> None:
         """Remove the tiers of *spec* that were built aside; see `Engine.remove_aside`."""

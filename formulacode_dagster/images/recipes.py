@@ -20,9 +20,9 @@ def recipes_folder() -> Path:
     return Path(str(package_resources.files("formulacode_dagster") / "dockerfiles"))
 
 
-def dockerfile(tier: str) -> Path:
-    """The Dockerfile of *tier*; raises ConfigurationError when the checkout lacks it."""
-    return _existing(recipes_folder() / f"{tier}.Dockerfile")
+def dockerfile(name: str) -> Path:
+    """The Dockerfile of a tier, or `read`; raises ConfigurationError when the checkout lacks it."""
+    return _existing(recipes_folder() / f"{name}.Dockerfile")
 
 
 def script(name: str) -> Path:

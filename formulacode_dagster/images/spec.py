@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Protocol
 
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
@@ -29,6 +30,26 @@ benchmark with `setup` is timed one call at a time, which measures the timer."""
 INSTRUMENT_HASHES = {
     "asv_runner==0.2.0": "sha256:f554adf5b03addb75f535086245821d90e3116b7ceacdd3105041067b6418c3a",
 }
+
+
+class BaseParts(Protocol):
+    """What the `base` tier is made of."""
+
+    @property
+    def python(self) -> str:
+        """`3.12`."""
+
+    @property
+    def os_image(self) -> str:
+        """With `{python}` where the interpreter's version goes."""
+
+    @property
+    def apt_packages(self) -> tuple[str, ...]:
+        """Debian packages."""
+
+    @property
+    def instrument(self) -> tuple[str, ...]:
+        """The pinned measuring tools."""
 
 
 def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os_image: str) -> BuildSpec:
@@ -76,7 +97,7 @@ def instrument_for(python: str) -> tuple[str, ...]:
     return INSTRUMENT
 
 
-def instrument_requirements(spec: BuildSpec) -> str:
+def instrument_requirements(spec: BaseParts) -> str:
     """The instrument as a requirements file with hashes; raises ItemFailure (`build`) for a tool without one."""
     lines = []
     for requirement in spec.instrument:
@@ -86,7 +107,7 @@ def instrument_requirements(spec: BuildSpec) -> str:
     return "".join(lines)
 
 
-def resolved_os_image(spec: BuildSpec) -> str:
+def resolved_os_image(spec: BaseParts) -> str:
     """The OS image for the spec's interpreter."""
     return spec.os_image.replace("{python}", spec.python)
 
@@ -97,7 +118,7 @@ def image_repository(repository: str) -> str:
     return f"{LOCAL_NAMESPACE}/{owner}__{name}".lower()
 
 
-def base_tag(spec: BuildSpec) -> str:
+def base_tag(spec: BaseParts) -> str:
     """Interpreter, OS image, system packages, instrument."""
     tools = "-".join(requirement.replace("==", "-") for requirement in spec.instrument)
     readable = _tag_text(f"py{spec.python}-{resolved_os_image(spec)}-{tools}", 100)
@@ -171,7 +192,7 @@ def with_flags(toolchain: Toolchain, spec: BuildSpec) -> Toolchain:
     return toolchain.model_copy(update={"flags": {**toolchain.flags, **own}})
 
 
-def _base_content(spec: BuildSpec) -> list[object]:
+def _base_content(spec: BaseParts) -> list[object]:
     return [spec.python, resolved_os_image(spec), spec.apt_packages, spec.instrument, recipe_hash()]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from formulacode_dagster.images.docker_reading import DockerReading
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.operate import resolved
 from formulacode_dagster.release.folder import FolderDestination
@@ -105,6 +106,14 @@ def test_the_defaults_are_values_that_can_be(tmp_path: Path) -> None:
     assert (containers.limits.cpus, containers.limits.memory_mb, containers.plan.rounds) == (2.0, 4096, 7)
     assert resolved("registry").client() is None
     assert resolved("reports").folder() == tmp_path / "home" / "reports"
+
+
+@pytest.mark.docker
+def test_sources_are_read_where_images_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_ENGINE", "docker")
+    assert isinstance(resolved("containers").resolver().reading, DockerReading)
+    monkeypatch.setenv("FC_ENGINE", "process")
+    assert resolved("containers").resolver().reading is None
 
 
 def test_the_dataset_goes_to_a_folder_or_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -123,12 +123,14 @@ class PackageIndex:
         self._add(name, f"{wheel}-{tag}.whl", content.getvalue(), uploaded)
         self.files[f"{wheel}-{tag}.whl.metadata"] = metadata.encode()
 
-    def publish_source(self, name: str, version: str, uploaded: str, setup: str = "") -> None:
-        """Without *setup* its metadata is static, so that reading it builds nothing."""
+    def publish_source(
+        self, name: str, version: str, uploaded: str, setup: str = "", files: Mapping[str, str] | None = None
+    ) -> None:
+        """Without *setup* and *files* its metadata is static, so that reading it builds nothing."""
         content = io.BytesIO()
         with tarfile.open(fileobj=content, mode="w:gz") as archive:
-            metadata = f"Metadata-Version: {'1.0' if setup else '2.2'}\nName: {name}\nVersion: {version}\n"
-            for path, text in (("setup.py", setup), ("PKG-INFO", metadata)):
+            metadata = f"Metadata-Version: {'1.0' if setup or files else '2.2'}\nName: {name}\nVersion: {version}\n"
+            for path, text in {"setup.py": setup, "PKG-INFO": metadata, **(files or {})}.items():
                 entry = tarfile.TarInfo(f"{name}-{version}/{path}")
                 entry.size = len(text.encode())
                 archive.addfile(entry, io.BytesIO(text.encode()))

@@ -10,6 +10,7 @@ import pytest
 from formulacode_dagster.images.recipes import TIERS, dockerfile, recipe_hash, recipes_folder, script
 from formulacode_dagster.models.errors import ConfigurationError
 
+DOCKERFILES = (*TIERS, "read")
 SCRIPTS = sorted((recipes_folder() / "scripts").glob("[!_]*"))
 OF_SHELL = [path for path in SCRIPTS if path.suffix != ".py"]
 
@@ -19,7 +20,7 @@ def tool(name: str) -> str:
 
 
 def test_dockerfiles_pass_hadolint() -> None:
-    files = [str(dockerfile(tier)) for tier in TIERS]
+    files = [str(dockerfile(name)) for name in DOCKERFILES]
     done = subprocess.run([tool("hadolint"), *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -29,7 +30,7 @@ def test_scripts_pass_shellcheck() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("path", [*OF_SHELL, *(dockerfile(tier) for tier in TIERS)], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*OF_SHELL, *map(dockerfile, DOCKERFILES)], ids=lambda path: path.name)
 def test_no_failure_is_swallowed(path: Path) -> None:
     text = path.read_text()
     assert "|| true" not in text
