@@ -84,6 +84,7 @@ class Fix(Frozen):
     rule: str = Field(description="name of the rule in the table")
     evidence: str = Field(description="line of the log that made the rule fire")
     apt_packages: tuple[str, ...] = ()
+    without_apt_packages: tuple[str, ...] = Field(default=(), description="Debian packages that are left out")
     requirements: tuple[str, ...] = Field(default=(), description="added to the lock, run time and build alike")
     constraints: tuple[str, ...] = Field(default=(), description="bounds on what the lock may hold: `cython<3`")
     environment: dict[str, str] = Field(default_factory=dict, description="variables set while building")

@@ -39,7 +39,7 @@ def _with_fix(spec: BuildSpec, fix: Fix) -> BuildSpec:
         variables[name] = _joined(name, variables.get(name, ""), value)
     return spec.model_copy(
         update={
-            "apt_packages": _with(spec.apt_packages, fix.apt_packages),
+            "apt_packages": _with(_without(spec.apt_packages, fix.without_apt_packages), fix.apt_packages),
             "build_environment": variables,
             "commands": _with(spec.commands, fix.commands),
             "patches": _with(spec.patches, fix.patches),
@@ -52,6 +52,10 @@ def _with_fix(spec: BuildSpec, fix: Fix) -> BuildSpec:
 
 def _with(old: tuple[T, ...], new: tuple[T, ...]) -> tuple[T, ...]:
     return (*old, *(item for item in new if item not in old))
+
+
+def _without(old: tuple[T, ...], gone: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(item for item in old if item not in gone)
 
 
 def _joined(name: str, old: str, new: str) -> str:

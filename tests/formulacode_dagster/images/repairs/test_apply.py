@@ -31,6 +31,15 @@ def test_everything_of_a_fix_reaches_the_build_once() -> None:
     assert with_fixes(once, (fix,)) == once
 
 
+def test_a_package_that_the_release_lacks_is_left_out_and_others_stay() -> None:
+    spec = make_spec(apt_packages=("libgfortran3", "libgsl-dev"))
+    gone = make_fix(without_apt_packages=["libgfortran3"])
+    left = with_fixes(spec, (gone,))
+    assert left.apt_packages == ("libgsl-dev",)
+    assert is_new(gone, Known(spec), Moment.BASE)
+    assert not is_new(gone, Known(left), Moment.BASE)
+
+
 def test_a_fix_that_changes_nothing_is_not_new() -> None:
     known = Known(make_spec(locked=["setuptools==65.5.0", "numpy==1.26.4"], apt_packages=("gfortran",)))
     assert not is_new(make_fix(apt_packages=["gfortran"]), known)

@@ -22,7 +22,7 @@ CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("logs.toml"
 @pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
 def test_a_real_log_makes_its_rule_propose_its_fix_once(case: dict[str, Any]) -> None:
     known = Known(
-        make_spec(python=case["python"], locked=case.get("locked", ())),
+        make_spec(python=case["python"], locked=case.get("locked", ()), apt_packages=case.get("apt_packages", ())),
         rungs=("3.7",),
         has_submodules=case["rule"] == "submodules",
     )
