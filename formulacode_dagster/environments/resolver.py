@@ -24,7 +24,7 @@ from .question import Absent, Question, Resolution, Unsolvable
 from .subprocesses import run_bounded
 from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Answer, Reading, Uv, call_of, floors_of
 
-_FORMAT = 7
+_FORMAT = 8
 _LOG_TAIL = 4000
 _INDEX_SETTINGS = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_INDEX_STRATEGY")
 _KEPT = (
@@ -230,6 +230,7 @@ class Resolver:
             )
         if "No space left on device" in log:
             return OutsideSystemError("disk", f"no space left in {self._cache_dir}", remedy="Free some, then run again")
+        unbuildable = uv_words.names(uv_words.UNBUILDABLE, log)
         spoken = set(re.findall(r"[\w.-]+", log.lower()))
         blamed = [text for text in question.requirements if requirement_name(text) in spoken]
         return Unsolvable(
@@ -237,9 +238,10 @@ class Resolver:
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
             blamed=blamed,
-            lacking=uv_words.names(uv_words.NO_WHEEL, log),
+            # where something does not build, a wheel is missing of what it builds with
+            lacking=() if unbuildable else uv_words.names(uv_words.NO_WHEEL, log),
             late=uv_words.names(uv_words.CAME_LATER, log),
-            unbuildable=uv_words.names(uv_words.UNBUILDABLE, log),
+            unbuildable=unbuildable,
         )
 
     @property

@@ -26,6 +26,9 @@ READING_FLOORS = {
 }
 """Cut-offs at least for what reads source distributions here: older ones have nothing for this interpreter."""
 
+NEVER_COMPILED = ("numpy", "scipy")
+"""Taken as wheels alone: what pins an old one to be built with would have it compiled for minutes, mostly in vain."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -132,7 +135,7 @@ def _what_is_asked(question: Question, floors: Mapping[str, datetime]) -> list[s
     arguments = ["--python-version", question.python, "--exclude-newer", instant(question.exclude_newer)]
     for name, floor in sorted(floors.items()):
         arguments += ["--exclude-newer-package", f"{name}={instant(floor)}"]
-    for name in question.as_wheels if question.reads_sources else (":all:",):
+    for name in sorted({*question.as_wheels, *NEVER_COMPILED}) if question.reads_sources else (":all:",):
         arguments += ["--only-binary", name]
     if question.earliest:
         arguments += ["--resolution", "lowest", "--no-deps"]

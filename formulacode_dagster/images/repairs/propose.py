@@ -10,6 +10,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.models.image import BuildSpec
@@ -96,7 +97,7 @@ def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> It
         return
     if rule.needs_submodules and not _misses_submodules(known):
         return
-    for fix in _proposals(rule, list(_matches(rule, lines)), known):
+    for fix in _proposals(rule, list(_matches(rule, lines)), known, moment):
         if _parses(fix) and is_new(fix, known, moment):
             yield fix
 
@@ -113,15 +114,27 @@ def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[s
             yield from ((line, match) for match in pattern.finditer(line))
 
 
-def _proposals(rule: Rule, found: Sequence[tuple[str, re.Match[str]]], known: Known) -> Iterator[Fix]:
+def _proposals(rule: Rule, found: Sequence[tuple[str, re.Match[str]]], known: Known, moment: Moment) -> Iterator[Fix]:
     if rule.lookup is not None:
         yield from _looked_up(rule, rule.lookup, found, known)
         return
+    versions = _locked(known.spec, moment)
     for fix in rule.fixes:
         for line, match in found:
-            words = {"python": known.spec.python, **match.groupdict("")}
+            groups = match.groupdict("")
+            words = {"python": known.spec.python, "older": _older(groups.get("name", ""), versions), **groups}
             values = _filled(fix.model_dump(mode="json"), words)
             yield Fix.model_validate({**values, "evidence": line.strip()[:EVIDENCE]})
+
+
+def _older(module: str, versions: Mapping[str, str]) -> str:
+    """`numcodecs<0.16` for a module of numcodecs 0.16.3; `` for one of no project that is pinned."""
+    names = (module.partition(".")[0], project_of(module, {}) or "")
+    name = next((name for name in map(canonicalize_name, names) if name in versions), "")
+    if not name:
+        return ""
+    release = (*Version(versions[name]).release, 0)
+    return f"{name}<{release[0]}.{release[1]}"
 
 
 def _looked_up(rule: Rule, kind: Kind, found: Sequence[tuple[str, re.Match[str]]], known: Known) -> Iterator[Fix]:

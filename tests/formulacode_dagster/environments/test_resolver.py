@@ -109,6 +109,16 @@ def test_source_distributions_are_read_only_when_asked_for(resolver, index):
     assert caught.value.lacking == ("old",)
 
 
+def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
+    index.publish_source("numpy", "0.9", "2018-01-01T00:00:00Z", "raise SystemExit('numpy was run')\n")
+    pyproject = '[build-system]\nrequires = ["setuptools", "numpy==0.9"]\n'
+    index.publish_source("fast", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject})
+    with pytest.raises(Unsolvable) as caught:
+        resolver.resolve(["fast"], python="3.12", exclude_newer=AT, build_sources=True)
+    assert (caught.value.unbuildable, caught.value.lacking) == (("fast",), ())
+    assert "numpy was run" not in caught.value.log_tail
+
+
 def test_source_distributions_are_not_built_where_the_index_settings_hold_credentials(index, tmp_path):
     url = index.url.replace("http://", "http://user:hunter2@")
     secretive = Resolver(tmp_path, environment={"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": url})

@@ -77,3 +77,17 @@ def test_a_header_that_no_table_knows_is_no_reason_for_an_older_interpreter() ->
 def test_what_no_requirement_can_be_made_of_is_not_proposed() -> None:
     log = "Could not find suitable distribution for Requirement.parse('==1.0')"
     assert propose(Loss("task", log), Known(make_spec())) is None
+
+
+def test_a_name_that_is_gone_bounds_only_what_the_lock_holds() -> None:
+    def proposed(module: str, *locked: str) -> Fix | None:
+        text = f"ImportError: cannot import name 'x' from '{module}' (/opt/venv/lib/python3.9/site-packages/a.py)"
+        return propose(Loss("imports", text), Known(make_spec(python="3.9", locked=locked)))
+
+    by_import_name = proposed("sklearn.utils", "scikit-learn==1.0.2")
+    assert by_import_name is not None
+    assert by_import_name.constraints == ("scikit-learn<1.0",)
+    single_number = proposed("odd", "odd==7")
+    assert single_number is not None
+    assert single_number.constraints == ("odd<7.0",)
+    assert proposed("tool.part", "numpy==1.21.0") is None, "the package's own, and no interpreter is left"
