@@ -7,7 +7,7 @@ import dagster as dg
 
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.reporting.charts import funnel_chart, speedup_chart
+from formulacode_dagster.reporting.charts import draw_charts
 from formulacode_dagster.reporting.facts import month_facts
 from formulacode_dagster.reporting.html import write_report
 from resources.postgres import PostgresResource
@@ -34,13 +34,13 @@ def monthly_report(
             before = month_facts(connection, month.previous())
         if config.dry_run:
             return dg.MaterializeResult(metadata={"dry_run": True})
-        path = write_report(reports.folder(), facts, before)
-        funnel, speedups = funnel_chart(facts.funnel), speedup_chart(facts)
+        charts = draw_charts(facts)
+        path = write_report(reports.folder(), facts, before, charts)
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(str(path)),
-            "funnel": _picture("funnel", funnel),
-            "speedups": _picture("speed-ups", speedups),
+            "funnel": _picture("funnel", charts.funnel),
+            "speedups": _picture("speed-ups", charts.speedups),
             **{f"funnel_{step.name}": step.count for step in facts.funnel.steps},
             **{f"cost_{name}": round(value, 2) for name, value in facts.cost.model_dump().items()},
         }

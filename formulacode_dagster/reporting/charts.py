@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .facts import MeasuredTask, MonthFacts
@@ -18,6 +19,19 @@ INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
 DPI = 140
 SHOWN_TASKS = 30
 SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True)
+class Charts:
+    """The pictures of one month, as PNG."""
+
+    funnel: bytes
+    speedups: bytes
+
+
+def draw_charts(facts: MonthFacts) -> Charts:
+    """Both pictures of *facts*."""
+    return Charts(funnel_chart(facts.funnel), speedup_chart(facts))
 
 
 def funnel_chart(funnel: Funnel) -> bytes:

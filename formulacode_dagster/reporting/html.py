@@ -9,34 +9,38 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import OutsideSystemError
 
-from .charts import funnel_chart, ratio_text, speedup_chart
+from .charts import Charts, draw_charts, ratio_text
 from .facts import MonthFacts
 
 
-def render_report(facts: MonthFacts, before: MonthFacts) -> str:
-    """The report of *facts*, with what changed since *before*; every text from outside is escaped."""
+def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> str:
+    """The report of *facts*, with what changed since *before*; every text from outside is escaped.
+
+    *charts* are those of *facts*, which are drawn where they are not given.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("formulacode_dagster.reporting"), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["ratio"] = ratio_text
+    charts = charts or draw_charts(facts)
     return environment.get_template("report.html.j2").render(
         facts=facts,
         before=before,
-        funnel_png=base64.b64encode(funnel_chart(facts.funnel)).decode(),
-        speedups_png=base64.b64encode(speedup_chart(facts)).decode(),
+        funnel_png=base64.b64encode(charts.funnel).decode(),
+        speedups_png=base64.b64encode(charts.speedups).decode(),
     )
 
 
-def write_report(folder: Path, facts: MonthFacts, before: MonthFacts) -> Path:
+def write_report(folder: Path, facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> Path:
     """Write `<month>.html` into *folder*, which is made where it is missing; whole or not at all.
 
-    Raises OutsideSystemError when the disk does not take it.
+    *charts* are as for `render_report`. Raises OutsideSystemError when the disk does not take it.
     """
     path = folder / f"{facts.month}.html"
     partial = folder / f".{facts.month}.{os.getpid()}.html"
-    text = render_report(facts, before)
+    text = render_report(facts, before, charts)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         partial.write_text(text, encoding="utf-8")
