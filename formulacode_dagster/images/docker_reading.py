@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from formulacode_dagster.environments.uv_compile import PYLOCK, Answer, Call
-from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 
 from . import recipes
 from .docker_daemon import DockerDaemon
 from .docker_settings import BuildSettings
 from .docker_tier import TierBuilder
-from .failures import docker_is_dead, tail
+from .failures import code_of_step, docker_is_dead, failure_of, tail
 from .scratch import scratch_folder
 from .spec import instrument_for
 
@@ -46,8 +46,8 @@ class DockerReading:
     def compile(self, call: Call, *, python: str, index: Mapping[str, str], timeout: float) -> Answer:
         """Make *call* on the `base` tier of *python*.
 
-        Raises BuildFailure (`interpreter`, …) when there is no such tier, OutsideSystemError when Docker is gone or the
-        step cannot run.
+        Raises BuildFailure (`interpreter`, …) when there is no such tier, or (`build`) when what is read breaks the
+        step; OutsideSystemError when Docker is gone or the disk is full.
         """
         self.daemon.require_buildx()
         parts = _Base(python, self.os_image, instrument_for(python))
@@ -63,7 +63,7 @@ class DockerReading:
             if done.timed_out:
                 return Answer(_UNKNOWN, "", done.stderr.decode(errors="replace"), timed_out=True)
             if not done.ok:
-                raise _lost(python, done.stderr.decode(errors="replace"))
+                raise _lost(python, done.stderr.decode(errors="replace"), seconds=timeout)
             return _answer(answer)
 
 
@@ -89,8 +89,11 @@ def _read(folder: Path, name: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _lost(python: str, log: str) -> OutsideSystemError:
-    what = "the daemon is gone" if docker_is_dead(log) else "source distributions cannot be read"
-    return OutsideSystemError(
-        "docker", f"{what} (Python {python})", why=tail(log)[-300:], remedy="See that Docker builds, then run again"
+def _lost(python: str, log: str, *, seconds: float) -> FormulaCodeError:
+    what = f"reading source distributions with Python {python}"
+    if docker_is_dead(tail(log)):
+        return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+    # not of the index, whatever the log says: code that is read must not stop a stage with its words
+    return failure_of(
+        what, stage="lock", log=log, online=False, timed_out=False, seconds=seconds, rc=code_of_step(tail(log))
     )

@@ -16,7 +16,7 @@ import pytest
 from formulacode_dagster.environments.question import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.images.docker_engine import DockerEngine
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 
 from .conftest import PackageIndex
@@ -139,10 +139,13 @@ def test_its_code_sees_nothing_of_this_machine(
     assert not planted.exists()
 
 
-def test_what_it_leaves_in_the_place_of_an_answer_is_not_followed(reader: Resolver, index: PackageIndex) -> None:
+def test_what_it_leaves_in_the_place_of_an_answer_fails_its_item_and_no_stage(
+    reader: Resolver, index: PackageIndex
+) -> None:
     publish(index, "forger", FORGES)
-    with pytest.raises((Unsolvable, OutsideSystemError)) as caught:
+    with pytest.raises(ItemFailure, match=r"reading source distributions with Python 3\.12") as caught:
         reader.resolve(["forger"], python="3.12", exclude_newer=AT, build_sources=True)
+    assert caught.value.kind == "build"
     assert "root:" not in str(caught.value)
 
 
