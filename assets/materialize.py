@@ -21,12 +21,12 @@ from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
-from formulacode_dagster.partitions import MONTHS, month_of
 from formulacode_dagster.store.usage import add_usage, usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import value_of, whole_number
 
-from .gates import BLOCKING
+from .checks import BLOCKING
+from .partitions import MONTHS, month_of
 
 OWNER = "team:benchmarks"
 SHOWN_ITEMS = 50

@@ -5,7 +5,6 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.environments.suite_files import first_suite, later_suites
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -18,6 +17,7 @@ from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.pull_requests import done_in, patch_of
+from formulacode_dagster.suites.overlays import first_suite, later_suites
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource

@@ -8,11 +8,12 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.shared_mirrors import SharedMirrors
+from formulacode_dagster.intake.pull_requests import Windows, tracked_repositories, window_item
+from formulacode_dagster.intake.tracked import found_again
 from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.intake import Windows, tracked_repositories, window_item
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.tracked import found_again
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
@@ -89,7 +90,7 @@ def pull_requests(
             with run.database.transaction() as connection:
                 facts = merged_one(connection, run.month, item.value.key)
             with shared.mirror(facts.repository) as mirror:
-                found, patch = mirror.change(facts)
+                found, patch = change_of(mirror, facts)
             return Outcome((found, patch), detail=f"{found.merge_kind}, {len(found.files)} files, {len(patch)} bytes")
 
         items = [WorkItem(one.item, fingerprint(Stage.PULL_REQUESTS, one.digest), one) for one in merged]

@@ -7,9 +7,7 @@ from typing import Any
 import dagster as dg
 from sqlalchemy import Connection
 
-from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.tracked import (
+from formulacode_dagster.intake.tracked import (
     DISCOVERY,
     Exclusion,
     cost_of,
@@ -18,6 +16,8 @@ from formulacode_dagster.items.tracked import (
     needs_discovery,
     tracking_items,
 )
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month

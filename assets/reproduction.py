@@ -2,22 +2,22 @@
 
 import dagster as dg
 
-from formulacode_dagster.images.engine import Engine
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.images.reproducing import CHECK, rebuild_stored, sample, verdict
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reproduction import Reproduction
-from formulacode_dagster.partitions import MONTHS, month_of
 from formulacode_dagster.store.artifacts import IMAGES, REPRODUCTIONS
+from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.gates import record_verdict
 from formulacode_dagster.store.pull_requests import done_items
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .gates import check_result
+from .checks import check_result
+from .partitions import MONTHS, month_of
 
 
 @dg.asset_check(

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.environments import gates as environment_gates
-from formulacode_dagster.github import gates as github_gates
-from formulacode_dagster.images import gates as image_gates
-from formulacode_dagster.items.intake import tracked_repositories
-from formulacode_dagster.measurement import gates as measurement_gates
+from formulacode_dagster.environments import checks as environment_gates
+from formulacode_dagster.github import checks as github_gates
+from formulacode_dagster.images import checks as image_gates
+from formulacode_dagster.intake.pull_requests import tracked_repositories
+from formulacode_dagster.measurement import checks as measurement_gates
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.problem import ProblemStatement
-from formulacode_dagster.problems import gates as problem_gates
-from formulacode_dagster.release import gates as release_gates
-from formulacode_dagster.selection import gates as selection_gates
+from formulacode_dagster.problems import checks as problem_gates
+from formulacode_dagster.release import checks as release_gates
+from formulacode_dagster.selection import checks as selection_gates
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.artifacts import Artifact, M
 from formulacode_dagster.store.classifications import positives_by_month

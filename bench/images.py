@@ -29,8 +29,8 @@ from typing import Any
 from images_flat import FlatBuilds
 from images_tasks import Task, plan_tasks
 
-from formulacode_dagster.images.docker_daemon import DockerDaemon
-from formulacode_dagster.images.docker_engine import DockerEngine
+from formulacode_dagster.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Tier
 

@@ -9,18 +9,19 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.images.engine import Engine
-from formulacode_dagster.images.spec import plan_build
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
-from formulacode_dagster.sandbox.github.tracker import read_tracker
-from formulacode_dagster.sandbox.samples.generate import generate
-from formulacode_dagster.sandbox.side_file import RepositoryFacts
+from formulacode_dagster.offline.side_file import RepositoryFacts
+from formulacode_dagster.specs.spec import plan_build
+from sandbox.github.tracker import read_tracker
+from sandbox.samples.generate import generate
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _merged(repositories: Path, name: str) -> list[MergedPullRequest]:
 def _plan(facts: MergedPullRequest, cache: MirrorCache, resolver: Resolver, engine: Engine, os_image: str) -> Task:
     month = Month.parse(facts.month)
     mirror = cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
-    change, _ = mirror.change(facts)
+    change, _ = change_of(mirror, facts)
     pr = PullRequest(facts=facts, change=change)
     environment = plan_environment(mirror, pr, month=month, interpreters=engine.interpreters(), resolver=resolver)
     anchor = mirror.anchor(change.base_sha, month.start)

@@ -28,7 +28,7 @@ from intake_report import Contender, Report, judged
 from intake_world import MONTH, World, WorldSize, open_world
 
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from formulacode_dagster.sandbox.github.library import Library
+from sandbox.github.library import Library
 
 BENCH = Path(__file__).parent
 SMALL = WorldSize(repositories=8, merged=420, largest=230, files=130)

@@ -10,7 +10,7 @@ from typing import Any
 
 from intake_world import World, WorldSize
 
-from formulacode_dagster.sandbox.github import Limits
+from sandbox.github import Limits
 
 MOST_POINTS = 5.0
 MOST_REST = 1.0

@@ -110,8 +110,8 @@ async def rate(url: str, repositories: list[Any], seconds: float) -> dict[str, A
 
 def source_of(url: str, home: Path) -> Any:
     """Our source, paced as it is paced by default."""
-    from formulacode_dagster.github.client import GitHubClient
     from formulacode_dagster.github.source import GitHubSource
+    from formulacode_dagster.github.transport.client import GitHubClient
     from formulacode_dagster.models.items import Stage
 
     random.seed(1)
@@ -146,6 +146,7 @@ async def baseline(url: str, repositories: list[str]) -> dict[str, Any]:
 
 def patches(facts: Path, served: Path, most: int) -> dict[str, Any]:
     """Base and patch of so many pull requests, read from mirrors that are cloned for it."""
+    from formulacode_dagster.git.changes import change_of
     from formulacode_dagster.git.landing import wanted_commits
     from formulacode_dagster.git.mirror import MirrorCache
     from formulacode_dagster.models.pull_request import MergedPullRequest
@@ -161,7 +162,7 @@ def patches(facts: Path, served: Path, most: int) -> dict[str, Any]:
         started = time.monotonic()
         for name, group in by_repository.items():
             mirror = cache.ensure(name, commits=wanted_commits(group))
-            size += sum(len(mirror.change(one)[1]) for one in group)
+            size += sum(len(change_of(mirror, one)[1]) for one in group)
         seconds = time.monotonic() - started
     return {"seconds": seconds, "patches": len(pulls), "bytes": size, "repositories": len(by_repository)}
 

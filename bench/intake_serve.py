@@ -7,9 +7,9 @@ import logging
 import sys
 from pathlib import Path
 
-from formulacode_dagster.sandbox.github import Fault, Faults, Limits, app
-from formulacode_dagster.sandbox.github.library import Library
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import Fault, Faults, Limits, app
+from sandbox.github.library import Library
+from sandbox.server import serving
 
 BROKEN = (
     Fault.BAD_GATEWAY, Fault.UNAVAILABLE, Fault.TIMED_OUT, Fault.TRUNCATED, Fault.DROPPED,

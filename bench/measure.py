@@ -21,15 +21,15 @@ from pathlib import Path
 
 import uv
 
-from formulacode_dagster.environments.suite_files import SuiteFiles
-from formulacode_dagster.images.process_engine import ProcessEngine
-from formulacode_dagster.images.spec import INSTRUMENT
+from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.measurement.machine import machine
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Measurement, Side
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, MergeKind, PullRequest
+from formulacode_dagster.specs.spec import INSTRUMENT
+from formulacode_dagster.suites.overlays import SuiteFiles
 
 BASE = "def work(n):\n    total = 0\n    for i in range(n):\n        total += i * i\n    return total\n"
 REFACTORED = BASE.replace("total", "result")

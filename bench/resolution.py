@@ -28,14 +28,15 @@ import uv
 from yield_of_builds import listed
 from yield_trials import facts_of
 
+from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.images.interpreters import installed_interpreters
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.sandbox.samples.generate import generate
+from sandbox.samples.generate import generate
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def measure(item: str, repositories: Path, cache: MirrorCache, work: Path) -> Pl
     """Plan *item* three times, from nothing kept to everything kept."""
     facts = facts_of(repositories, item)
     mirror = cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
-    pr = PullRequest(facts=facts, change=mirror.change(facts)[0])
+    pr = PullRequest(facts=facts, change=change_of(mirror, facts)[0])
     kept = work / "kept"
     found, seconds, calls = [], [], 0
     for forgotten in (kept, kept / "locks", None):

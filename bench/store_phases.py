@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete
 from sqlalchemy.dialects.postgresql import insert
 from store_month import MONTH, Generator
 
-from formulacode_dagster.items.intake import Windows
+from formulacode_dagster.intake.pull_requests import Windows
 from formulacode_dagster.items.runner import StageRun, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.intake import MergedWindow

@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING
 
 from yield_report import COMPILED, DONE, Results, Trial
 
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment
-from formulacode_dagster.environments.suite_files import SuiteFiles, first_suite, later_suites
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.images.engine import Engine
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
-from formulacode_dagster.images.spec import plan_build, task_tag
 from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.relevance import executes
-from formulacode_dagster.measurement.remote import Remote
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -35,8 +33,11 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.models.recipe import Fix
-from formulacode_dagster.sandbox.github.tracker import read_tracker
-from formulacode_dagster.sandbox.side_file import RepositoryFacts
+from formulacode_dagster.offline.side_file import RepositoryFacts
+from formulacode_dagster.specs.spec import plan_build, task_tag
+from formulacode_dagster.suites.overlays import SuiteFiles, first_suite, later_suites
+from formulacode_dagster.suites.remote import Remote
+from sandbox.github.tracker import read_tracker
 
 if TYPE_CHECKING:
     from resources.containers import ContainersResource
@@ -99,7 +100,7 @@ class Laboratory:
         yield trial
         facts = facts_of(self._repositories, item)
         mirror = self._cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
-        change, patch = mirror.change(facts)
+        change, patch = change_of(mirror, facts)
         pr = PullRequest(facts=facts, change=change)
         trial = replace(trial, stage="environment", merged=facts.merged_at.date().isoformat())
         yield trial

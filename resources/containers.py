@@ -9,17 +9,17 @@ from typing import Any
 import dagster as dg
 from pydantic import PrivateAttr
 
+from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.docker.storeroom import DockerStoreroom
+from formulacode_dagster.engines.installation import installation_id
+from formulacode_dagster.engines.process.interpreters import installed_interpreters
+from formulacode_dagster.engines.process.storeroom import ProcessStoreroom
+from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.engines.select import choose_engine
+from formulacode_dagster.engines.storeroom import Storeroom
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.eviction import GIGABYTE
-from formulacode_dagster.images.docker_engine import DockerEngine
-from formulacode_dagster.images.docker_storeroom import DockerStoreroom
-from formulacode_dagster.images.engine import Engine
-from formulacode_dagster.images.housekeeping import Budgets
-from formulacode_dagster.images.installation import installation_id
-from formulacode_dagster.images.interpreters import installed_interpreters
-from formulacode_dagster.images.process_storeroom import ProcessStoreroom
-from formulacode_dagster.images.select_engine import choose_engine
-from formulacode_dagster.images.storeroom import Storeroom
+from formulacode_dagster.housekeeping.tidying import Budgets
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits

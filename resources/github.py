@@ -8,9 +8,9 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.github.client import GitHubClient
-from formulacode_dagster.github.rights import examine, verdict
 from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.rights import examine, verdict
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage

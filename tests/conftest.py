@@ -28,6 +28,9 @@ from sqlalchemy import text
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
 
+# the sample images, which are built once for all that need them
+pytest_plugins = ["tests.support.images"]
+
 GitHubFolder = Callable[[Mapping[str, Any]], Path]
 AUTHOR = "Ada Byron <12+ada@users.noreply.github.com>"
 BEGIN = "2025-01-01T00:00:00Z"

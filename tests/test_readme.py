@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from formulacode_dagster.cli import app
+from formulacode_dagster.cli.app import app
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.sandbox.samples import expected_outcomes
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from resources.settings import SETTINGS
+from sandbox.samples import expected_outcomes
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.sandbox.github import app
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import app
+from sandbox.server import serving
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)

@@ -8,9 +8,9 @@ from enum import IntEnum
 
 from pydantic import Field
 
+from formulacode_dagster.declarations.declaration import Declaration, requirement_name
 from formulacode_dagster.models.base import Frozen
 
-from .declaration import Declaration, requirement_name
 from .interpreter import RELEASED
 from .pylock import read_pylock
 from .question import Resolution, Unsolvable

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from formulacode_dagster.declarations.declaration import Declaration, judge
+from formulacode_dagster.declarations.declared import Requirements
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.recipe import Fix
-
-from .declaration import Declaration, judge
-from .declared import Requirements
 
 
 def source_of(fix: Fix) -> str:

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from pydantic import Field
 
+from formulacode_dagster.declarations.declared import Requirements
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Availability, Effort, Era
-from .declared import Requirements
 from .question import Resolution, Unsolvable
 from .relaxing import Variation, relaxed
 from .resolver import Resolver

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from packaging.utils import canonicalize_name, is_normalized_name
 
+from formulacode_dagster.declarations.submodules import choose_submodules
+from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.git.reader import CommitReader, SubmoduleReader
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.suites.commits import Suite, find_suite
 
 from . import interpreter
 from .availability import Era
@@ -19,9 +22,6 @@ from .lock import digest
 from .locking import lock_best
 from .repository import read_repository
 from .resolver import Resolver
-from .submodules import choose_submodules
-from .suites import Suite, find_suite
-from .tree import Tree
 
 _OF_THE_MACHINE = frozenset(
     {"CC", "CXX", "FC", "F77", "F90", "LD", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from packaging.requirements import Requirement
 
+from formulacode_dagster.declarations.declaration import Declaration, requirement_name
+from formulacode_dagster.declarations.declared import Requirements
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Effort
-from .declaration import Declaration, requirement_name
-from .declared import Requirements
 from .question import Unsolvable
 from .uv_words import last_line
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from formulacode_dagster.declarations.asv_config import AsvConfig
+from formulacode_dagster.declarations.benchmark_data import choose_data
+from formulacode_dagster.declarations.commands import CommandReading, read_commands
+from formulacode_dagster.declarations.conda_environment import CondaEnvironment, named_environment
+from formulacode_dagster.declarations.declaration import judge, requirement_name
+from formulacode_dagster.declarations.declared import Requirements, gather, read_metadata, with_optional
+from formulacode_dagster.declarations.imports import imports_below
+from formulacode_dagster.declarations.matrix import MatrixChoice, choose, pythons_of
+from formulacode_dagster.declarations.metadata.project import ProjectMetadata
+from formulacode_dagster.declarations.optional import Offer, choose_optional, offers
+from formulacode_dagster.declarations.package import PackageRoot, find_import_name, find_package_root
+from formulacode_dagster.declarations.system_needs import SystemNeeds, read_system_needs
+from formulacode_dagster.declarations.tree import Tree
+
 from . import interpreter
-from .asv_config import AsvConfig
-from .benchmark_data import choose_data
-from .commands import CommandReading, read_commands
-from .conda_environment import CondaEnvironment, named_environment
-from .declaration import judge, requirement_name
-from .declared import Requirements, gather, read_metadata, with_optional
-from .imports import imports_below
-from .matrix import MatrixChoice, choose, pythons_of
-from .metadata import ProjectMetadata
-from .optional import Offer, choose_optional, offers
-from .package import PackageRoot, find_import_name, find_package_root
-from .system_needs import SystemNeeds, read_system_needs
-from .tree import Tree
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,17 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from formulacode_dagster.declarations.declaration import requirement_name
+from formulacode_dagster.engines.reading import Answer, Reading
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 
 from . import uv_words
 from .answers import Answers
-from .declaration import requirement_name
 from .lock import read_lock
 from .pylock import read_pylock, requirements_of, without_index
 from .question import Absent, Question, Resolution, Unsolvable
 from .subprocesses import run_bounded
-from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Answer, Reading, Uv, call_of, floors_of
+from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Uv, call_of, floors_of
 
 _FORMAT = 8
 _LOG_TAIL = 4000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared import Requirements
+
 from . import abi
 from .availability import Availability
-from .declaration import Declaration
-from .declared import Requirements
 from .lock import read_lock
 from .question import Resolution, Unsolvable
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+
+from formulacode_dagster.engines.reading import PYLOCK, Answer, Call
 
 from .question import Question
 from .subprocesses import run_bounded
 
 KNOWN_METADATA = Path(__file__).with_name("known_metadata.toml")
-PYLOCK = "pylock.toml"
 BUILD_FLOOR = datetime(2019, 3, 1, tzinfo=UTC)
 """Cut-off for setuptools at least: installers speak PEP 517 to it, which it learnt with 40.8 in February 2019."""
 
@@ -28,39 +28,6 @@ READING_FLOORS = {
 
 NEVER_COMPILED = ("numpy", "scipy")
 """Taken as wheels alone: what pins an old one to be built with would have it compiled for minutes, mostly in vain."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of `uv pip compile`, made in a folder that holds *files*; the lock is written to `pylock.toml` there."""
-
-    arguments: tuple[str, ...]
-    files: Mapping[str, str]
-    requirements: str
-    """For the standard input."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How uv ended; `pylock` is what it wrote when `rc` is 0."""
-
-    rc: int
-    pylock: str
-    log: str
-    timed_out: bool = False
-
-
-class Reading(Protocol):
-    """Where uv runs when it is to read source distributions, whose code then runs too."""
-
-    name: str
-    """Of the kind of place: answers of one kind do not stand for those of another."""
-
-    def compile(self, call: Call, *, python: str, index: Mapping[str, str], timeout: float) -> Answer:
-        """Make *call* where the interpreter is *python* (`3.12`), in at most *timeout* seconds.
-
-        *index* are uv's variables for another index than its default.
-        """
 
 
 @dataclass(frozen=True)

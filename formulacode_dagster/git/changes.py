@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
 
+from .blobs import is_filtered
 from .command import GitError, git
 from .faults import Fault, fault_of, translate
-from .landing import EMPTY_TREE, landing_of
+from .history import Mirror
+from .landing import EMPTY_TREE, Merged, compared_trees, landing_of
 from .scratch import scratch_repository
-
-if TYPE_CHECKING:
-    from .history import Mirror
 
 MOST_BYTES = 100 << 20
 """Of one patch: it is held in memory, and nobody reviews as much."""
@@ -77,6 +76,17 @@ def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
         files=files,
     )
     return change, patch
+
+
+def prepare(mirror: Mirror, pull_requests: Sequence[Merged]) -> None:
+    """Fetch in one go what the changes of *pull_requests* need; nothing to do in a mirror that is whole.
+
+    Without it every change works too, at the price of a round trip each.
+    """
+    if not is_filtered(mirror.path):
+        return
+    here = [facts for facts in pull_requests if mirror.has(facts.merge_commit_sha)]
+    mirror.fetch_between(trees for facts in here for trees in compared_trees(mirror, facts))
 
 
 def _apply(repository: Path, base_tree: str, patch: bytes) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 
 from .blobs import fetch_missing, is_filtered
-from .changes import change_of
 from .command import GitError, git
 from .damage import BROKEN_MARK
 from .faults import Fault, fault_of, translate
-from .landing import Merged, compared_trees
 from .objects import Commit, ObjectReader, tree_entries
 from .use import Hold
 
@@ -112,10 +109,6 @@ class Mirror:
         options = ("--first-parent", "--reverse")
         return tuple(self._git("rev-list", *options, f"{commit}..HEAD", "--", *specs, globs=True).decode().split())
 
-    def change(self, facts: MergedPullRequest) -> tuple[Change, bytes]:
-        """What *facts* did to the code, verified, and its patch; see `changes.change_of`."""
-        return change_of(self, facts)
-
     def anchor(self, base_sha: str, before: datetime) -> str:
         """The last commit of *base_sha*'s first-parent history committed before *before*; the first one if none was.
 
@@ -141,15 +134,11 @@ class Mirror:
         """How many files differ, a rename counted once, as GitHub does."""
         return len(self._git("diff-tree", "-r", "-M", "--name-only", "-z", base, tip).split(b"\0")) - 1
 
-    def prepare(self, pull_requests: Sequence[Merged]) -> None:
-        """Fetch in one go what the changes of *pull_requests* need; nothing to do in a mirror that is whole.
-
-        Without it every change works too, at the price of a round trip each.
-        """
+    def fetch_between(self, trees: Iterable[tuple[str, str]]) -> None:
+        """Fetch in one go the files in which each pair of *trees* differs; nothing to do in a mirror that is whole."""
         if not is_filtered(self.path):
             return
-        here = [facts for facts in pull_requests if self.has(facts.merge_commit_sha)]
-        pairs = "".join(f"{before} {after}\n" for facts in here for before, after in compared_trees(self, facts))
+        pairs = "".join(f"{before} {after}\n" for before, after in trees)
         out = self._git("diff-tree", "--stdin", "-r", stdin=pairs.encode())
         entries = (line[1:].split(b" ", 4) for line in out.splitlines() if line.startswith(b":"))
         sides = (side for entry in entries for side in zip(entry[:2], entry[2:4], strict=True))

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from formulacode_dagster.models.pull_request import MergedPullRequest, MergeKind
 
+from .history import Mirror
 from .objects import Commit
-
-if TYPE_CHECKING:
-    from .history import Mirror
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 REBASE_SECONDS = 10

@@ -11,6 +11,7 @@ from typing import Self
 
 from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure
 
+from .changes import prepare
 from .history import Mirror
 from .landing import Merged, wanted_commits
 from .mirror import MirrorCache
@@ -81,7 +82,7 @@ class SharedMirrors:
                 group = self._pull_requests.get(repository, ())
                 try:
                     mirror = self._cache.ensure(repository, commits=wanted_commits(group))
-                    mirror.prepare(group)
+                    prepare(mirror, group)
                 except ItemFailure as failure:
                     shared.failure = None if failure.kind in TRANSIENT_KINDS else failure
                     raise

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 
-from .client import GitHubClient
 from .nodes import Answered, read
 from .queries import CODE_SEARCH_PATH
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from formulacode_dagster.github.transport.answers import GraphQLAnswer
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
 
-from .answers import GraphQLAnswer
-from .client import GitHubClient
 from .nodes import RepositoryStatus, SearchCount, read
 from .queries import merged_counts
 from .together import together

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
-from .client import GitHubClient
 from .code_search import CodeHit, find_files
 from .metadata import Found, Unseen, repositories_by_id, repositories_named
 from .nodes import RepositoryNode

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 
-from .client import GitHubClient
 from .nodes import Connection, IssueNode, NamedNode, PullRequestNode, read
 from .queries import PULL_REQUEST_CLOSING_ISSUES, PULL_REQUEST_LABELS
 from .versions import bodies_before

@@ -11,13 +11,13 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadKind, UnreadableLink
 from formulacode_dagster.models.pull_request import MergedPullRequest
 
-from .client import GitHubClient
 from .references import Reference
 from .threads import Thread, ThreadNode, as_it_stood, link_to, read_threads
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Cost
@@ -19,7 +20,6 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.repository import Repository
 
-from .client import GitHubClient
 from .counting import Counted, Ended, Question, count_merged
 from .judging import fault_of
 from .linked import whole_pull_request

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from formulacode_dagster.github.transport.answers import GraphQLAnswer
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.identity import ItemName
 
-from .answers import GraphQLAnswer
-from .client import GitHubClient
 from .nodes import RepositoryNode, read
 from .queries import REPOSITORIES_BY_ID, repositories_by_name
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from formulacode_dagster.github.transport.answers import GraphQLAnswer
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 
-from .answers import GraphQLAnswer
-from .client import GitHubClient
 from .counting import Counted
 from .nodes import PullRequestNode, SearchPage, read
 from .packing import PAGE

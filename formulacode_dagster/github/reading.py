@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.links import Link, UnreadableLink
@@ -13,7 +14,6 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergedPullRequest
 from formulacode_dagster.models.timeline import TimelineEvent
 
-from .client import GitHubClient
 from .linked import whole_pull_request
 from .nodes import Answered, PullRequestNode, read
 from .queries import PULL_REQUEST_BY_NAME, PULL_REQUEST_FILES_PATH, PULL_REQUEST_PATH, TIMELINE_PATH

@@ -6,13 +6,13 @@ from collections import defaultdict
 from types import TracebackType
 from typing import Self
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.intake import ApiUsage, MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
 
 from .batches import Batches, Calls
-from .client import GitHubClient
 from .counting import Ended
 from .discovery import discover_repositories
 from .merged import take_in

@@ -9,11 +9,11 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
+from formulacode_dagster.github.transport.answers import GraphQLAnswer
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, UnreadableLink
 
-from .answers import GraphQLAnswer
-from .client import GitHubClient
 from .linked import GHOST
 from .nodes import Actor, Answered, Connection, RepositoryRef, read
 from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query

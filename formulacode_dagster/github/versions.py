@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 
-from .client import GitHubClient
 from .nodes import Answered, Connection, EditNode, read
 from .queries import BODY_VERSIONS
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
+from formulacode_dagster.engines.failures import BuildFailure
+from formulacode_dagster.engines.protocol import NO_SUBMODULES, Engine, Progress
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
-
-from .contents import Listing, listings
-from .engine import NO_SUBMODULES, Engine, Progress
-from .failures import BuildFailure
-from .verification import Verified, verify_image
+from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.verification import Verified, verify_image
+from formulacode_dagster.verification.contents import Listing, listings
 
 __all__ = ["BuildFailure", "Built", "build_and_verify"]
 

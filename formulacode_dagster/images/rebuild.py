@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from formulacode_dagster.engines.files import Area
+from formulacode_dagster.engines.protocol import Engine, Progress
+from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.reproduction import Reproduction
+from formulacode_dagster.verification.contents import Listing, listings
+from formulacode_dagster.verification.facts import gather_facts
 
-from .contents import Listing, listings
-from .engine import Engine, Progress
-from .facts import gather_facts
-from .files import Area
 from .reproduction import compare, compare_toolchains
-from .scratch import scratch_folder
 from .submodules import submodule_mirrors
 
 IMAGE, KEPT = "the image", "what was kept of it"

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.blobs import get_blob, has_blob, put_blobs
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.verification.contents import Listing
 
-from .contents import Listing
-from .engine import Engine, Progress
 from .rebuild import rebuild
 
 CHECK = "reproduces"

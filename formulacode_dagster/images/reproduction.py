@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from formulacode_dagster.models.image import InstalledDistribution, Toolchain
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind
-
-from .contents import Listing
+from formulacode_dagster.verification.contents import Listing
 
 NAMED = 8
 """Files, or packages, that a difference names; it counts the others."""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.environments.suite_files import first_suite
 from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.images.repairs.attempts import Task
+from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import Outcome, WorkItem
@@ -20,11 +22,9 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.store.attempts import last_attempt, nearest_recipe, save_attempt, vain_fixes
+from formulacode_dagster.suites.overlays import first_suite
+from formulacode_dagster.verification.contents import Listing
 
-from .contents import Listing
-from .engine import Engine
-from .repairs.attempts import Task
-from .repairs.loop import build_until_it_holds
 from .reproducing import keep_listings
 from .submodules import submodule_mirrors
 

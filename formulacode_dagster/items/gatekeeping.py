@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.errors import GateClosedError
-from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store import gates
+from formulacode_dagster.store import checks as gates
 from formulacode_dagster.store.database import Database
 
 

@@ -5,8 +5,8 @@ Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 
 from __future__ import annotations
 
-from formulacode_dagster.github.tokens import TokenPool
-from formulacode_dagster.images.verifiers import (
+from formulacode_dagster.github.transport.tokens import TokenPool
+from formulacode_dagster.verification.verifiers import (
     MultiVerifier,
     ProfileVerifier,
     SmokeVerifier,

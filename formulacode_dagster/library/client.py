@@ -1,83 +1,20 @@
-"""The platform's GitHub client, with its settings as defaults and methods that read one pull request or issue."""
+"""The client of scripts and notebooks: it reads whatever there is to one pull request or issue."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from formulacode_dagster.github import reading
 
-from formulacode_dagster.git.landing import wanted_commits
-from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.github import client, reading
-from formulacode_dagster.github.tokens import TokenPool
-from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.links import Link
-from formulacode_dagster.models.pull_request import Change, ChangedFile
-from formulacode_dagster.models.timeline import TimelineEvent
-
-from . import settings
 from .pull_request import PR, Source
+from .reading_client import ReadingClient
 
 
-class GitHubClient(client.GitHubClient):
+class GitHubClient(ReadingClient):
     """Used as an async context manager: `async with GitHubClient(tokens=[...]) as client`.
 
-    *tokens* default to `GH_TOKENS`, *url* to `GITHUB_API_URL`, *mirrors* to the platform's; limits are kept together
-    with the runs of the same `FC_HOME`. Every method raises as the platform's client does: OutsideSystemError when
-    GitHub is dead, ConfigurationError when it demands a token, ItemFailure with a `kind` when it refuses this request.
+    What it is made with, and what its methods raise, is as with `ReadingClient`.
     """
-
-    def __init__(
-        self,
-        tokens: Sequence[str] | TokenPool | None = None,
-        *,
-        url: str = "",
-        mirrors: MirrorCache | None = None,
-        **more: Any,
-    ) -> None:
-        """*more* goes to the platform's client (`pacing`, `on_wait`, …)."""
-        more.setdefault("home", settings.state_folder())
-        super().__init__(url or settings.github_url(), settings.github_tokens() if tokens is None else tokens, **more)
-        self._mirrors = mirrors
 
     async def get_pr(self, repository: str, number: int) -> PR:
         """The facts of a merged pull request, without its patch; ItemFailure `vanished` or `not_merged`."""
         facts = await reading.read_pull_request(self, repository, number)
         return PR(repository=facts.repository, issue_number=number, facts=facts, source=Source.GITHUB)
-
-    async def get_diff(self, repository: str, number: int) -> bytes:
-        """The whole diff. Where GitHub gives none, beyond 300 files or 20,000 lines, it is read from a mirror."""
-        try:
-            return await reading.read_diff(self, repository, number)
-        except ItemFailure as failure:
-            if failure.kind != "too_large":
-                raise
-            return (await self._from_mirror(repository, number))[1]
-
-    async def get_files(self, repository: str, number: int) -> tuple[ChangedFile, ...]:
-        """Every changed file. Where GitHub does not list them all, beyond 3,000, they are read from a mirror."""
-        try:
-            return await reading.read_files(self, repository, number)
-        except ItemFailure as failure:
-            if failure.kind != "too_large":
-                raise
-            return (await self._from_mirror(repository, number))[0].files
-
-    async def get_issue(self, repository: str, number: int, *, before: datetime | None = None) -> Link:
-        """An issue (or pull request) with its comments; with *before*, as it stood at that moment."""
-        return await reading.read_thread(self, repository, number, before)
-
-    async def get_timeline(self, repository: str, number: int) -> tuple[TimelineEvent, ...]:
-        """Everything that happened to an issue or pull request, oldest first."""
-        return await reading.read_timeline(self, repository, number)
-
-    async def _from_mirror(self, repository: str, number: int) -> tuple[Change, bytes]:
-        facts = await reading.read_pull_request(self, repository, number)
-        mirrors = self._mirrors or settings.mirrors()
-
-        def change() -> tuple[Change, bytes]:
-            with mirrors.ensure(facts.repository, commits=wanted_commits([facts])) as mirror:
-                return mirror.change(facts)
-
-        return await asyncio.to_thread(change)

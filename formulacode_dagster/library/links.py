@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from formulacode_dagster.github import client as platform
 from formulacode_dagster.github.links import DEPTH, LIMIT, walk_links
+from formulacode_dagster.github.transport import client as platform
 from formulacode_dagster.models.links import Link, LinkWalk, UnreadableLink
 
 from .client import GitHubClient

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import Field, field_validator
 
+from formulacode_dagster.github.reading import read_pull_request
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.identity import ItemName, item_key
@@ -16,9 +17,7 @@ from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
 
 from . import settings
-
-if TYPE_CHECKING:
-    from .client import GitHubClient
+from .reading_client import ReadingClient
 
 
 class Source(StrEnum):
@@ -70,7 +69,7 @@ class PR(Frozen):
         repository: str,
         issue_number: int,
         *,
-        client: GitHubClient | None = None,
+        client: ReadingClient | None = None,
         database: Database | str | None = None,
     ) -> Self:
         """From the database where it is there with its patch, else from GitHub; `source` says which.
@@ -92,15 +91,13 @@ class PR(Frozen):
             )
         if client is not None:
             return await named._from_github(client)
-        from .client import GitHubClient
-
-        async with GitHubClient() as own:
+        async with ReadingClient() as own:
             return await named._from_github(own)
 
-    async def _from_github(self, client: GitHubClient) -> Self:
-        found = await client.get_pr(self.repository, self.issue_number)
+    async def _from_github(self, client: ReadingClient) -> Self:
+        facts = await read_pull_request(client, self.repository, self.issue_number)
         patch = await client.get_diff(self.repository, self.issue_number)
-        return self.model_copy(update={"facts": found.facts, "patch": patch, "source": Source.GITHUB})
+        return self.model_copy(update={"facts": facts, "patch": patch, "source": Source.GITHUB})
 
 
 def _look_up(named: PR, database: Database | str | None) -> StoredPullRequest | None:

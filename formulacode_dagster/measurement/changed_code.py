@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from formulacode_dagster.suites.locations import CodeLocation
+
 from .patch import FileChange
 
 COMPILED_SUFFIXES = frozenset(
@@ -27,14 +29,6 @@ SHORTEST_NAME = 5
 _DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class|cpdef[\w\s\[\],.*]*?)\s+(\w+)\s*[(:]", re.MULTILINE)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True)
-class CodeLocation:
-    """A function, the way a code object names it: file below the repository, first line (its decorators' included)."""
-
-    path: str
-    line: int
 
 
 @dataclass(frozen=True)

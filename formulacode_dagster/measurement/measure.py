@@ -7,19 +7,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from formulacode_dagster.environments.suite_files import SuiteFiles
-from formulacode_dagster.images.engine import Engine, Session
+from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import BenchmarkFailure, Measurement, Side
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.remote import Remote, Survey, describe
 
 from .changed_code import ChangedCode, changed_code
 from .machine import machine
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .relevance import SHOWN, Candidate, comparable, completed, select
-from .remote import Remote, Survey, describe
 from .sampling import take_samples
 from .verdict import benchmark_result, judge
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import BenchmarkFailure, Side
+from formulacode_dagster.suites.locations import CodeLocation
+from formulacode_dagster.suites.remote import Survey, Surveyed
 
-from .changed_code import ChangedCode, CodeLocation
-from .remote import Survey, Surveyed
+from .changed_code import ChangedCode
 
 INSTALLED = ("/site-packages/", "/dist-packages/")
 FAILED = frozenset({"error", "timeout", "crash"})

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import BenchmarkFailure, Sample, Side
+from formulacode_dagster.suites.remote import NotTimed, Remote
 
 from .plan import SamplingPlan, interleave
 from .relevance import Candidate
-from .remote import NotTimed, Remote
 
 Note = Callable[[str], None]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.intake import IntakeSource
-from formulacode_dagster.sandbox.side_file import SIDE_FILE
 
 from .completion import Completion
 from .files import Files, FilesSource
 from .mirrors import MirrorsSource, mirrors_in
 from .schema import COUNTS, FORMATS, PULL_REQUESTS, REPOSITORIES, SCHEMAS
+from .side_file import SIDE_FILE
 
 _REMEDY = (
     "Name a folder with owner/name.git mirrors, one with repositories and pull_requests as .parquet, .csv or .jsonl,"

@@ -22,10 +22,10 @@ from formulacode_dagster.models.intake import ApiUsage, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
-from formulacode_dagster.sandbox.side_file import PullRequestFacts, RepositoryFacts, SideFile
 
 from .identity import derived_id
 from .side import linked_issues, newest_body, newest_title, utc
+from .side_file import PullRequestFacts, RepositoryFacts, SideFile
 from .wanted import with_wanted
 
 CONFIG_NAMES = frozenset({"asv.conf.json", "asv.conf.jsonc"})

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.sandbox.side_file import IssueFacts, PullRequestFacts, RepositoryFacts
+
+from .side_file import IssueFacts, PullRequestFacts, RepositoryFacts
 
 _CLOSING = re.compile(
     r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from formulacode_dagster.images.docker_daemon import DockerDaemon
+from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.release import PublishedImage

@@ -6,12 +6,12 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import artifacts, ledger
-from formulacode_dagster.store.gates import verdicts
+from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.pull_requests import items_by_key
 from formulacode_dagster.store.usage import UsageTotal, usage_totals
 

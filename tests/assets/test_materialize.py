@@ -9,13 +9,13 @@ import dagster as dg
 import pytest
 
 from assets.materialize import ItemConfig, booked, require_done, stage_run, usage_metadata
+from assets.partitions import MONTHS
 from formulacode_dagster.items.progress import Silence, listener
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.partitions import MONTHS
 from formulacode_dagster.store.database import Database
 from resources.postgres import PostgresResource
 

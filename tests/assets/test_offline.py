@@ -13,7 +13,7 @@ import pytest
 
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
-from formulacode_dagster.github.gates import window_and_shas_valid
+from formulacode_dagster.github.checks import window_and_shas_valid
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.offline.export import export_month

@@ -12,20 +12,21 @@ import dagster as dg
 import httpx
 import pytest
 
-from assets.gates import BLOCKING
+from assets.checks import BLOCKING
 from assets.problem_statements import STORED, WALKED, problem_statements
 from formulacode_dagster.items.graph import UPSTREAM
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.sandbox.github import app
-from formulacode_dagster.sandbox.server import serving
-from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store import checks as gates
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
 from resources.defaults import default_resources
+from sandbox.github import app
+from sandbox.server import serving
 from tests.records import make_change, make_merged
 
 MONTH, HOME, TOKEN = "2026-02", "acme/wheels", "one"

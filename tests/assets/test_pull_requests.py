@@ -11,13 +11,14 @@ import dagster as dg
 import pytest
 
 from assets import verdicts
-from assets.gates import BLOCKING
+from assets.checks import BLOCKING
 from assets.pull_requests import pull_requests
 from formulacode_dagster.items.graph import UPSTREAM
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store import checks as gates
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from resources.defaults import default_resources

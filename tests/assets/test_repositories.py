@@ -14,11 +14,12 @@ import pytest
 from assets import verdicts
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
-from formulacode_dagster.items.tracked import DISCOVERY
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.intake.tracked import DISCOVERY
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store import checks as gates
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.listed import put_listed, remove_listed

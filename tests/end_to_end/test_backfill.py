@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from assets.gates import GATES
+from assets.checks import GATES
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.store import ledger
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from assets.gates import BLOCKING
-from formulacode_dagster.models.gate import GateVerdict
+from assets.checks import BLOCKING
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store.gates import record_verdict
+from formulacode_dagster.store.checks import record_verdict
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from assets.gates import GATES
-from formulacode_dagster.demo import DEMO_MONTHS
+from assets.checks import GATES
+from formulacode_dagster.cli.demo import DEMO_MONTHS
 from formulacode_dagster.images.reproducing import CHECK
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
-from formulacode_dagster.sandbox.samples import expected_outcomes
 from formulacode_dagster.store import artifacts, ledger
-from formulacode_dagster.store.gates import verdicts
+from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.usage import usage_totals
+from sandbox.samples import expected_outcomes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.sandbox.session import running_sandbox
 from formulacode_dagster.store import ledger
+from sandbox.session import running_sandbox
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.build import build_definitions
+from formulacode_dagster.cli.operate import check_systems, resolved
+from formulacode_dagster.cli.preflight import Health
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.offline.files import FilesSource
 from formulacode_dagster.offline.mirrors import MirrorsSource
-from formulacode_dagster.operate import check_systems, resolved
-from formulacode_dagster.preflight import Health
+from formulacode_dagster.orchestration.build import build_definitions
 from resources.intake import clone_url
 from resources.settings import SETTINGS
 

@@ -8,15 +8,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from formulacode_dagster.images.docker_reading import DockerReading
+from formulacode_dagster.cli.operate import resolved
+from formulacode_dagster.engines.docker.reading import DockerReading
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.operate import resolved
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
-from formulacode_dagster.sandbox.model.app import app as model
-from formulacode_dagster.sandbox.server import serving
 from resources.defaults import default_resources
 from resources.settings import SETTINGS, make_home
+from sandbox.model.app import app as model
+from sandbox.server import serving
 
 
 @pytest.fixture(autouse=True)

@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from formulacode_dagster.environments.suite_files import BASE_SUITE, SuiteFiles
+from formulacode_dagster.engines.failures import BuildFailure
+from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.images.build import Built, build_and_verify
-from formulacode_dagster.images.engine import Engine, Progress
-from formulacode_dagster.images.failures import BuildFailure
-from formulacode_dagster.images.spec import plan_build
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Fix, Submodule
+from formulacode_dagster.specs.spec import plan_build
+from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 
 PLAN = "plan"
 DONE = "done"

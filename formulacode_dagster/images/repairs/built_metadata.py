@@ -12,13 +12,13 @@ from email.parser import HeaderParser
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from formulacode_dagster.engines.files import Area
 from formulacode_dagster.environments.interpreter import allows
 from formulacode_dagster.environments.lock import read_lock
-from formulacode_dagster.images.facts import ImageFacts
-from formulacode_dagster.images.files import Area
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.verification.facts import ImageFacts
 
 RULE = "metadata_of_the_build"
 _INSTALLED = re.compile(r"lib/python[\d.]+/site-packages/[^/]+\.dist-info/METADATA")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from formulacode_dagster.environments.declaration import judge, requirement_name
+from formulacode_dagster.declarations.declaration import judge, requirement_name
+from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.environments.repository import read_repository
-from formulacode_dagster.environments.suites import find_suite
-from formulacode_dagster.environments.tree import Tree
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.suites.commits import find_suite
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from formulacode_dagster.images.contents import Listing
-from formulacode_dagster.images.engine import Engine, Progress
+from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.verification.contents import Listing
 
 from .attempts import PLAN, Attempts, Ended, Task
 from .built_metadata import fix_of_metadata, is_unread

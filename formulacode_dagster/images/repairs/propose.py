@@ -12,12 +12,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from formulacode_dagster.declarations.names import Kind, Provision, project_of, provision_of
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.specs.fixes import with_fixes
 
-from .apply import with_fixes
-from .names import Kind, Provision, project_of, provision_of
 from .rules import Moment, Rule, moment_of, rules
 
 EVIDENCE = 300

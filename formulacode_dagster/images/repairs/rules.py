@@ -13,10 +13,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
+from formulacode_dagster.declarations.names import Kind
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.recipe import Fix
-
-from .names import Kind
 
 
 class Moment(StrEnum):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.sandbox.samples import SampleSet, generate
+from sandbox.samples import SampleSet, generate
 from tests.end_to_end.failures.platform_of_a_test import FAST, Platform
 from tests.end_to_end.failures.seeds import Seeds
 

@@ -23,19 +23,19 @@ from starlette.types import ASGIApp
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.sandbox.github import app as github_app
-from formulacode_dagster.sandbox.github.faults import Faults
-from formulacode_dagster.sandbox.github.limits import Limits
-from formulacode_dagster.sandbox.hub import app as hub_app
-from formulacode_dagster.sandbox.model.app import app as model_app
-from formulacode_dagster.sandbox.model.faults import ModelFaults
-from formulacode_dagster.sandbox.samples import SampleSet
-from formulacode_dagster.sandbox.server import serving
-from formulacode_dagster.sandbox.side_file import SIDE_FILE, SideFile
+from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
 from resources.settings import SETTINGS
+from sandbox.github import app as github_app
+from sandbox.github.faults import Faults
+from sandbox.github.limits import Limits
+from sandbox.hub import app as hub_app
+from sandbox.model.app import app as model_app
+from sandbox.model.faults import ModelFaults
+from sandbox.samples import SampleSet
+from sandbox.server import serving
 from tests.end_to_end.failures.served import DEADLINE, Served, Turnstile
 
 ROOT = Path(__file__).parents[3]
@@ -182,9 +182,9 @@ class Platform:
 
     def run(self, *stages: Stage, **options: Any) -> Said:
         """What `fc-data run` does, in this process: each of *stages* with its checks, or the whole month."""
+        from formulacode_dagster.cli.operate import run_months
         from formulacode_dagster.models.errors import FormulaCodeError
-        from formulacode_dagster.month_run import dagster_instance
-        from formulacode_dagster.operate import run_months
+        from formulacode_dagster.orchestration.runs import dagster_instance
 
         written = io.StringIO()
         console = Console(file=written, width=160, soft_wrap=True)

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import text
 
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.sandbox.samples import SampleSet
 from formulacode_dagster.store.database import Database
+from sandbox.samples import SampleSet
 from tests.end_to_end.failures.platform_of_a_test import FAST, Platform
 
 

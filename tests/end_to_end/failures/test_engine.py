@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.sandbox.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
+from formulacode_dagster.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
 
 TASK = "sample-org/gridpath#12"
 SLEEPER = "acme/sleeper#1"

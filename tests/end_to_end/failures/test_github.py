@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.sandbox.github.faults import Fault, Faults, ScriptedFault
-from formulacode_dagster.sandbox.github.limits import Limits
+from sandbox.github.faults import Fault, Faults, ScriptedFault
+from sandbox.github.limits import Limits
 
 MERGED = 21
 WINDOWS = "graphql MergedPullRequests"

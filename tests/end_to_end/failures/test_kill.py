@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import text
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.sandbox.samples import expected_outcomes
 from formulacode_dagster.store import artifacts
+from sandbox.samples import expected_outcomes
 
 MONTH = "2026-02"
 REPOSITORIES = ("sample-org/gridpath", "sample-org/pairheap", "dmoreau/gridpath")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.sandbox.model.faults import Fault, ModelFaults
+from sandbox.model.faults import Fault, ModelFaults
 
 CANDIDATES = 17
 JUDGED = {ItemState.DONE: 13, ItemState.REJECTED: 8}

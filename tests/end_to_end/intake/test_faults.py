@@ -10,26 +10,27 @@ import dagster as dg
 import httpx
 import pytest
 
-from assets.gates import BLOCKING
+from assets.checks import BLOCKING
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
-from formulacode_dagster.github import client as client_module
-from formulacode_dagster.github.client import GitHubClient
-from formulacode_dagster.github.retry import Retries
 from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport import client as client_module
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.retry import Retries
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.errors import TRANSIENT_KINDS
-from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
-from formulacode_dagster.sandbox.github.faults import FaultSource
-from formulacode_dagster.sandbox.server import serving
-from formulacode_dagster.store import gates, ledger
+from formulacode_dagster.store import checks as gates
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
 from resources.defaults import default_resources
 from resources.intake import IntakeResource
+from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github.faults import FaultSource
+from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM, FakeClock
 from tests.formulacode_dagster.github.small_world import small_pages, write_world
 

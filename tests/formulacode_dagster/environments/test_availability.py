@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared import Requirements
 from formulacode_dagster.environments.availability import Era
-from formulacode_dagster.environments.declaration import Declaration
-from formulacode_dagster.environments.declared import Requirements
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.locking import lock_best
 from formulacode_dagster.environments.question import Unsolvable

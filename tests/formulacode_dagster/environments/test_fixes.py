@@ -1,7 +1,7 @@
 import pytest
 
-from formulacode_dagster.environments.declaration import Declaration
-from formulacode_dagster.environments.declared import Requirements
+from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared import Requirements
 from formulacode_dagster.environments.fixes import add_requirements, constraints_of, step_below
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.recipe import Fix

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.environments.gates import every_lock_is_hashed, interpreter_is_declared
+from formulacode_dagster.environments.checks import every_lock_is_hashed, interpreter_is_declared
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection

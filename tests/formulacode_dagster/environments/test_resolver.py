@@ -7,10 +7,10 @@ import pytest
 import uv
 from packaging.pylock import Pylock
 
+from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.question import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.images.interpreters import installed_interpreters
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 
 AT = datetime(2026, 1, 15, tzinfo=UTC)

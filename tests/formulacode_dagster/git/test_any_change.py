@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from formulacode_dagster.git import changes
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
@@ -227,10 +228,10 @@ def test_base_and_patch_give_the_merged_tree_and_the_kind_is_told(states, way):
         with Mirror("demo/any", landing.folder) as mirror:
             if states[0] == states[-1]:
                 with pytest.raises(Rejection) as caught:
-                    mirror.change(landing.facts)
+                    change_of(mirror, landing.facts)
                 assert caught.value.reason is RejectionReason.NO_PATCH
                 return
-            change, patch = mirror.change(landing.facts)
+            change, patch = change_of(mirror, landing.facts)
         tree = landing.history.git("rev-parse", f"{landing.merge}^{{tree}}")
         assert (change.base_sha, change.merge_tree_sha) == (landing.base, tree)
         assert landing.history.applied(change.base_sha, patch) == tree
@@ -247,14 +248,14 @@ def test_the_first_commit_of_a_history_has_no_base(tmp_path):
     sha = history.write()[mark]
     facts = land(tmp_path / "other.git", [{}, {b"b": (FILE, b"")}], "squash").facts
     with Mirror("demo/any", history.folder) as mirror, pytest.raises(ItemFailure) as caught:
-        mirror.change(facts.model_copy(update={"merge_commit_sha": sha, "head_sha": "0" * 40}))
+        change_of(mirror, facts.model_copy(update={"merge_commit_sha": sha, "head_sha": "0" * 40}))
     assert caught.value.kind == "no_base"
 
 
 def test_what_git_refuses_to_write_is_a_failure_of_its_own(tmp_path):
     landing = land(tmp_path / "any.git", [{}, {b".gitmodules": (LINK, b"/etc/passwd")}], "squash")
     with Mirror("demo/any", landing.folder) as mirror, pytest.raises(ItemFailure, match="invalid path") as caught:
-        mirror.change(landing.facts)
+        change_of(mirror, landing.facts)
     assert caught.value.kind == "unsafe_path"
 
 
@@ -264,7 +265,7 @@ def test_a_patch_that_is_too_large_is_a_decision_and_costs_no_more_memory_than_t
     with Mirror("demo/any", landing.folder) as mirror:
         tracemalloc.start()
         with pytest.raises(Rejection, match="over 3 MiB") as caught:
-            mirror.change(landing.facts)
+            change_of(mirror, landing.facts)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert caught.value.reason is RejectionReason.PATCH_TOO_LARGE
@@ -275,6 +276,6 @@ def test_a_change_of_more_than_3_000_files_is_whole(tmp_path):
     after = {b"many/%d.txt" % number: (FILE, b"%d\n" % number) for number in range(3_100)}
     landing = land(tmp_path / "any.git", [{}, after], "squash")
     with Mirror("demo/any", landing.folder) as mirror:
-        change, patch = mirror.change(landing.facts)
+        change, patch = change_of(mirror, landing.facts)
     assert len(change.files) == 3_100
     assert landing.history.applied(change.base_sha, patch) == change.merge_tree_sha

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.git import changes
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 
@@ -14,7 +15,7 @@ from formulacode_dagster.models.items import RejectionReason
 def squashed(origin, mirror_of, message="Change"):
     base = origin.sha()
     merge = origin.commit(message)
-    change, patch = mirror_of(merge).change(origin.facts(merge))
+    change, patch = change_of(mirror_of(merge), origin.facts(merge))
     assert change.base_sha == base
     assert change.merge_tree_sha == origin.git("rev-parse", f"{merge}^{{tree}}")
     assert applied(origin, base, patch) == change.merge_tree_sha
@@ -104,7 +105,7 @@ def test_a_submodule_that_moves_is_a_change(origin, mirror_of):
     origin.git("update-index", "--cacheinfo", f"160000,{second},vendor")
     origin.git("commit", "--quiet", "-m", "Move it")
     merge = origin.sha()
-    change, patch = mirror_of(merge).change(origin.facts(merge))
+    change, patch = change_of(mirror_of(merge), origin.facts(merge))
     assert only_file(change).path == "vendor"
     assert f"+Subproject commit {second}".encode() in patch
     assert applied(origin, base, patch) == change.merge_tree_sha
@@ -129,7 +130,7 @@ def test_attributes_of_the_repository_do_not_hide_a_change(origin, mirror_of):
 def test_nothing_changed_is_a_decision_and_not_a_failure(origin, mirror_of):
     merge = origin.commit("Empty")
     with pytest.raises(Rejection) as caught:
-        mirror_of(merge).change(origin.facts(merge))
+        change_of(mirror_of(merge), origin.facts(merge))
     assert caught.value.reason is RejectionReason.NO_PATCH
 
 
@@ -138,7 +139,7 @@ def test_a_patch_that_gives_another_tree_is_refused(origin, mirror_of, monkeypat
     merge = origin.commit("Change")
     monkeypatch.setattr(changes, "_PATCH", (*changes._PATCH, "--diff-filter=D"))
     with pytest.raises(ItemFailure) as caught:
-        mirror_of(merge).change(origin.facts(merge))
+        change_of(mirror_of(merge), origin.facts(merge))
     assert caught.value.kind == "patch_mismatch"
 
 
@@ -146,7 +147,7 @@ def test_a_patch_is_the_same_every_time(origin, mirror_of):
     origin.write({"a.py": "one\nzwei\nthree\n", "z.bin": b"\0\1"})
     merge = origin.commit("Change")
     mirror = mirror_of(merge)
-    assert mirror.change(origin.facts(merge)) == mirror.change(origin.facts(merge))
+    assert change_of(mirror, origin.facts(merge)) == change_of(mirror, origin.facts(merge))
 
 
 def test_the_mirror_is_not_written_to(origin, mirror_of):
@@ -154,5 +155,5 @@ def test_the_mirror_is_not_written_to(origin, mirror_of):
     merge = origin.commit("Change")
     mirror = mirror_of(merge)
     before = sorted(str(path) for path in mirror.path.rglob("*"))
-    mirror.change(origin.facts(merge))
+    change_of(mirror, origin.facts(merge))
     assert sorted(str(path) for path in mirror.path.rglob("*")) == before

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from formulacode_dagster.cli.mirrors import show_or_evict
 from formulacode_dagster.git.eviction import MirrorState, evict, kept_mirrors, make_room
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.git.use import Use
-from formulacode_dagster.mirrors_command import show_or_evict
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 
 NAMES = ("demo/one", "demo/two", "demo/three")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.pull_request import MergeKind
@@ -27,7 +28,7 @@ def test_a_merge_is_based_on_its_first_parent(origin, mirror_of):
     base = advance_main(origin)
     origin.git("merge", "--quiet", "--no-ff", "-m", "Looks like a squash (#9)", "feature")
     merge = origin.sha()
-    change, patch = mirror_of(merge).change(origin.facts(merge, head_sha=head, commit_count=2, changed_files=2))
+    change, patch = change_of(mirror_of(merge), origin.facts(merge, head_sha=head, commit_count=2, changed_files=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.MERGE, base)
     assert b"new.py" in patch
     assert b"b.py" not in patch
@@ -40,7 +41,7 @@ def test_a_merge_made_the_wrong_way_round_is_based_on_what_the_branch_took_in(or
     origin.git("merge", "--quiet", "--no-ff", "-m", "Merge main", "main")
     merge = origin.sha()
     origin.git("checkout", "--quiet", "-B", "main", merge)
-    change, _ = mirror_of(merge).change(origin.facts(merge, head_sha=head, commit_count=2))
+    change, _ = change_of(mirror_of(merge), origin.facts(merge, head_sha=head, commit_count=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.MERGE, base)
 
 
@@ -59,7 +60,7 @@ def test_a_squash_of_several_commits_is_based_on_its_parent(origin, cache, head_
     with cache.ensure("demo/project", commits=[merge, *([head] if head_known else [])]) as mirror:
         if not head_known:
             head = "0" * 40
-        change, _ = mirror.change(origin.facts(merge, head_sha=head, commit_count=2, changed_files=2))
+        change, _ = change_of(mirror, origin.facts(merge, head_sha=head, commit_count=2, changed_files=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.SQUASH, base)
 
 
@@ -84,7 +85,7 @@ def test_a_rebase_of_several_commits_is_based_below_the_first_of_them(origin, ca
     origin.publish(number=7, head=commits[-1])
     with cache.ensure("demo/project", commits=[merge, *(commits[-1:] if head_known else [])]) as mirror:
         head = commits[-1] if head_known else "0" * 40
-        change, patch = mirror.change(origin.facts(merge, head_sha=head, commit_count=2, changed_files=2))
+        change, patch = change_of(mirror, origin.facts(merge, head_sha=head, commit_count=2, changed_files=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.REBASE, base)
     assert {file.path for file in change.files} == {"a.py", "new.py"}
     assert patch.count(b"diff --git") == 2
@@ -98,7 +99,7 @@ def test_two_squashes_in_a_row_are_not_taken_for_a_rebase(origin, cache):
     merge = squash(origin)
     origin.publish(number=7, head=head)
     with cache.ensure("demo/project", commits=[merge, head]) as mirror:
-        change, _ = mirror.change(origin.facts(merge, head_sha=head, commit_count=3, changed_files=2))
+        change, _ = change_of(mirror, origin.facts(merge, head_sha=head, commit_count=3, changed_files=2))
     assert change.base_sha == base
 
 
@@ -112,7 +113,7 @@ def test_a_rebase_that_drops_the_branch_s_merges_of_main_finds_its_base(origin, 
     merge = rebase(origin, [first, second])
     origin.publish(number=7, head=head)
     with cache.ensure("demo/project", commits=[merge, head]) as mirror:
-        change, _ = mirror.change(origin.facts(merge, head_sha=head, commit_count=3, changed_files=2))
+        change, _ = change_of(mirror, origin.facts(merge, head_sha=head, commit_count=3, changed_files=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.REBASE, base)
 
 
@@ -126,7 +127,7 @@ def test_a_branch_pushed_as_it_is_starts_where_its_commits_do(origin, mirror_of)
     base = origin.sha("main")
     merge = two_commits_on_a_branch(origin)[-1]
     origin.git("checkout", "--quiet", "-B", "main", merge)
-    change, _ = mirror_of(merge).change(origin.facts(merge, head_sha=merge, commit_count=2))
+    change, _ = change_of(mirror_of(merge), origin.facts(merge, head_sha=merge, commit_count=2))
     assert (change.merge_kind, change.base_sha) == (MergeKind.REBASE, base)
 
 
@@ -137,18 +138,18 @@ def test_a_pushed_branch_that_ends_in_a_merge_of_main_is_based_on_main(origin, m
     origin.git("merge", "--quiet", "--no-ff", "-m", "Merge main into feature", "main")
     merge = origin.sha()
     origin.git("checkout", "--quiet", "-B", "main", merge)
-    change, _ = mirror_of(merge).change(origin.facts(merge, head_sha=merge, commit_count=3))
+    change, _ = change_of(mirror_of(merge), origin.facts(merge, head_sha=merge, commit_count=3))
     assert change.base_sha == base
     assert {file.path for file in change.files} == {"a.py", "new.py"}
 
 
 def test_a_merge_commit_that_is_not_in_the_mirror_is_a_failure_of_its_own(origin, mirror_of):
     with pytest.raises(ItemFailure, match="is not in the mirror") as caught:
-        mirror_of("f" * 40).change(origin.facts("f" * 40))
+        change_of(mirror_of("f" * 40), origin.facts("f" * 40))
     assert caught.value.kind == "commit_missing"
 
 
 def test_a_pull_request_without_a_merge_commit_is_not_an_empty_one(origin, mirror_of):
     with pytest.raises(ItemFailure) as caught:
-        mirror_of().change(origin.facts(""))
+        change_of(mirror_of(), origin.facts(""))
     assert caught.value.kind == "commit_missing"

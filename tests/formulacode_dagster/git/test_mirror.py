@@ -14,6 +14,7 @@ import pytest
 
 from formulacode_dagster.git import command
 from formulacode_dagster.git.blobs import is_filtered
+from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
 from tests.formulacode_dagster.git.conftest import NAME
 
@@ -113,10 +114,10 @@ def test_a_filtered_mirror_holds_no_contents_until_they_are_asked_for(origin, tm
         assert is_filtered(mirror.path)
         assert sum(path.stat().st_size for path in mirror.path.rglob("*")) < 100_000
         facts = origin.facts(merge, changed_files=2)
-        mirror.prepare([facts])
+        prepare(mirror, [facts])
         mirror.complete(base)
         shutil.move(origin.host, tmp_path / "elsewhere")
-        change, patch = mirror.change(facts)
+        change, patch = change_of(mirror, facts)
         assert change.base_sha == base
         assert len(patch) > 100_000
         assert mirror.read(base, "docs/c.txt") == b"c\n"

@@ -9,7 +9,7 @@ import pytest
 from formulacode_dagster.git import remote
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
-from formulacode_dagster.sandbox.server import serving
+from sandbox.server import serving
 from tests.formulacode_dagster.git.conftest import NAME
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from formulacode_dagster.git import remote
 from formulacode_dagster.git.blobs import is_filtered
+from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.git.shared_mirrors import SharedMirrors
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
@@ -59,38 +60,38 @@ def test_a_month_of_pull_requests_costs_as_many_requests_as_one(cache, git_host,
         kinds = []
         for facts in month:
             with mirrors.mirror(NAME) as mirror:
-                kinds.append(mirror.change(facts)[0].merge_kind)
+                kinds.append(change_of(mirror, facts)[0].merge_kind)
         assert kinds == [MergeKind.SQUASH] * 5 + [MergeKind.REBASE]
         assert git_host.requests[asked:] == []
     with SharedMirrors(cache, {NAME: month}) as again, again.mirror(NAME) as mirror:
-        mirror.change(month[0])
+        change_of(mirror, month[0])
     assert git_host.requests[asked:] == []
 
 
 def test_without_preparing_a_change_is_the_same_at_the_price_of_requests(cache, git_host, month, tmp_path, origin):
     with cache.ensure(NAME, commits=[month[5].merge_commit_sha, month[5].head_sha]) as mirror:
         asked = len(git_host.requests)
-        lazily = mirror.change(month[5])
+        lazily = change_of(mirror, month[5])
     assert len(git_host.requests) > asked
     with MirrorCache(tmp_path / "whole", origin.url).ensure(NAME, commits=[month[5].head_sha]) as whole:
-        assert whole.change(month[5]) == lazily
+        assert change_of(whole, month[5]) == lazily
 
 
 def test_a_commit_that_the_host_does_not_have_costs_one_request_and_fails_alone(cache, git_host, month):
     lost = month[0].model_copy(update={"number": 99, "merge_commit_sha": "e" * 40})
     with SharedMirrors(cache, {NAME: [lost, *month]}) as mirrors, mirrors.mirror(NAME) as mirror:
         with pytest.raises(ItemFailure) as caught:
-            mirror.change(lost)
+            change_of(mirror, lost)
         assert caught.value.kind == "commit_missing"
         asked = len(git_host.requests)
-        assert mirror.change(month[0])[0].merge_kind is MergeKind.SQUASH
+        assert change_of(mirror, month[0])[0].merge_kind is MergeKind.SQUASH
         assert len(git_host.requests) == asked
 
 
 def test_threads_wait_for_one_opening_and_then_share(cache, git_host, month):
     def change(facts):
         with mirrors.mirror(NAME) as mirror:
-            return mirror.change(facts)[0].number
+            return change_of(mirror, facts)[0].number
 
     with SharedMirrors(cache, {NAME: month}) as mirrors, ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(change, month)) == [1, 2, 3, 4, 5, 6]
@@ -113,7 +114,7 @@ def test_only_a_few_mirrors_stay_open(cache, origin, month):
     with SharedMirrors(cache, dict.fromkeys(names, month)) as mirrors:
         for name in names:
             with mirrors.mirror(name) as mirror:
-                mirror.change(month[0])
+                change_of(mirror, month[0])
         held = [shared.mirror is not None for shared in mirrors._shared.values()]
     assert held == [False, False, True, True]
 
@@ -126,11 +127,11 @@ def test_a_host_that_fails_while_contents_are_fetched_stops_the_stage_and_breaks
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
         git_host.refuse = status
         with pytest.raises(OutsideSystemError):
-            mirror.change(month[0])
+            change_of(mirror, month[0])
         with pytest.raises(OutsideSystemError):
-            mirror.prepare(month[:1])
+            prepare(mirror, month[:1])
         git_host.refuse = None
-        assert mirror.change(month[0])[0].merge_kind is MergeKind.SQUASH
+        assert change_of(mirror, month[0])[0].merge_kind is MergeKind.SQUASH
         assert not (mirror.path / "broken").exists()
 
 
@@ -139,4 +140,4 @@ def test_a_mirror_follows_its_host_to_another_address(cache, git_host, month, tm
     git_host.refuse = 500
     moved = MirrorCache(tmp_path / "mirrors", origin.url, filtered=True)
     with moved.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
-        assert mirror.change(month[0])[0].merge_kind is MergeKind.SQUASH
+        assert change_of(mirror, month[0])[0].merge_kind is MergeKind.SQUASH

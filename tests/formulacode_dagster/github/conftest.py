@@ -14,17 +14,17 @@ from typing import Any
 import httpx
 import pytest
 
-from formulacode_dagster.github.client import GitHubClient
-from formulacode_dagster.github.pacing import Pacing
-from formulacode_dagster.github.retry import Retries
 from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.pacing import Pacing
+from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from formulacode_dagster.sandbox.github import app
-from formulacode_dagster.sandbox.github.library import Library
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import app
+from sandbox.github.library import Library
+from sandbox.server import serving
 
 TOKEN = "ghp_" + "s3cret" * 6
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()

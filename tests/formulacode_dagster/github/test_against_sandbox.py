@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.github.client import GitHubClient
 from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
-from formulacode_dagster.sandbox.samples import generate
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.samples import generate
+from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
@@ -63,7 +64,7 @@ def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samp
         assert window.count.reported == window.count.stored
         with cache.ensure(window.count.repository, commits=wanted_commits(window.pull_requests)) as mirror:
             for facts in window.pull_requests:
-                change, _ = mirror.change(facts)
+                change, _ = change_of(mirror, facts)
                 landed[facts.item] = (facts.month, facts.merge_commit_sha, change.base_sha, change.merge_kind)
     active = {window.count.repository for window in calm[1]}
     expected = {

@@ -14,14 +14,14 @@ import httpx
 import pytest
 
 from formulacode_dagster.github import code_search
-from formulacode_dagster.github.client import GitHubClient
 from formulacode_dagster.github.discovery import discover_repositories
-from formulacode_dagster.github.pacing import Pacing
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.pacing import Pacing
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import RepositoryState
-from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.server import serving
 
 FEBRUARY = Month.parse("2026-02")
 FAST = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)

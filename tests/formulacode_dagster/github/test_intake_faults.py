@@ -13,17 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulacode_dagster.github import client as client_module
-from formulacode_dagster.github.client import GitHubClient
-from formulacode_dagster.github.retry import Retries
 from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport import client as client_module
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, Rejection
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
-from formulacode_dagster.sandbox.github.faults import FaultSource
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github.faults import FaultSource
+from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM, FEBRUARY, FakeClock
 from tests.formulacode_dagster.github.small_world import WANTED, small_pages, write_world
 

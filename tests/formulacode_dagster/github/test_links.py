@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-from formulacode_dagster.github.client import GitHubClient
 from formulacode_dagster.github.links import walk_links
-from formulacode_dagster.github.pacing import Pacing
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.pacing import Pacing
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.links import LinkWalk, ThreadKind
-from formulacode_dagster.sandbox.github import Fault, Faults, Limits, ScriptedFault, app
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.server import serving
 
 CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
 HOME = "acme/wheels"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.sandbox.github import Limits
+from sandbox.github import Limits
 from tests.formulacode_dagster.github.conftest import FEBRUARY
 from tests.formulacode_dagster.github.merged_windows import every, failure, numbers
 

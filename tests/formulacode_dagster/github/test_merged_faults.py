@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.sandbox.github import Fault, Faults
+from sandbox.github import Fault, Faults
 from tests.formulacode_dagster.github.merged_windows import every, failure, numbers, pages
 
 

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.images.docker_engine import DockerEngine
-from formulacode_dagster.images.engine import Engine
-from formulacode_dagster.images.failures import BuildFailure
-from formulacode_dagster.images.process_engine import ProcessEngine
+from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.failures import BuildFailure
+from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import ExtraFile, FilePatch, InstallMode, Isolation, Submodule
-
-from .conftest import LIMITS, Sample, build_sample, command, git, make_sample, make_spec
+from tests.support.images import LIMITS, Sample, build_sample, command, git, make_sample, make_spec
 
 pytestmark = pytest.mark.network
 

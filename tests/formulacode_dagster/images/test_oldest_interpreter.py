@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.images.docker_engine import DockerEngine
-from formulacode_dagster.images.engine import Engine
-from formulacode_dagster.images.process_engine import ProcessEngine
-from formulacode_dagster.images.spec import INSTRUMENT_VERSIONS
-from formulacode_dagster.measurement.remote import Remote, Timed
-
-from .conftest import LIMITS, Sample, build_sample, make_spec
+from formulacode_dagster.specs.spec import INSTRUMENT_VERSIONS
+from formulacode_dagster.suites.remote import Remote, Timed
+from tests.support.images import LIMITS, Sample, build_sample, make_spec
 
 pytestmark = pytest.mark.network
 

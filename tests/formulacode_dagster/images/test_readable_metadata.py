@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from formulacode_dagster.images.recipes import script
+from formulacode_dagster.specs.recipes import script
 
 READABLE = [
     "numpy",

@@ -11,17 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.images.build import build_and_verify
-from formulacode_dagster.images.contents import UNOWNED, Listing
-from formulacode_dagster.images.docker_engine import DockerEngine
-from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.rebuild import installed_in, rebuild
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, InstalledDistribution
 from formulacode_dagster.models.reproduction import DifferenceKind, Reproduction
-
-from .conftest import LIMITS, Sample, as_image, make_spec
+from formulacode_dagster.verification.contents import UNOWNED, Listing
+from tests.support.images import LIMITS, Sample, as_image, make_spec
 
 pytestmark = pytest.mark.network
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from formulacode_dagster.images.contents import Listing
 from formulacode_dagster.images.reproducing import keep_listings, kept_listing, sample, verdict
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind, Reproduction
 from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.verification.contents import Listing
 
 LISTING = Listing("tiny", "1.0", {"lib/tiny/__init__.py": "ccc"})
 

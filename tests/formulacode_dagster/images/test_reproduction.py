@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.images.contents import Listing
 from formulacode_dagster.images.reproduction import compare, compare_toolchains
 from formulacode_dagster.models.image import Toolchain
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind, Reproduction
+from formulacode_dagster.verification.contents import Listing
 
 NUMPY = Listing("numpy", "2.1.0", {"lib/numpy/__init__.py": "aaa", "lib/numpy/core.so": "bbb"})
 TINY = Listing("tiny", "1.0", {"lib/tiny/__init__.py": "ccc", "bin/tiny": "-> ../lib/tiny"})

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.images.docker_engine import DockerEngine
+from formulacode_dagster.cli.verify import verify_task
+from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.verify_command import verify_task
-
-from .conftest import LIMITS, Sample, as_image, make_spec
+from tests.support.images import LIMITS, Sample, as_image, make_spec
 
 OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.items.gatekeeping import require_open
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.errors import GateClosedError
-from formulacode_dagster.models.gate import GateVerdict
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.gates import record_verdict
 
 EXPECTED = {Stage.PULL_REQUESTS: ("counts_match",)}
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from formulacode_dagster.sandbox.github import app
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import app
+from sandbox.server import serving
 
 NAME = "astropy/astropy"
 FACTS: dict[str, Any] = {

@@ -7,14 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from formulacode_dagster.github import reading
-from formulacode_dagster.library import (
-    PR,
-    GitHubClient,
-    Source,
-    TokenPool,
-    render_problem_statement,
-    scrape_links,
-)
+from formulacode_dagster.library import PR, GitHubClient, Source, TokenPool, render_problem_statement, scrape_links
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
@@ -118,7 +111,7 @@ def test_a_diff_that_github_has_not_is_read_from_a_mirror(served) -> None:
 
 
 def test_files_that_github_does_not_list_are_read_from_a_mirror(served, monkeypatch) -> None:
-    monkeypatch.setattr("formulacode_dagster.sandbox.github.rest.pulls.LISTED_FILES", 100)
+    monkeypatch.setattr("sandbox.github.rest.pulls.LISTED_FILES", 100)
     monkeypatch.setattr(reading, "LISTED_FILES", 100)
 
     async def ask() -> tuple:

@@ -1,7 +1,8 @@
 import pytest
 
-from formulacode_dagster.measurement.changed_code import CodeLocation, changed_code
+from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
+from formulacode_dagster.suites.locations import CodeLocation
 
 CORE = '''"""Docs."""
 import os

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.environments.suite_files import SuiteFiles
-from formulacode_dagster.images.engine import Completed
-from formulacode_dagster.measurement.gates import speedup_is_real
+from formulacode_dagster.engines.protocol import Completed
+from formulacode_dagster.measurement.checks import speedup_is_real
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.suites.overlays import SuiteFiles
 
 PLAN = SamplingPlan(seconds_per_sample=0.02)
 CORE = """

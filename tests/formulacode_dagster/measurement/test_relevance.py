@@ -1,11 +1,12 @@
 import pytest
 
-from formulacode_dagster.measurement.changed_code import ChangedCode, CodeLocation
+from formulacode_dagster.measurement.changed_code import ChangedCode
 from formulacode_dagster.measurement.relevance import Candidate, comparable, completed, select
-from formulacode_dagster.measurement.remote import Survey, Surveyed, TracedCode
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.suites.locations import CodeLocation
+from formulacode_dagster.suites.remote import Survey, Surveyed, TracedCode
 
 CHANGED = ChangedCode(frozenset({CodeLocation("src/pkg/core.py", 7)}), frozenset(), ())
 COMPILED = ChangedCode(frozenset(), frozenset(), ("src/fast.c",))

@@ -4,10 +4,10 @@ import pytest
 
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
-from formulacode_dagster.measurement.remote import NotTimed, Surveyed, Timed
 from formulacode_dagster.measurement.sampling import take_samples
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.suites.remote import NotTimed, Surveyed, Timed
 
 
 class ScriptedRemote:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.github.client import GitHubClient
 from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.repository import RepositoryState
 from formulacode_dagster.offline.mirrors import MirrorsSource
-from formulacode_dagster.sandbox.github import app
-from formulacode_dagster.sandbox.samples import generate
-from formulacode_dagster.sandbox.server import serving
+from sandbox.github import app
+from sandbox.samples import generate
+from sandbox.server import serving
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
 

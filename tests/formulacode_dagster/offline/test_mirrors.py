@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, RepositoryState
 from formulacode_dagster.offline.identity import derived_id
-from formulacode_dagster.sandbox.samples import generate
+from sandbox.samples import generate
 from tests.formulacode_dagster.offline.conftest import BareRepository, engine, found, opened, window_of, windows
 
 
@@ -45,7 +46,7 @@ def test_what_was_derived_can_be_verified_against_the_mirror(mirrors, tmp_path):
     cache = MirrorCache(tmp_path / "cache", mirrors.as_uri())
     for facts in windows(mirrors)["ada/engine"].pull_requests:
         with cache.ensure(facts.repository, commits=[facts.merge_commit_sha]) as mirror:
-            change, patch = mirror.change(facts)
+            change, patch = change_of(mirror, facts)
             assert change.base_sha
             assert patch
 

@@ -14,9 +14,9 @@ import pytest
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.release.checks import released_tags_untouched
 from formulacode_dagster.release.dataset import month_frame
 from formulacode_dagster.release.folder import FolderDestination
-from formulacode_dagster.release.gates import released_tags_untouched
 from formulacode_dagster.release.index import Index
 
 MakeRecord = Callable[..., TaskRecord]

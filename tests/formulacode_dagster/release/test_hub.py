@@ -19,8 +19,8 @@ from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release import hub_client
 from formulacode_dagster.release.dataset import month_frame
 from formulacode_dagster.release.hub import HubDestination
-from formulacode_dagster.sandbox.hub import app
-from formulacode_dagster.sandbox.server import serving
+from sandbox.hub import app
+from sandbox.server import serving
 
 MakeRecord = Callable[..., TaskRecord]
 FEBRUARY, JANUARY = Month.parse("2026-02"), Month.parse("2026-01")

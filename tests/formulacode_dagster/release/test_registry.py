@@ -22,8 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.release.registry import Registry
-from formulacode_dagster.sandbox.registry import app
-from formulacode_dagster.sandbox.server import serving
+from sandbox.registry import app
+from sandbox.server import serving
 
 MONTH = "2026-02"
 REAL = "127.0.0.1:5000"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.gate import GateVerdict
+from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.release import Release

@@ -9,8 +9,8 @@ from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.reporting.facts import MonthFacts, month_facts
 from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.gates import record_verdict
 from formulacode_dagster.store.usage import add_usage
 from tests.records import make_merged
 

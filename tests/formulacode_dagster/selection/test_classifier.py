@@ -10,13 +10,13 @@ from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.sandbox.model.app import MODEL, app
-from formulacode_dagster.sandbox.model.faults import Fault, ModelFaults
-from formulacode_dagster.sandbox.server import serving
 from formulacode_dagster.selection.budget import Budget
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.language_model import LanguageModel
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
+from sandbox.model.app import MODEL, app
+from sandbox.model.faults import Fault, ModelFaults
+from sandbox.server import serving
 
 MakePullRequest = Callable[..., PullRequest]
 PATCH = b"diff --git a/pkg/core.py b/pkg/core.py\n--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -1 +1 @@\n-a = 1\n+b = 2\n"

@@ -17,13 +17,13 @@ from starlette.routing import Route
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.sandbox.model.app import MODEL, app
-from formulacode_dagster.sandbox.model.faults import Fault, ModelFaults
-from formulacode_dagster.sandbox.server import serving
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.endpoint import Message, Retries
 from formulacode_dagster.selection.language_model import LanguageModel
 from formulacode_dagster.selection.prompts import Judgement
+from sandbox.model.app import MODEL, app
+from sandbox.model.faults import Fault, ModelFaults
+from sandbox.server import serving
 
 QUICK = Retries(first_wait=0.01, longest_wait=0.05)
 KEY = "sk-a-very-secret-key"

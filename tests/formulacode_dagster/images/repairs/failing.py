@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.images.failures import BuildFailure
+from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.models.attempt import BuildAttempt

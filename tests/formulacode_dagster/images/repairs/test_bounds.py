@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.images.failures import BuildFailure
+from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.images.repairs.loop import MOST_ATTEMPTS, NEIGHBOUR, build_until_it_holds
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
@@ -16,8 +16,7 @@ from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, Out
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.attempts import attempts_of, last_attempt, log_of_attempt
 from formulacode_dagster.store.database import Database
-
-from .failing import NO_FFI, NO_GSL, FailingEngine, make_environment, make_task
+from tests.formulacode_dagster.images.repairs.failing import NO_FFI, NO_GSL, FailingEngine, make_environment, make_task
 
 SCRIPT = Path(__file__).with_name("failing.py")
 STRANGE = "error: Failed to build `/tmp/source`"

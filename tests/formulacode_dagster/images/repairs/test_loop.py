@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.images.process_engine import ProcessEngine
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import NEIGHBOUR, build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
@@ -23,8 +23,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.recipe import Command, Fix, OnFailure
-
-from ..conftest import LIMITS, PURE, make_sample
+from tests.support.images import LIMITS, PURE, make_sample
 
 pytestmark = pytest.mark.network
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from formulacode_dagster.images.repairs.propose import Known, Loss, propose
 from formulacode_dagster.models.recipe import Fix
-
-from .conftest import make_spec
+from tests.support.repairs import make_spec
 
 DOCKER = """\
 $ build formulacode/acme__tool:env

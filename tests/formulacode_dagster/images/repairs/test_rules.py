@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.images.repairs.apply import with_fixes
-from formulacode_dagster.images.repairs.names import Kind, project_of, provision_of
+from formulacode_dagster.declarations.names import Kind, project_of, provision_of
 from formulacode_dagster.images.repairs.propose import Known, Loss, propose
 from formulacode_dagster.images.repairs.rules import Rule, rules
 from formulacode_dagster.models.recipe import Fix
-
-from .conftest import make_spec
+from formulacode_dagster.specs.fixes import with_fixes
+from tests.support.repairs import make_spec
 
 CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("logs.toml").read_text("utf-8"))["case"]
 

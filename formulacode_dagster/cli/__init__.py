@@ -1,0 +1,1 @@
+"""The commands of `fc-data`, one file each, named like it."""

@@ -1,0 +1,67 @@
+"""The demo: two months of the sample repositories, through the same assets, resources and checks as production."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from formulacode_dagster.models.items import RunOptions
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.store.ledger import finished_since
+from sandbox.session import Sandbox, running_sandbox
+
+DEMO_MONTHS = ("2026-01", "2026-02")
+
+
+def run_demo(console: Console) -> bool:
+    """Run the demo; true when every asset and every blocking check passed."""
+    from formulacode_dagster.orchestration.runs import dagster_instance
+    from resources.settings import make_home
+    from sandbox.samples import generate
+
+    from .operate import database, resolved, run_months
+
+    started, began_at = time.monotonic(), datetime.now(tz=UTC)
+    home = make_home()
+    state = home / "sandbox"
+    repositories = state / "repositories"
+    with console.status("generating the sample repositories"):
+        samples = generate(repositories)
+    console.print(f"{len(samples.heads)} sample repositories in {repositories}", highlight=False)
+    with running_sandbox(repositories, state) as sandbox:
+        os.environ.update(sandbox.environment)
+        # the samples' speed-ups are large: half the usual sample tells them from noise
+        os.environ.setdefault("FC_SAMPLE_SECONDS", "0.05")
+        for service, url in sandbox.urls.items():
+            console.print(f"sandbox {service}: {url}", highlight=False)
+        _, why = resolved("containers").chosen()
+        console.print(f"engine: {why}", highlight=False)
+        with database() as store, dagster_instance() as instance:
+            succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
+            with store.transaction() as connection:
+                worked = finished_since(connection, began_at)
+        _close(console, sandbox, home, worked, time.monotonic() - started)
+    return succeeded
+
+
+def _close(console: Console, sandbox: Sandbox, home: Path, worked: int, seconds: float) -> None:
+    calls = sandbox.calls()
+    console.rule("[bold]done")
+    if worked == 0 and calls["github"] == 0 and calls["model"] == 0:
+        console.print("Everything was done already: no GitHub call, no model call, nothing built.")
+    else:
+        console.print(
+            "Requests answered by the sandbox: " + ", ".join(f"{service} {count}" for service, count in calls.items()),
+            highlight=False,
+        )
+    console.print(f"{seconds:.1f} s in all", highlight=False)
+    console.print("Where to look next:")
+    console.print("  make dev                          the Dagster UI with these months, checks and plots")
+    for key in DEMO_MONTHS:
+        console.print(f"  {home / 'reports' / f'{key}.html'}", highlight=False)
+    console.print("  .venv/bin/fc-data funnel --month 2026-02     the funnel again")
+    console.print("  .venv/bin/fc-data why OWNER/REPO#NUMBER      the whole story of one pull request")

@@ -1,0 +1,29 @@
+"""`fc-data housekeeping`: what could go from the disks of the engines, and away with it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from formulacode_dagster.housekeeping.tidying import tidy_all
+
+from .operate import database, resolved
+
+
+def tidy_up(console: Console, *, remove: bool) -> None:
+    """Show what housekeeping would remove from every engine, or *remove* it; raises OutsideSystemError."""
+    containers = resolved("containers")
+    with database() as store:
+        done = tidy_all(store, containers.storerooms(), containers.budgets, dry_run=not remove)
+    table = Table(box=None)
+    for heading in ("what", "why", "MB"):
+        table.add_column(heading, justify="right" if heading == "MB" else "left", overflow="fold")
+    for one in done:
+        for name, why, size in one.gone():
+            table.add_row(name, why, f"{size / 1e6:.1f}")
+    if table.row_count:
+        console.print(table)
+    for one in done:
+        console.print(one.summary, markup=False, highlight=False)
+    if not remove and table.row_count:
+        console.print("nothing was removed; --remove does it", highlight=False)

@@ -1,0 +1,53 @@
+"""`fc-data mirrors`: which mirrors are on this machine, what they take, and how to be rid of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from formulacode_dagster.git.eviction import GIGABYTE, KeptMirror, MirrorState, evict, kept_mirrors
+from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.identity import ItemName
+
+from .operate import resolved
+
+_COLOURS = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
+
+
+def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
+    """Evict the mirrors of *repositories*, or list all of them when none is named.
+
+    Raises ConfigurationError when there is no such mirror, ItemFailure `busy` when it is in use, OutsideSystemError.
+    """
+    from resources.settings import make_home
+
+    make_home()
+    resource = resolved("mirrors")
+    try:
+        for repository in repositories:
+            gone = evict(resource.root, ItemName.parse(repository).repository)
+            console.print(f"evicted {gone}", markup=False, highlight=False)
+        if not repositories:
+            _show(console, kept_mirrors(resource.root), resource.budget)
+    except OSError as error:
+        raise OutsideSystemError(
+            "disk", f"cannot read or write {resource.root}", why=str(error), remedy="Look at FC_MIRRORS_DIR"
+        ) from error
+
+
+def _show(console: Console, mirrors: Sequence[KeptMirror], budget: int | None) -> None:
+    if mirrors:
+        table = Table(box=None)
+        for heading in ("mirror", "MB", "last use (UTC)", "state"):
+            table.add_column(heading, justify="right" if heading == "MB" else "left", overflow="fold")
+        for one in mirrors:
+            state = f"{one.state.value}: {one.why}" if one.why else one.state.value
+            size, used = f"{one.bytes / 1e6:.1f}", f"{one.last_used:%Y-%m-%d %H:%M}"
+            table.add_row(one.repository, size, used, f"[{_COLOURS[one.state]}]{escape(state)}[/]")
+        console.print(table)
+    total = sum(one.bytes for one in mirrors) / GIGABYTE
+    limit = "no limit" if budget is None else f"of {budget / GIGABYTE:g} GB"
+    console.print(f"{len(mirrors)} mirrors, {total:.2f} GB {limit} (FC_MIRRORS_GB)", highlight=False)

@@ -1,0 +1,61 @@
+"""`fc-data offline`, and `fc-data run --offline-source`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from formulacode_dagster.models.month import Month
+
+
+class Format(StrEnum):
+    """How an export is written."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+def commands(console: Console) -> typer.Typer:
+    """The commands, which print to *console*."""
+    app = typer.Typer(help="Explain the files of an offline source, or export a month as such.", no_args_is_help=True)
+
+    @app.command()
+    def schema() -> None:
+        """Tell which files an offline source has, and what their columns hold."""
+        from formulacode_dagster.offline.schema import describe
+
+        console.print(describe(), markup=False, highlight=False)
+
+    @app.command()
+    def export(
+        folder: Annotated[Path, typer.Argument(help="Folder to write to; made where it is missing.")],
+        month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
+        kind: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.PARQUET,
+    ) -> None:
+        """Write a month's repositories and pull requests as files that `run --offline-source` takes in again."""
+        from formulacode_dagster.offline.export import export_month
+
+        from .operate import database
+
+        chosen = Month.parse(month)
+        with database() as store, store.transaction() as connection:
+            written = export_month(connection, chosen, folder, f".{kind}")
+        for path, rows in written.items():
+            console.print(f"{path}: {rows} rows", markup=False, highlight=False)
+
+    return app
+
+
+def use_offline_source(console: Console, text: str) -> None:
+    """Take months in from *text* in this process, and say what it is; raises ConfigurationError when it is nothing."""
+    from formulacode_dagster.offline.detect import detect
+
+    found = detect(text)
+    os.environ["FC_OFFLINE_SOURCE"] = ",".join(map(str, found.paths))
+    console.print(f"offline: {found}; GitHub is not asked", markup=False, highlight=False)

@@ -1,0 +1,66 @@
+"""`fc-data rebuild`: builds an image again from its spec and locks alone, and shows what came out otherwise."""
+
+from __future__ import annotations
+
+import uuid
+
+from rich.console import Console
+from rich.table import Table
+
+from formulacode_dagster.images.reproducing import rebuild_stored
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.reproduction import Reproduction
+from formulacode_dagster.store.artifacts import IMAGES
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.lookup import find_pull_request
+
+from .operate import database, resolved
+
+
+def rebuild_and_compare(console: Console, text: str) -> bool:
+    """Build the image of *text* (`owner/repo#123`) again; whether the same is installed in it.
+
+    Raises ConfigurationError when there is no such image, ItemFailure when it cannot be built again.
+    """
+    name = ItemName.parse(text)
+    with database() as store:
+        image, item = _image_of(store, name)
+        engine, why = resolved("containers").chosen()
+        console.print(why, highlight=False)
+        with console.status(f"building {image.tag} again"):
+            cache = resolved("mirrors").cache()
+            made = rebuild_stored(store, engine, cache, image, item=item, run_id=f"rebuild-{uuid.uuid4()}")
+    _show(console, made)
+    return made.is_equal
+
+
+def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
+    with store.transaction() as connection:
+        stored = find_pull_request(connection, name.repository, name.number) if name.number else None
+        if stored is None:
+            raise ConfigurationError(f"{name} is no pull request of ours", remedy="Write it as owner/repo#123")
+        key = (stored.facts.repository_id, stored.facts.number)
+        found = IMAGES.read_keys(connection, stored.facts.month, [key])
+    if key not in found:
+        raise ConfigurationError(
+            f"{name} has no image", remedy=f"`fc-data why {name}` tells why; or run its month first"
+        )
+    return found[key], stored.facts.item
+
+
+def _show(console: Console, made: Reproduction) -> None:
+    if made.differences:
+        table = Table(box=None)
+        for heading in ("difference", "of", "what"):
+            table.add_column(heading, overflow="fold")
+        for one in made.differences:
+            table.add_row(one.kind.value, one.name, one.detail)
+        console.print(table)
+    verdict = "[green]equal[/]" if made.is_equal else "[red]different[/]"
+    console.print(
+        f"{made.item}: {verdict} to {made.against}: {made.distributions} distributions, {made.files} files; "
+        f"built again in {made.seconds:.0f} s",
+        highlight=False,
+    )

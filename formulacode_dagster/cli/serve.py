@@ -1,0 +1,120 @@
+"""`fc-data dev`: the Dagster UI and daemon over the instance the command line uses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import dagster as dg
+from rich.console import Console
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.orchestration.home import ROOT
+from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
+from resources.settings import home
+from sandbox.session import running_sandbox
+
+from .operate import database
+
+STOP_SECONDS = 30
+"""Time Dagster is given to end its services before they are killed."""
+
+_RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+
+
+class _StopRequested(BaseException):
+    """SIGINT or SIGTERM arrived; no `except` of ours may take it for an error."""
+
+
+def serve_ui(console: Console, host: str, port: int) -> int:
+    """Serve until interrupted or terminated (then 0), or until Dagster ends by itself (then its exit status).
+
+    Where the demo was run and no GitHub token is set, the sandbox is started too, so that runs launched in the UI work.
+    Raises ConfigurationError when *host*:*port* is taken.
+    """
+    _require_free(host, port)
+    # the code server must find the same home, wherever it is started
+    os.environ["FC_HOME"] = str(home())
+    try:
+        with _stop_on_signals(), ExitStack() as stack:
+            repositories = home() / "sandbox" / "repositories"
+            if repositories.is_dir() and not os.environ.get("GH_TOKENS"):
+                sandbox = stack.enter_context(running_sandbox(repositories, home() / "sandbox"))
+                os.environ.update(sandbox.environment)
+                console.print("serving the sandbox too, since the demo was run and GH_TOKENS is not set")
+            # held for as long as the UI is there, so that the embedded server is not stopped and started between runs
+            stack.enter_context(database())
+            with dagster_instance() as instance:
+                set_pools(instance)
+            dagster = stack.enter_context(_dagster(host, port))
+            console.print(f"Dagster UI: http://{host}:{port} (Ctrl-C stops it)", highlight=False)
+            return dagster.wait()
+    except _StopRequested:
+        return 0
+
+
+def _require_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise ConfigurationError(
+                f"cannot listen on {host}:{port}", why=str(error), remedy="Give --port another one, or stop what has it"
+            ) from error
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[None]:
+    def stop(number: int, _: object) -> None:
+        # a second Ctrl-C must not interrupt the clean-up of the first
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)
+        raise _StopRequested(number)
+
+    # set before Dagster is started: a signal ignored here (a shell's background job) would be ignored there too
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    program = Path(sys.executable).with_name("dagster")
+    command = [str(program), "dev", "-w", str(ROOT / "workspace.yaml"), "-h", host, "-p", str(port)]
+    # its advice is for those who type the command
+    quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
+    child = subprocess.Popen(command, env={**quiet, **os.environ}, start_new_session=True)
+    try:
+        yield child
+    finally:
+        # to `dagster dev` alone, which ends its services in order
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        _end_runs(child.pid)
+
+
+def _end_runs(group: int) -> None:
+    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    with dagster_instance() as instance:
+        for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
+            if LAUNCHED_BY not in run.tags:
+                instance.report_run_canceled(run, "The UI was stopped; launch it again, it goes on where it was")
+                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)

@@ -1,0 +1,217 @@
+"""What the command line shows: progress bars, the funnel, an item's story. Only this module draws."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from formulacode_dagster.intake.tracked import Exclusion
+from formulacode_dagster.items.progress import WaitLines, duration
+from formulacode_dagster.models.intake import ListedRepository, ListVerdict
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.reporting.funnel import Funnel
+
+from .preflight import Finding, Health
+
+_COLOURS = {
+    ItemState.DONE: "green",
+    ItemState.REJECTED: "yellow",
+    ItemState.FAILED: "red",
+    ItemState.SKIPPED: "dim",
+}
+_HEALTH = {Health.OK: "green", Health.WARNING: "yellow", Health.BROKEN: "red"}
+NOTE_WIDTH = 60
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class _Note(ProgressColumn):
+    """The newest line; while something waits, a countdown."""
+
+    def render(self, task: Task) -> Text:
+        reason, until = task.fields.get("waits_for", ("", 0.0))
+        left = until - time.monotonic()
+        text = f"waiting {duration(left)}: {reason}"[: 2 * NOTE_WIDTH] if left > 0 else task.fields["note"]
+        return Text(text, style="dim")
+
+
+class Bars:
+    """A progress listener that draws one bar a stage; on a dumb terminal or in a log, a line as it starts and ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._draws = console.is_terminal and not console.is_dumb_terminal
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓[/]"),
+            TextColumn("{task.description:<20}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            _Note(),
+            console=console,
+            disable=not self._draws,
+        )
+        self._waits = WaitLines(lambda text: console.print(f"  {text}", markup=False, highlight=False))
+        self._tasks: dict[Stage, TaskID] = {}
+        self._done: dict[Stage, dict[ItemState, int]] = {}
+        self._unchanged: dict[Stage, int] = {}
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
+        """Open the stage's bar, or lengthen it: a stage may have more than one leg."""
+        self._done[stage] = {}
+        self._unchanged[stage] = already_done
+        if stage in self._tasks:
+            task = self._tasks[stage]
+            total = (self._progress.tasks[task].total or 0) + pending
+            self._progress.update(task, total=total)
+        else:
+            self._tasks[stage] = self._progress.add_task(stage.value, total=pending, note=month)
+        if pending and not self._draws:
+            self._console.print(f"  {stage.value}: {pending} to do", highlight=False)
+
+    def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str) -> None:
+        """Advance the bar."""
+        counts = self._done[stage]
+        counts[state] = counts.get(state, 0) + 1
+        self._progress.update(self._tasks[stage], advance=1, note=f"{item} {reason or state.value}"[:NOTE_WIDTH])
+
+    def note(self, stage: Stage, text: str) -> None:
+        """Show the newest line behind the bar."""
+        if stage in self._tasks:
+            self._progress.update(self._tasks[stage], note=text.strip()[:NOTE_WIDTH])
+
+    def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
+        """Count down behind the bar, or in a line every minute where there are no bars."""
+        if stage in self._tasks:
+            self._progress.update(self._tasks[stage], waits_for=(reason, time.monotonic() + seconds))
+        if not self._draws:
+            self._waits.waiting(reason, seconds)
+
+    def warn(self, stage: Stage, text: str) -> None:
+        """A line above the bars."""
+        self._console.print(f"  [yellow]{stage.value}:[/] {escape(text)}", highlight=False)
+
+    def stage_finished(self, stage: Stage) -> None:
+        """Sum up behind the bar, or in a line where there are no bars."""
+        counts = ", ".join(f"{n} {state.value}" for state, n in self._done[stage].items() if n)
+        text = "; ".join(part for part in (counts, f"{self._unchanged[stage]} unchanged") if part)
+        self._progress.update(self._tasks[stage], note=text, waits_for=("", 0.0))
+        if not self._draws:
+            self._console.print(f"  {stage.value}: {text}", highlight=False)
+
+
+def show_funnel(console: Console, funnel: Funnel) -> None:
+    """The funnel with bars, the losses with their reasons, and the costs."""
+    table = Table(title=f"Funnel of {funnel.month}", title_justify="left", show_header=False, box=None)
+    widest = max((step.count for step in funnel.steps), default=0) or 1
+    for step in funnel.steps:
+        table.add_row(step.title, str(step.count), "█" * round(30 * step.count / widest))
+    console.print(table)
+    if funnel.losses:
+        losses = Table(title="Why the others were not", title_justify="left", box=None)
+        for heading in ("stage", "state", "reason", "items", "for example"):
+            losses.add_column(heading, overflow="fold")
+        for loss in funnel.losses:
+            colour = _COLOURS[loss.state]
+            losses.add_row(
+                loss.stage.value,
+                f"[{colour}]{loss.state.value}[/]",
+                escape(loss.reason),
+                str(loss.count),
+                escape(loss.examples[0]),
+            )
+        console.print(losses)
+    console.print(f"Cost of {funnel.month}: {describe_cost(funnel.cost)}")
+
+
+def describe_cost(cost: Cost) -> str:
+    """One line: points, requests, tokens, dollars, seconds."""
+    return (
+        f"{cost.api_points} API points in {cost.api_requests} requests, "
+        f"{cost.tokens_in + cost.tokens_out} tokens in {cost.model_calls} model calls, "
+        f"${cost.dollars:.2f}, {cost.seconds:.1f} s of work"
+    )
+
+
+def show_story(console: Console, item: str, story: Sequence[LedgerEntry]) -> None:
+    """Every stage of one item: state, reason, detail, cost; the log's tail where it failed."""
+    console.print(f"[bold]{item}[/]")
+    for entry in story:
+        colour = _COLOURS[entry.state]
+        reason = escape(f" ({entry.reason})") if entry.reason else ""
+        finished = f"{entry.finished_at:%Y-%m-%d %H:%M:%S}" if entry.finished_at else ""
+        console.print(f"{entry.month}  {entry.stage.value:<19} [{colour}]{entry.state.value}{reason}[/]  {finished}")
+        if entry.detail:
+            console.print(f"    {plain(entry.detail)}", markup=False, highlight=False)
+        spent = {name: value for name, value in entry.cost.model_dump().items() if value}
+        if spent:
+            console.print(f"    attempt {entry.attempt}, cost {spent}, run {entry.run_id}", style="dim", markup=False)
+        if entry.log_tail:
+            console.print(plain(entry.log_tail), style="dim", markup=False, highlight=False)
+
+
+def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, LedgerEntry | None]], month: str) -> None:
+    """The allow and deny list; with a *month*, how each repository on it ended there."""
+    if not lines:
+        console.print("The list is empty: the rules alone decide.", highlight=False)
+        return
+    table = Table(title="Decided by people", title_justify="left", box=None)
+    for heading in ("repository", "verdict", "since", "reason", *([month] if month else [])):
+        table.add_column(heading, overflow="fold")
+    for line, entry in lines:
+        colour = "green" if line.verdict is ListVerdict.ALLOW else "yellow"
+        ended = "not seen yet" if entry is None else f"[{_COLOURS[entry.state]}]{entry.state.value}[/] {entry.reason}"
+        table.add_row(
+            escape(line.full_name),
+            f"[{colour}]{line.verdict.value}[/]",
+            f"{line.listed_at:%Y-%m-%d}",
+            escape(line.reason),
+            *([ended.rstrip()] if month else []),
+        )
+    console.print(table)
+
+
+def show_exclusions(console: Console, found: Sequence[Exclusion], month: str) -> None:
+    """Why repositories are not tracked in *month*, with some of those it concerns."""
+    table = Table(title=f"Not tracked in {month}", title_justify="left", box=None)
+    for heading in ("reason", "repositories", "such as"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(escape(one.reason), str(one.count), escape("; ".join(one.examples)))
+    console.print(table if found else f"Nothing is known of {month}, or every repository is tracked.", highlight=False)
+
+
+def plain(text: str) -> str:
+    """*text* of a build or a model without the control sequences that would act on the terminal."""
+    return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+    """One line for each outside system."""
+    for finding in findings:
+        console.print(
+            f"[{_HEALTH[finding.health]}]{finding.health.value:<8}[/] {finding.system:<10} {escape(finding.text)}"
+        )

@@ -1,0 +1,1 @@
+"""What a repository declares at a commit about building and benchmarking it, read without running it."""

@@ -1,0 +1,1 @@
+"""What a package's own metadata says, in each of the forms it has had."""

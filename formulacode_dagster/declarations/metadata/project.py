@@ -1,0 +1,70 @@
+"""What one project file, or all of them together, say about a package. `None` means: not said here."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from .hatch_hooks import BuildHook
+
+
+class Said(Frozen):
+    """A single value and where it stands."""
+
+    value: str
+    source: str
+
+
+class ProjectMetadata(Frozen):
+    """The parts of a package's metadata that an environment depends on."""
+
+    name: Said | None = None
+    requires_python: Said | None = None
+    classifiers: tuple[str, ...] | None = Field(default=None, description="`3.x` versions the trove classifiers name")
+    classifiers_source: str = ""
+    dependencies: tuple[Declaration, ...] | None = None
+    extras: dict[str, tuple[Declaration, ...]] = Field(default_factory=dict)
+    groups: dict[str, tuple[Declaration, ...]] = Field(default_factory=dict, description="PEP 735 groups")
+    build_requires: tuple[Declaration, ...] | None = None
+    setup_requires: tuple[Declaration, ...] = ()
+    build_backend: str | None = None
+    build_hooks: tuple[BuildHook, ...] = ()
+    import_names: tuple[str, ...] = Field(default=(), description="packages and modules it says it installs")
+    source_folders: tuple[str, ...] = Field(default=(), description="folders it says they lie in")
+    unread: tuple[DroppedRequirement, ...] = Field(default=(), description="declarations that only running code tells")
+
+    def over(self, lower: ProjectMetadata) -> ProjectMetadata:
+        """The word of `self` where it speaks, else that of *lower*."""
+        silent = self.classifiers is None
+        return ProjectMetadata(
+            name=self.name or lower.name,
+            requires_python=self.requires_python or lower.requires_python,
+            classifiers=lower.classifiers if silent else self.classifiers,
+            classifiers_source=lower.classifiers_source if silent else self.classifiers_source,
+            dependencies=lower.dependencies if self.dependencies is None else self.dependencies,
+            extras={**lower.extras, **self.extras},
+            groups={**lower.groups, **self.groups},
+            build_requires=lower.build_requires if self.build_requires is None else self.build_requires,
+            setup_requires=self.setup_requires + lower.setup_requires,
+            build_backend=self.build_backend or lower.build_backend,
+            build_hooks=self.build_hooks or lower.build_hooks,
+            import_names=self.import_names + lower.import_names,
+            source_folders=self.source_folders + lower.source_folders,
+            unread=self.unread + (lower.unread if self.dependencies is None else ()),
+        )
+
+
+def python_classifiers(classifiers: object) -> tuple[str, ...] | None:
+    """The `3.x` versions among trove classifiers; None when they name none."""
+    if not isinstance(classifiers, list | tuple):
+        return None
+    prefix = "Programming Language :: Python :: 3."
+    named = {
+        text.removeprefix("Programming Language :: Python ::").strip()
+        for text in map(str, classifiers)
+        if text.startswith(prefix) and text.removeprefix(prefix).strip().isdigit()
+    }
+    return tuple(sorted(named, key=lambda version: int(version.split(".")[1]))) or None

@@ -1,0 +1,211 @@
+"""pyproject.toml: PEP 518, 621 and 735, and the tables of the back ends that came before or beside them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+
+from formulacode_dagster.declarations.declaration import Declaration, read_requirements_file
+from formulacode_dagster.declarations.tree import Tree, join
+from formulacode_dagster.models.environment import DroppedRequirement
+
+from . import poetry
+from .hatch_hooks import build_hooks
+from .project import ProjectMetadata, Said, python_classifiers
+from .tool_groups import tool_groups
+
+Table = Mapping[str, object]
+
+
+def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
+    """What `pyproject.toml` in *folder* says; a file that is no TOML says nothing but that it cannot be read."""
+    path = join(folder, "pyproject.toml") or ""
+    text = tree.text(path)
+    if text is None:
+        return ProjectMetadata()
+    try:
+        data: Table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        unread = DroppedRequirement(requirement=path, source=path, reason=f"is no TOML: {error}")
+        return ProjectMetadata(unread=(unread,))
+    build = _build_system(data, path)
+    project = data.get("project")
+    own = _pep621(tree, folder, data, path) if isinstance(project, Mapping) else ProjectMetadata()
+    tool = _table(data, "tool")
+    build = build.model_copy(
+        update={"groups": {**tool_groups(tool, path), **build.groups}, "build_hooks": build_hooks(tool, path)}
+    )
+    return own.over(_poetry(_table(tool, "poetry"), path)).over(_flit(_table(tool, "flit"), path)).over(build)
+
+
+def _table(data: Table, *keys: str) -> Table:
+    for key in keys:
+        value = data.get(key)
+        if not isinstance(value, Mapping):
+            return {}
+        data = value
+    return data
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _declared(texts: Iterable[str], source: str) -> tuple[Declaration, ...]:
+    return tuple(Declaration(text=text, source=source) for text in texts)
+
+
+def _said(value: object, source: str) -> Said | None:
+    return Said(value=value, source=source) if isinstance(value, str) and value else None
+
+
+def _build_system(data: Table, path: str) -> ProjectMetadata:
+    build = data.get("build-system")
+    if not isinstance(build, Mapping):
+        return ProjectMetadata(groups=_groups(data, path))
+    backend = build.get("build-backend")
+    requires = _declared(_strings(build["requires"]), f"{path}:build-system.requires") if "requires" in build else None
+    return ProjectMetadata(
+        build_requires=requires,
+        build_backend=backend if isinstance(backend, str) else None,
+        groups=_groups(data, path),
+        import_names=_backend_packages(_table(data, "tool")),
+        source_folders=_backend_folders(_table(data, "tool")),
+    )
+
+
+def _groups(data: Table, path: str) -> dict[str, tuple[Declaration, ...]]:
+    raw = _table(data, "dependency-groups")
+
+    def expand(name: str, seen: frozenset[str]) -> tuple[Declaration, ...]:
+        entries = raw.get(name)
+        found: list[Declaration] = []
+        for entry in entries if isinstance(entries, list) and name not in seen else []:
+            if isinstance(entry, str):
+                found.append(Declaration(text=entry, source=f"{path}:dependency-groups.{name}"))
+            elif isinstance(entry, Mapping) and isinstance(entry.get("include-group"), str):
+                found.extend(expand(str(entry["include-group"]), seen | {name}))
+        return tuple(found)
+
+    return {name: expand(name, frozenset()) for name in raw}
+
+
+def _backend_packages(tool: Table) -> tuple[str, ...]:
+    names = _strings(_table(tool, "setuptools").get("packages")) + _strings(
+        _table(tool, "setuptools").get("py-modules")
+    )
+    names += [
+        path.rpartition("/")[2] for path in _strings(_table(tool, "hatch", "build", "targets", "wheel").get("packages"))
+    ]
+    names += _strings(_table(tool, "flit", "module").get("name"))
+    names += _strings(_table(tool, "maturin").get("module-name"))
+    names += [path.rpartition("/")[2] for path in _strings(_table(tool, "scikit-build", "wheel").get("packages"))]
+    return tuple(dict.fromkeys(name.split(".")[0] for name in names))
+
+
+def _backend_folders(tool: Table) -> tuple[str, ...]:
+    folders = _strings(_table(tool, "setuptools", "packages", "find").get("where"))
+    folders += _strings(_table(tool, "setuptools", "package-dir").get(""))
+    folders += _strings(_table(tool, "maturin").get("python-source"))
+    wheel = _table(tool, "hatch", "build", "targets", "wheel")
+    folders += [path.rpartition("/")[0] for path in _strings(wheel.get("packages")) if "/" in path]
+    return tuple(dict.fromkeys(folders))
+
+
+def _pep621(tree: Tree, folder: str, data: Table, path: str) -> ProjectMetadata:
+    project = _table(data, "project")
+    dynamic = set(_strings(project.get("dynamic")))
+    extras = {
+        name: _declared(_strings(entries), f"{path}:project.optional-dependencies.{name}")
+        for name, entries in _table(project, "optional-dependencies").items()
+    }
+    extras.update(_dynamic_extras(tree, folder, data))
+    classifiers = python_classifiers(project.get("classifiers"))
+    dependencies: tuple[Declaration, ...] | None
+    if "dependencies" in project or "dependencies" not in dynamic:
+        dependencies = _declared(_strings(project.get("dependencies")), f"{path}:project.dependencies")
+    else:
+        dependencies = _dynamic_dependencies(tree, folder, data)
+    return ProjectMetadata(
+        name=_said(project.get("name"), f"{path}:project.name"),
+        requires_python=_said(project.get("requires-python"), f"{path}:project.requires-python"),
+        classifiers=classifiers,
+        classifiers_source=f"{path}:project.classifiers" if classifiers else "",
+        dependencies=dependencies,
+        extras=extras,
+    )
+
+
+def _files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[Declaration, ...]:
+    paths = (join(folder, name) for name in names)
+    return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path))
+
+
+def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[Declaration, ...] | None:
+    """`dynamic = ["dependencies"]` where the table says which file holds them; None: setup.cfg or setup.py does."""
+    names = _strings(_table(data, "tool", "setuptools", "dynamic", "dependencies").get("file"))
+    names += _strings(_table(data, "tool", "hatch", "metadata", "hooks", "requirements_txt").get("files"))
+    return _files(tree, folder, names) if names else None
+
+
+def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[Declaration, ...]]:
+    tables = dict(_table(data, "tool", "setuptools", "dynamic", "optional-dependencies"))
+    hook = _table(data, "tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies")
+    found = {name: _strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
+    found.update({name: _strings(value) for name, value in hook.items()})
+    return {name: _files(tree, folder, names) for name, names in found.items()}
+
+
+def _poetry(table: Table, path: str) -> ProjectMetadata:
+    if not table:
+        return ProjectMetadata()
+    dependencies = _table(table, "dependencies")
+    required: list[Declaration] = []
+    optional: dict[str, tuple[Declaration, ...]] = {}
+    for name, value in dependencies.items():
+        if name.lower() == "python":
+            continue
+        found = poetry.declarations(name, value, source=f"{path}:tool.poetry.dependencies")
+        if isinstance(value, Mapping) and value.get("optional") is True:
+            optional[name.lower()] = found
+        else:
+            required.extend(found)
+    extras = {
+        name: tuple(item for entry in _strings(entries) for item in optional.get(entry.lower(), ()))
+        for name, entries in _table(table, "extras").items()
+    }
+    python = dependencies.get("python")
+    requires = poetry.specifier(str(python)) if python is not None else None
+    classifiers = python_classifiers(table.get("classifiers"))
+    packages = [entry for entry in (table.get("packages") or []) if isinstance(entry, Mapping)]  # type: ignore[attr-defined]
+    return ProjectMetadata(
+        name=_said(table.get("name"), f"{path}:tool.poetry.name"),
+        requires_python=_said(requires, f"{path}:tool.poetry.dependencies.python"),
+        classifiers=classifiers,
+        classifiers_source=f"{path}:tool.poetry.classifiers" if classifiers else "",
+        dependencies=tuple(required) if dependencies else None,
+        extras=extras,
+        import_names=tuple(str(entry.get("include", "")).split("/")[0] for entry in packages),
+        source_folders=tuple(str(entry["from"]) for entry in packages if "from" in entry),
+    )
+
+
+def _flit(table: Table, path: str) -> ProjectMetadata:
+    metadata = _table(table, "metadata")
+    if not metadata:
+        return ProjectMetadata()
+    classifiers = python_classifiers(metadata.get("classifiers"))
+    return ProjectMetadata(
+        name=_said(metadata.get("dist-name") or metadata.get("module"), f"{path}:tool.flit.metadata"),
+        requires_python=_said(metadata.get("requires-python"), f"{path}:tool.flit.metadata.requires-python"),
+        classifiers=classifiers,
+        classifiers_source=f"{path}:tool.flit.metadata.classifiers" if classifiers else "",
+        dependencies=_declared(_strings(metadata.get("requires")), f"{path}:tool.flit.metadata.requires"),
+        extras={
+            name: _declared(_strings(entries), f"{path}:tool.flit.metadata.requires-extra.{name}")
+            for name, entries in _table(metadata, "requires-extra").items()
+        },
+        import_names=tuple(_strings(metadata.get("module"))),
+    )

@@ -1,0 +1,88 @@
+"""What a missing header, library, program or module is called where it can be had."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+
+from .imports import projects_of
+
+
+class Kind(StrEnum):
+    """The tables of `names.toml`."""
+
+    HEADERS = "headers"
+    LIBRARIES = "libraries"
+    SHARED_OBJECTS = "shared_objects"
+    PKG_CONFIG = "pkg_config"
+    CMAKE_PACKAGES = "cmake_packages"
+    PROGRAMS = "programs"
+    MODULES = "modules"
+
+
+class Provision(Frozen):
+    """What brings a missing thing."""
+
+    apt_packages: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    environment: dict[str, str] = Field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether it brings anything: the tables also hold names that nothing here brings."""
+        return bool(self.apt_packages or self.requirements or self.environment)
+
+
+def provision_of(kind: Kind, name: str) -> Provision | None:
+    """What brings *name*, which *kind* of table lists; None when no table knows it. Not for modules."""
+    table = _tables()[kind]
+    return next((table[key] for key in _spellings(kind, name) if table.get(key)), None)
+
+
+def known_apt_packages() -> frozenset[str]:
+    """Every Debian package that a table names."""
+    return frozenset(name for table in _tables().values() for one in table.values() for name in one.apt_packages)
+
+
+def project_of(module: str, declared: Mapping[str, str]) -> str | None:
+    """The requirement that brings *module*, a dotted import name.
+
+    *declared* is what the repository declares anywhere, by normalised project name; its own words come first, then
+    the table of well known modules. Nothing is guessed: None for everything else.
+    """
+    parts = module.split(".")
+    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    known = [_tables()[Kind.MODULES][name].requirements[0] for name in names if name in _tables()[Kind.MODULES]]
+    spoken = (declared[project] for project in (*known, *projects_of(parts[0])) if project in declared)
+    return next(spoken, known[0] if known else None)
+
+
+def _spellings(kind: Kind, name: str) -> Iterator[str]:
+    yield name
+    yield name.lower()
+    if kind is Kind.HEADERS:
+        parts = name.split("/")
+        yield from ("/".join(parts[:length]) + "/" for length in range(len(parts) - 1, 0, -1))
+    if kind is Kind.PKG_CONFIG and name.split():
+        word = name.lower().split()[0]
+        yield from (word, word.removeprefix("lib"), f"lib{word}")
+    if kind is Kind.SHARED_OBJECTS:
+        yield f"lib{name}"
+
+
+@cache
+def _tables() -> dict[Kind, dict[str, Provision]]:
+    data = tomllib.loads(files(__package__).joinpath("names.toml").read_text(encoding="utf-8"))
+    return {kind: {name: _provision(kind, value) for name, value in data[kind].items()} for kind in Kind}
+
+
+def _provision(kind: Kind, value: object) -> Provision:
+    if kind is Kind.MODULES:
+        return Provision.model_validate({"requirements": [value]})
+    return Provision.model_validate(value if isinstance(value, dict) else {"apt_packages": value})

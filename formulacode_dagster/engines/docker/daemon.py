@@ -1,0 +1,114 @@
+"""The one way to the Docker daemon: its SDK for containers, its command line for builds and commands in containers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.engines.processes import Bounds, run_bounded
+from formulacode_dagster.engines.protocol import Completed, Progress
+from formulacode_dagster.models.errors import OutsideSystemError
+
+if TYPE_CHECKING:
+    import docker
+
+API_SECONDS = 120
+LABEL = "formulacode"
+"""Of every image and container of this platform, whichever installation made it."""
+INSTALLATION_LABEL = f"{LABEL}.installation"
+"""Of every image: which installation built it."""
+_REMEDY = "Start Docker, or set DOCKER_HOST, or take the process engine with FC_ENGINE=process"
+
+
+class DockerDaemon:
+    """A daemon, found by `DOCKER_HOST` or the current Docker context."""
+
+    @cached_property
+    def client(self) -> docker.DockerClient:
+        """The SDK's client; raises OutsideSystemError when the daemon does not answer."""
+        import docker
+
+        with self.watched("connect"):
+            client = docker.from_env(timeout=API_SECONDS, environment=self.environment)
+            client.ping()
+            return client
+
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        """Variables for the command line: the host's, since it may need its credential helpers and proxies."""
+        environment = dict(os.environ)
+        if "DOCKER_HOST" not in environment and (host := self._context("{{.Endpoints.docker.Host}}")):
+            environment["DOCKER_HOST"] = host
+        # The builder of the daemon itself: others cannot see its images, nor it theirs.
+        environment["BUILDX_BUILDER"] = "default"
+        environment["DOCKER_CLI_HINTS"] = "false"
+        return environment
+
+    def check(self) -> None:
+        """Raise OutsideSystemError unless the daemon answers and can build."""
+        with self.watched("ping"):
+            self.client.ping()
+        self.require_buildx()
+
+    def require_buildx(self) -> None:
+        """Raise OutsideSystemError when `docker buildx` is not installed."""
+        try:
+            done = self.run(["buildx", "version"], timeout=30)
+        except FileNotFoundError as error:
+            raise OutsideSystemError(
+                "docker", "no `docker` program on PATH", remedy="Install the Docker client"
+            ) from error
+        if not done.ok:
+            raise OutsideSystemError(
+                "docker",
+                "`docker buildx` does not work",
+                why=_text(done),
+                remedy="Install Docker's client and its buildx",
+            )
+
+    def run(
+        self, arguments: Sequence[str], *, timeout: float, stdin: bytes | None = None, progress: Progress | None = None
+    ) -> Completed:
+        """Run `docker` with *arguments*; it ends with us, whatever happens."""
+        return run_bounded(
+            ["docker", *arguments],
+            timeout=timeout,
+            bounds=Bounds(),
+            environment=self.environment,
+            cwd=Path("/"),
+            stdin=stdin,
+            progress=progress,
+        )
+
+    @contextmanager
+    def watched(self, what: str) -> Iterator[None]:
+        """Turn a daemon that does not answer, or is out of disk, into OutsideSystemError."""
+        import docker.errors
+        import requests.exceptions
+
+        try:
+            yield
+        except docker.errors.APIError as error:
+            if "no space left on device" in str(error):
+                raise OutsideSystemError("docker", f"{what}: no space left", remedy="Free some space") from error
+            raise
+        except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+            raise OutsideSystemError("docker", f"{what}: no answer", why=str(error)[:300], remedy=_REMEDY) from error
+
+    def _context(self, template: str) -> str:
+        done = run_bounded(
+            ["docker", "context", "inspect", "--format", template],
+            timeout=30,
+            bounds=Bounds(),
+            environment=dict(os.environ),
+            cwd=Path("/"),
+        )
+        return done.stdout.decode(errors="replace").strip() if done.ok else ""
+
+
+def _text(done: Completed) -> str:
+    return (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]

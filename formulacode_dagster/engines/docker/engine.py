@@ -1,0 +1,225 @@
+"""Builds images with BuildKit and measures in containers: the engine whose images can be published."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from formulacode_dagster.engines.files import ImageFile, ImageWords
+from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.engines.processes import FILE_BYTES
+from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.specs.context import Origins
+from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, aside_tag, env_tag, task_tag
+
+from .build import build_image
+from .daemon import LABEL, DockerDaemon
+from .export import exported_files, image_words
+from .leftovers import LIFETIME_SECONDS, leftover_containers, remove_container
+from .reading import DockerReading
+from .session import USER, DockerSession
+from .settings import BuildSettings
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+
+
+class DockerEngine:
+    """Implements `engine.Engine` with a Docker daemon, local or remote."""
+
+    name = EngineName.DOCKER
+
+    def __init__(
+        self,
+        os_image: str = DEFAULT_OS_IMAGE,
+        limits: ResourceLimits | None = None,
+        *,
+        ca_bundle: Path | None = None,
+        network: str = "default",
+        build_cgroup: str = "",
+        cache_namespace: str = "",
+        index: Mapping[str, str] | None = None,
+        daemon: DockerDaemon | None = None,
+        installation: str = "",
+    ) -> None:
+        """*network*, *build_cgroup* and *cache_namespace* are for builds only, see `BuildSettings`. *index* (variables
+        of uv and pip) and *ca_bundle* enter no layer.
+
+        Images are labelled with *installation*, so that housekeeping finds them; without one it leaves them alone.
+        Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
+        """
+        if "{python}" not in os_image:
+            raise ConfigurationError(
+                f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {DEFAULT_OS_IMAGE}"
+            )
+        self._os_image = os_image
+        self._limits = limits or ResourceLimits()
+        self._settings = BuildSettings(
+            self._limits,
+            network,
+            ca_bundle,
+            dict(index or {}),
+            installation=installation,
+            cgroup_parent=build_cgroup,
+            cache_namespace=cache_namespace,
+        )
+        self._daemon = daemon or DockerDaemon()
+
+    @property
+    def daemon(self) -> DockerDaemon:
+        """The daemon that builds."""
+        return self._daemon
+
+    def reading(self) -> DockerReading:
+        """Where the source distributions of a lock are read: steps of builds."""
+        return DockerReading(self._daemon, self._settings, self._os_image)
+
+    def interpreters(self) -> frozenset[str] | None:
+        """None when OS images can be pulled; else the versions whose OS image is here."""
+        return self._interpreters
+
+    def build(
+        self,
+        spec: BuildSpec,
+        *,
+        mirror: Path,
+        run_id: str,
+        submodules: Mapping[str, Path] = NO_SUBMODULES,
+        force: bool = False,
+        aside: bool = False,
+        progress: Progress | None = None,
+    ) -> BuildOutcome:
+        """Build the tiers of *spec* that are missing; see `Engine.build`."""
+        del run_id  # equal specs give equal images, whichever run asks
+        self._daemon.require_buildx()
+        origins = Origins(mirror, submodules)
+        return build_image(self._daemon, self._settings, spec, origins, force=force, aside=aside, progress=progress)
+
+    def remove_aside(self, spec: BuildSpec) -> None:
+        """Remove the tiers of *spec* that were built aside; see `Engine.remove_aside`."""
+        import docker.errors
+
+        for tag in map(aside_tag, (task_tag(spec), env_tag(spec))):
+            with self._daemon.watched(f"remove {tag}"), suppress(docker.errors.ImageNotFound):
+                self._daemon.client.images.remove(tag)
+
+    def exists(self, image: BuiltImage) -> bool:
+        """Whether the daemon has the image of that digest."""
+        import docker.errors
+
+        with self._daemon.watched(f"look for {image.tag}"):
+            try:
+                self._daemon.client.images.get(image.digest)
+            except docker.errors.ImageNotFound:
+                return False
+        return True
+
+    @contextmanager
+    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
+        """Open a session in a new container of the very digest; raises ItemFailure (`image_gone`) when it is gone."""
+        container = self._start(image, run_id=run_id)
+        try:
+            yield DockerSession(self._daemon, container, self._limits)
+        finally:
+            self._remove(container)
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image, exported from a container that never starts."""
+        container = self._create(image, run_id="", command=["true"])
+        try:
+            with self._daemon.watched(f"export {image.tag}"):
+                yield from exported_files(cast("Iterator[bytes]", container.export()))
+        finally:
+            self._remove(container)
+
+    def words(self, image: BuiltImage) -> ImageWords:
+        """What the daemon tells of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
+        import docker.errors
+
+        with self._daemon.watched(f"inspect {image.tag}"):
+            try:
+                found = self._daemon.client.images.get(image.digest)
+            except docker.errors.ImageNotFound as error:
+                raise _gone(image) from error
+            history = found.history()
+        return image_words(found.attrs.get("Config") or {}, history)
+
+    def clean(self, *, run_id: str | None = None) -> int:
+        """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
+        found = leftover_containers(self._daemon, run_id=run_id)
+        for container in found:
+            self._remove(container)
+        return len(found)
+
+    @cached_property
+    def _interpreters(self) -> frozenset[str] | None:
+        import docker.errors
+
+        newest = self._os_image.replace("{python}", INSTRUMENT_VERSIONS[-1])
+        client = self._daemon.client
+        with self._daemon.watched("look for OS images"):
+            with suppress(docker.errors.APIError):
+                client.images.get_registry_data(newest)
+                return None
+            # not `images.list`, which asks for each again and stumbles over one that goes meanwhile
+            here = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
+        return frozenset(
+            version for version in INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
+        )
+
+    def _start(self, image: BuiltImage, *, run_id: str) -> Container:
+        container = self._create(image, run_id=run_id, command=["sleep", str(LIFETIME_SECONDS)])
+        try:
+            with self._daemon.watched(f"start a container of {image.tag}"):
+                container.start()
+        except BaseException:
+            self._remove(container)
+            raise
+        return container
+
+    def _create(self, image: BuiltImage, *, run_id: str, command: list[str]) -> Container:
+        import docker.errors
+        from docker.types import Ulimit
+
+        memory = f"{self._limits.memory_mb}m"
+        with self._daemon.watched(f"make a container of {image.tag}"):
+            try:
+                return self._daemon.client.containers.create(
+                    image.digest,
+                    command,
+                    name=f"formulacode-{image.spec.task_id.lower()}-{uuid.uuid4().hex[:12]}",
+                    labels={
+                        LABEL: "1",
+                        f"{LABEL}.run": run_id,
+                        f"{LABEL}.task": image.spec.task_id,
+                        f"{LABEL}.owner": Owner.current(run_id).model_dump_json(),
+                    },
+                    init=True,
+                    user=USER,
+                    network_mode="none",
+                    cap_drop=["ALL"],
+                    security_opt=["no-new-privileges:true"],
+                    mem_limit=memory,
+                    memswap_limit=memory,
+                    nano_cpus=int(self._limits.cpus * 1_000_000_000),
+                    pids_limit=self._limits.processes,
+                    ulimits=[
+                        Ulimit(name="core", soft=0, hard=0),
+                        Ulimit(name="fsize", soft=FILE_BYTES, hard=FILE_BYTES),
+                    ],
+                )
+            except docker.errors.ImageNotFound as error:
+                raise _gone(image) from error
+
+    def _remove(self, container: Container) -> None:
+        remove_container(self._daemon, container)
+
+
+def _gone(image: BuiltImage) -> ItemFailure:
+    return ItemFailure("image_gone", f"{image.tag} ({image.digest}) is not here", remedy="Build it again")

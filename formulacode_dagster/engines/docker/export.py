@@ -1,0 +1,69 @@
+"""Reads what the daemon tells of an image: the stream of an exported container, file by file, and its configuration."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+from formulacode_dagster.engines.files import Area, ImageFile, ImageWords
+
+from .session import REPOSITORY, TOOLS, VENV
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_AREAS = (
+    (VENV.lstrip("/") + "/", Area.ENVIRONMENT),
+    (REPOSITORY.lstrip("/") + "/", Area.REPOSITORY),
+    (TOOLS.lstrip("/") + "/", Area.TOOLS),
+)
+
+
+def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
+    """The regular files and links in the tar stream *chunks*; devices and sockets do not survive an export."""
+    with tarfile.open(fileobj=_Chunks(chunks), mode="r|", bufsize=1024 * 1024) as archive:
+        for entry in archive:
+            if not (entry.isfile() or entry.issym() or entry.islnk()):
+                continue
+            name = entry.name.removeprefix("./")
+            prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
+            target = entry.linkname if entry.issym() else "/" + entry.linkname if entry.islnk() else None
+            yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, partial(_content, archive, entry))
+
+
+def image_words(configuration: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> ImageWords:
+    """The image's words, from the daemon's `Config` and `history` of it."""
+    pairs = (str(entry).partition("=") for entry in configuration.get("Env") or ())
+    commands = (part for key in ("Entrypoint", "Cmd", "OnBuild") for part in configuration.get(key) or ())
+    return ImageWords(
+        variables={name: value for name, _, value in pairs},
+        labels={str(name): str(value) for name, value in (configuration.get("Labels") or {}).items()},
+        history=(*(str(layer.get("CreatedBy", "")) for layer in history), *map(str, commands)),
+    )
+
+
+def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    return archive.extractfile(entry) or io.BytesIO()
+
+
+class _Chunks(io.RawIOBase):
+    """A readable file over an iterator of bytes."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if not self._rest:
+            self._rest = next(self._chunks, b"")
+        view = memoryview(buffer).cast("B")
+        count = min(len(view), len(self._rest))
+        view[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count

@@ -1,0 +1,63 @@
+"""Containers that nobody will remove any more: those of killed processes, here or on another machine.
+
+A daemon may serve several machines. Whether a process of another one lives cannot be known from here; what it left ends
+by itself (`LIFETIME_SECONDS`), and goes when it has ended for an hour, or is older than any session gets.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.engines.owner import Owner
+
+from .daemon import LABEL, DockerDaemon
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+
+LIFETIME_SECONDS = 24 * 3600
+"""A container that nobody removes ends by itself after this."""
+ENDED = timedelta(hours=1)
+OLD = timedelta(days=2)
+
+
+def leftover_containers(
+    daemon: DockerDaemon, *, run_id: str | None = None, now: datetime | None = None
+) -> list[Container]:
+    """Containers that dead processes have left as of *now*, or all of *run_id*; others are not ours to touch."""
+    # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
+    labels = [f"{LABEL}.owner"] if run_id is None else [f"{LABEL}.owner", f"{LABEL}.run={run_id}"]
+    with daemon.watched("list containers"):
+        found = daemon.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
+    instant = now or datetime.now(tz=UTC)
+    return [container for container in found if run_id is not None or _is_left(container, instant)]
+
+
+def remove_container(daemon: DockerDaemon, container: Container) -> None:
+    """Remove *container* with its volumes, whatever runs in it; one that is gone is fine."""
+    import docker.errors
+
+    with daemon.watched(f"remove {container.name}"), suppress(docker.errors.NotFound):
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.APIError as error:
+            if "already in progress" not in str(error):
+                raise
+
+
+def _is_left(container: Container, now: datetime) -> bool:
+    owner = Owner.parse(container.labels.get(f"{LABEL}.owner", ""))
+    if owner is not None and (owner.is_dead() or owner.is_alive()):
+        return owner.is_dead()
+    made, state = moment(container.attrs["Created"]), container.attrs["State"]
+    if container.status in ("exited", "dead"):
+        return now - moment(state["FinishedAt"]) >= ENDED
+    return now - made >= (ENDED if container.status == "created" else OLD)
+
+
+def moment(text: str) -> datetime:
+    """An instant as Docker writes it, with nanoseconds that Python does not read."""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}").replace(tzinfo=UTC)

@@ -1,0 +1,132 @@
+"""An image known by its name alone: what it says of itself, without running anything of it."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+
+from .daemon import LABEL, DockerDaemon
+from .leftovers import remove_container
+from .session import TOOLS
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
+    from docker.models.images import Image
+
+TASK = f"{TOOLS}/task"
+MOST_BYTES = 64 << 20
+_SHA = re.compile(r"[0-9a-f]{40}")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+_NOT_THERE = ("manifest unknown", "not found", "pull access denied", "repository does not exist", "invalid reference")
+
+
+def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
+    """The image of ours that *reference* names, pulled when it is not here.
+
+    What it was built from is what it holds below `/opt/formulacode/task`; the folder of its benchmarks is not told.
+    Raises ItemFailure (`image_gone`) when it is nowhere, (`not_ours`) when the platform did not build it, and
+    OutsideSystemError when Docker or the registry does not answer.
+    """
+    image = _pulled(daemon, reference)
+    told = _task_files(daemon, image, reference)
+    base_sha = told.get("base-sha", "").strip()
+    if not _SHA.fullmatch(base_sha):
+        raise ItemFailure(
+            "not_ours",
+            f"{reference} is no image of a task",
+            why=f"{TASK}/base-sha does not name a commit",
+            remedy="Name an image that the platform built or published",
+        )
+    labels = {str(name): str(value) for name, value in (image.labels or {}).items()}
+    lock, task = told.get("requirements.txt", ""), labels.get(f"{LABEL}.task", "")
+    spec = BuildSpec(
+        task_id=task if _PLAIN.fullmatch(task) else "unknown",
+        repository=labels.get(f"{LABEL}.repository", ""),
+        repository_id=0,
+        base_sha=base_sha,
+        anchor_sha=base_sha,
+        python=told.get("python", "").strip() or "3.11",
+        os_image="",
+        instrument=(),
+        lock=lock,
+        lock_sha256=sha256(lock.encode()).hexdigest(),
+        package_root=told.get("package-root", "").strip() or ".",
+        benchmark_dir="",
+    )
+    return BuiltImage(
+        month="",
+        repository_id=0,
+        number=0,
+        engine=EngineName.DOCKER,
+        spec=spec,
+        tag=reference,
+        digest=str(image.id),
+        location=reference,
+        size_bytes=int(image.attrs.get("Size", 0)),
+        build_seconds=0.0,
+        tiers=(),
+        benchmarks=(),
+        verifications=(),
+    )
+
+
+def _pulled(daemon: DockerDaemon, reference: str) -> Image:
+    import docker.errors
+
+    with daemon.watched(f"look for {reference}"):
+        try:
+            return daemon.client.images.get(reference)
+        except docker.errors.ImageNotFound:
+            pass
+        try:
+            daemon.client.api.pull(reference)
+            return daemon.client.images.get(reference)
+        except docker.errors.APIError as error:
+            why = str(error.explanation or error)[:300]
+            if any(word in why.lower() for word in _NOT_THERE):
+                raise ItemFailure(
+                    "image_gone", f"there is no image {reference}", why=why, remedy="Build or pull it first"
+                ) from error
+            raise OutsideSystemError("registry", f"cannot pull {reference}", why=why) from error
+
+
+def _task_files(daemon: DockerDaemon, image: Image, reference: str) -> Mapping[str, str]:
+    import docker.errors
+
+    with _never_started(daemon, image) as container, daemon.watched(f"read {reference}"):
+        try:
+            chunks, _ = container.get_archive(TASK)
+        except docker.errors.NotFound:
+            return {}
+        packed = bytearray()
+        for chunk in chunks:
+            packed += chunk
+            if len(packed) > MOST_BYTES:
+                return {}
+    with tarfile.open(fileobj=io.BytesIO(bytes(packed))) as archive:
+        files = ((entry, archive.extractfile(entry)) for entry in archive if entry.isfile())
+        return {
+            entry.name.partition("/")[2]: content.read().decode(errors="replace") for entry, content in files if content
+        }
+
+
+@contextmanager
+def _never_started(daemon: DockerDaemon, image: Image) -> Iterator[Container]:
+    owner = Owner.current("").model_dump_json()
+    with daemon.watched("make a container"):
+        container = daemon.client.containers.create(
+            str(image.id), ["true"], network_mode="none", labels={LABEL: "1", f"{LABEL}.owner": owner}
+        )
+    try:
+        yield container
+    finally:
+        remove_container(daemon, container)

@@ -1,0 +1,182 @@
+"""One tier after the other of a build, with BuildKit: found by its tag, or built."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.engines.failures import BuildFailure, code_of_step, docker_is_dead, failure_of
+from formulacode_dagster.engines.protocol import Progress
+from formulacode_dagster.engines.scratch import scratch_folder
+from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
+from formulacode_dagster.models.image import Tier
+from formulacode_dagster.specs import context, recipes
+from formulacode_dagster.specs import spec as naming
+
+from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
+from .settings import BuildSettings
+from .toolchain import OS_DIGEST_LABEL, os_digest
+
+if TYPE_CHECKING:
+    from docker.models.images import Image
+
+CRATES_LOST = "formulacode: the crates of Cargo.lock cannot be fetched"
+_NO_IMAGE = re.compile(r"failed to resolve source metadata|pull access denied|manifest unknown", re.IGNORECASE)
+_OFFLINE = re.compile(r'process "[^"]*install-package"')
+
+_tag_locks: dict[str, threading.Lock] = {}
+_tag_locks_guard = threading.Lock()
+
+
+@dataclass(frozen=True)
+class BuiltTier:
+    """A tier that is here."""
+
+    name: str
+    tag: str
+    digest: str
+    size: int
+    seconds: float
+
+    def over(self, below: BuiltTier | None = None) -> Tier:
+        """The tier with what it adds to the one *below* it."""
+        size = self.size - (below.size if below else 0)
+        return Tier(name=self.name, tag=self.tag, seconds=self.seconds, size_bytes=size)
+
+
+class TierBuilder:
+    """Builds tiers within one deadline, and keeps the log of all of them."""
+
+    def __init__(
+        self, daemon: DockerDaemon, settings: BuildSettings, what: str, *, progress: Progress | None = None
+    ) -> None:
+        """*what* the tiers are built for is named in errors."""
+        self._daemon = daemon
+        self._settings = settings
+        self._what = what
+        self._progress = progress
+        self._lines: list[str] = []
+        self._deadline = time.monotonic() + settings.limits.build_seconds
+
+    @property
+    def log(self) -> str:
+        """What was built, and what the builds said."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def base(self, parts: naming.BaseParts) -> BuiltTier:
+        """The `base` tier of *parts*; raises what `tier` does."""
+        os_image = naming.resolved_os_image(parts)
+        return self.tier(
+            "base", naming.base_tag(parts), {"OS_IMAGE": os_image}, partial(context.write_base_tier, parts)
+        )
+
+    def tier(
+        self,
+        name: str,
+        tag: str,
+        arguments: Mapping[str, str],
+        fill: Callable[[Path], None],
+        *,
+        labels: Mapping[str, str] | None = None,
+        force: bool = False,
+    ) -> BuiltTier:
+        """The tier *name*, out of the folder that *fill* fills; with *force* built though it is there.
+
+        Raises what `failure_of` says, and OutsideSystemError when Docker is gone.
+        """
+        started = time.monotonic()
+        # Tasks that are built side by side need the same lower tiers.
+        with _lock_of(tag):
+            image = None if force else self._find(tag)
+            if image is None:
+                self._say(f"$ build {tag}")
+                with scratch_folder() as folder:
+                    fill(folder)
+                    self._build(name, tag, arguments, folder, labels=labels or {}, again=force)
+                image = self._find(tag)
+            else:
+                self._say(f"$ {tag} is there already")
+        if image is None:
+            raise OutsideSystemError("docker", f"{tag} was built, but is not there", remedy="Use Docker's own builder")
+        return BuiltTier(name, tag, str(image.id), int(image.attrs["Size"]), time.monotonic() - started)
+
+    def _find(self, tag: str) -> Image | None:
+        import docker.errors
+
+        with self._daemon.watched(f"look for {tag}"):
+            try:
+                return self._daemon.client.images.get(tag)
+            except docker.errors.ImageNotFound:
+                return None
+
+    def _build(
+        self,
+        name: str,
+        tag: str,
+        arguments: Mapping[str, str],
+        folder: Path,
+        *,
+        labels: Mapping[str, str],
+        again: bool,
+    ) -> None:
+        command = ["buildx", "build", "--progress", "plain", "--load", "--tag", tag]
+        command += ["--no-cache"] if again else []
+        command += ["--file", str(recipes.dockerfile(name))]
+        all_labels = {LABEL: "1", f"{LABEL}.tier": name, **labels}
+        if self._settings.installation:
+            all_labels[INSTALLATION_LABEL] = self._settings.installation
+        if name == "base":
+            all_labels[OS_DIGEST_LABEL] = os_digest(self._daemon, arguments["OS_IMAGE"])
+        command += [f"--label={key}={value}" for key, value in all_labels.items()]
+        command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
+        with self._settings.options() as options:
+            done = self._daemon.run(
+                [*command, *options, str(folder)],
+                timeout=max(0.1, self._deadline - time.monotonic()),
+                progress=self._say,
+            )
+        if not done.ok:
+            raise self._failure(name, arguments, timed_out=done.timed_out)
+
+    def _failure(self, tier: str, arguments: Mapping[str, str], *, timed_out: bool) -> FormulaCodeError:
+        end = "\n".join(self._lines[-15:])
+        what = f"{tier} tier of {self._what}"
+        if not timed_out and docker_is_dead(end):
+            return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+        if tier == "base" and _NO_IMAGE.search(end):
+            return BuildFailure(
+                "interpreter",
+                f"OS image {arguments['OS_IMAGE']} cannot be had",
+                log=self.log,
+                stage=tier,
+                remedy="Pull it, or set FC_OS_IMAGE to one that this machine has",
+            )
+        if CRATES_LOST in end:
+            return BuildFailure(
+                "crates", f"{what}: the crates of Cargo.lock cannot be fetched", log=self.log, stage=tier
+            )
+        return failure_of(
+            what,
+            stage=tier,
+            rc=code_of_step(end),
+            log=self.log,
+            online=_OFFLINE.search(end) is None,
+            timed_out=timed_out,
+            seconds=self._settings.limits.build_seconds,
+        )
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
+        if self._progress is not None:
+            self._progress(line)
+
+
+def _lock_of(tag: str) -> threading.Lock:
+    with _tag_locks_guard:
+        return _tag_locks.setdefault(tag, threading.Lock())

@@ -1,0 +1,1 @@
+"""The engine of a laptop without Docker: folders of this machine."""

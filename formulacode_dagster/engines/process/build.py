@@ -1,0 +1,168 @@
+"""One build of the process engine: the scripts of `dockerfiles/`, run one after the other in a folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.engines.failures import failure_of
+from formulacode_dagster.engines.folders import remove_tree, size_of
+from formulacode_dagster.engines.processes import Bounds, run_bounded
+from formulacode_dagster.engines.protocol import Progress
+from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
+from formulacode_dagster.specs import context, recipes, sources
+from formulacode_dagster.specs import spec as naming
+from formulacode_dagster.specs.context import Origins
+
+from .interpreters import Interpreter
+from .layout import Layout, Manifest, online_variables
+
+BUILD_NICENESS = 5
+_TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env"}
+"""Tier that a script belongs to; the others make the task's."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What all builds of an engine share."""
+
+    limits: ResourceLimits
+    isolate_network: bool
+    uv: str
+    environment: Mapping[str, str]
+    """The host's variables, of which `online_variables` reach the steps that download."""
+
+
+class ProcessBuild:
+    """The steps of one build, their common deadline and their log."""
+
+    def __init__(
+        self, workshop: Workshop, spec: BuildSpec, work: Layout, interpreter: Interpreter, progress: Progress | None
+    ) -> None:
+        self._workshop = workshop
+        self._spec = spec
+        self._work = work
+        self._interpreter = interpreter
+        self._progress = progress
+        self._lines: list[str] = []
+        self._lap = time.monotonic()
+        self._deadline = self._lap + workshop.limits.build_seconds
+
+    def run(self, origins: Origins, *, aside: bool = False) -> Manifest:
+        """Build everything and write log and manifest, under the tags of a build *aside* where that is asked for.
+
+        Raises what `failure_of` says when a step does not succeed.
+        """
+        named = naming.aside_tag if aside else str
+        spec, work = self._spec, self._work
+        work.make()
+        context.write_instrument(spec, work.task)
+        context.write_locks(spec, work.task, fresh=aside)
+        context.write_task(spec, work.task)
+        self._step("install-instrument", online=True)
+        toolchain = self._toolchain()
+        base = self._tier("base", naming.base_tag(spec), work.instrument)
+        bundle = work.folder / "tmp" / "history.bundle"
+        sources.write_bundle(origins.mirror, spec.base_sha, bundle)
+        self._step("fetch-history", str(bundle))
+        bundle.unlink()
+        repo = self._tier("repo", naming.repo_tag(spec), work.repository)
+        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
+        self._step("install-environment", str(work.venv), "requirements.txt", online=True)
+        env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv)
+        context.write_submodules(spec, origins.submodules, work.task / "submodules")
+        self._step("checkout")
+        self._step("fetch-crates", online=True)
+        self._step("install-package")
+        for name in ("home", "tmp", "scratch"):
+            remove_tree(work.folder / name)
+        work.log.write_text(self._log)
+        total = size_of(work.folder)
+        lower = (base, repo, env)
+        task = Tier(
+            name="task",
+            tag=named(naming.task_tag(spec)),
+            seconds=self._take_lap(),
+            size_bytes=total - sum(tier.size_bytes for tier in lower),
+        )
+        manifest = Manifest(
+            tag=task.tag,
+            spec_hash=naming.spec_hash(spec),
+            digest=work.digest(),
+            size_bytes=total,
+            seconds=sum(tier.seconds for tier in (*lower, task)),
+            tiers=(*lower, task),
+            toolchain=toolchain,
+        )
+        work.manifest.write_text(manifest.model_dump_json(indent=1))
+        return manifest
+
+    def _tier(self, name: str, tag: str, *folders: Path) -> Tier:
+        return Tier(name=name, tag=tag, seconds=self._take_lap(), size_bytes=size_of(*folders))
+
+    def _toolchain(self) -> Toolchain:
+        """What this machine builds with, told before any code of the repository is here."""
+        command = [str(self._interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
+        environment = self._work.environment(self._workshop.uv, str(self._interpreter.path))
+        done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self._work.folder)
+        if not done.ok:
+            raise failure_of(
+                f"describe_toolchain.py of {self._spec.task_id}",
+                stage="base",
+                rc=done.rc,
+                log=self._log + done.stderr.decode(errors="replace"),
+                online=False,
+                timed_out=done.timed_out,
+                seconds=60,
+            )
+        return naming.with_flags(Toolchain.model_validate_json(done.stdout), self._spec)
+
+    @property
+    def _log(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def _take_lap(self) -> float:
+        before, self._lap = self._lap, time.monotonic()
+        return self._lap - before
+
+    def _step(self, script: str, *arguments: str, online: bool = False) -> None:
+        workshop = self._workshop
+        environment = self._work.environment(workshop.uv, str(self._interpreter.path))
+        if online:
+            environment |= online_variables(workshop.environment)
+            environment["UV_CACHE_DIR"] = _cache(workshop.environment)
+        self._say(f"$ {script}")
+        done = run_bounded(
+            ["bash", str(recipes.script(script)), *arguments],
+            timeout=max(0.1, self._deadline - time.monotonic()),
+            bounds=Bounds(
+                workshop.limits, isolate_network=workshop.isolate_network and not online, nice=BUILD_NICENESS
+            ),
+            environment=environment,
+            cwd=self._work.folder,
+            progress=self._say,
+        )
+        if not done.ok:
+            raise failure_of(
+                f"{script} of {self._spec.task_id}",
+                stage=_TIER_OF.get(script, "task"),
+                rc=done.rc,
+                log=self._log,
+                online=online,
+                timed_out=done.timed_out,
+                seconds=workshop.limits.build_seconds,
+            )
+
+    def _say(self, line: str) -> None:
+        self._lines.append(line)
+        if self._progress is not None:
+            self._progress(line)
+
+
+def _cache(environment: Mapping[str, str]) -> str:
+    if explicit := environment.get("UV_CACHE_DIR"):
+        return explicit
+    base = environment.get("XDG_CACHE_HOME")
+    return str((Path(base) if base else Path.home() / ".cache") / "uv")

@@ -1,0 +1,271 @@
+"""Builds and measures in folders of this machine, for a laptop without Docker.
+
+An image is a folder with a relocatable virtual environment, the checkout and the instrument. A session is a copy of
+that folder: the package is installed plainly, so nothing in it points back, and a rebuild changes only the copy.
+
+It protects the host's state from honest code, not the host from hostile code: everything runs as the user who runs
+this. There is no network while the package is built nor in a session where the kernel allows an unprivileged network
+namespace (`isolates_network` says so), and there are limits on memory, processor time, processes and file size.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import IO
+
+from filelock import FileLock
+
+from formulacode_dagster.engines.files import Area, ImageFile, ImageWords
+from formulacode_dagster.engines.folders import copy_tree, remove_tree, walk
+from formulacode_dagster.engines.processes import Bounds, run_bounded
+from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.specs import spec as naming
+from formulacode_dagster.specs.context import Origins
+
+from .build import ProcessBuild, Workshop
+from .interpreters import Interpreter, installed_interpreters
+from .layout import Layout, Manifest
+from .session import ProcessSession, abandoned_sessions, new_session_folder
+
+COPIED = ("venv", "build", "repository", "instrument", "crates", "task")
+
+
+class ProcessEngine:
+    """Implements `engine.Engine` with folders below *root*."""
+
+    name = EngineName.PROCESS
+
+    def __init__(
+        self,
+        root: Path,
+        limits: ResourceLimits | None = None,
+        *,
+        download_interpreters: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Keep everything below *root*; *environment* (default: this process's) says how the index is reached."""
+        self._root = root.resolve()
+        self._limits = limits or ResourceLimits()
+        self._download = download_interpreters
+        self._environment = dict(os.environ if environment is None else environment)
+
+    @cached_property
+    def isolates_network(self) -> bool:
+        """Whether this machine lets us take the network away from a process."""
+        bounds = Bounds(self._limits, isolate_network=True)
+        return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
+
+    def interpreters(self) -> frozenset[str] | None:
+        """Installed interpreters that the instrument runs on; None when missing ones may be downloaded."""
+        if self._download:
+            return None
+        return frozenset(self._installed) & frozenset(naming.INSTRUMENT_VERSIONS)
+
+    def build(
+        self,
+        spec: BuildSpec,
+        *,
+        mirror: Path,
+        run_id: str,
+        submodules: Mapping[str, Path] = NO_SUBMODULES,
+        force: bool = False,
+        aside: bool = False,
+        progress: Progress | None = None,
+    ) -> BuildOutcome:
+        """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
+        del run_id  # a folder that a killed run left half built is known by its lock
+        tag = naming.task_tag(spec)
+        final = Layout(self._images / _folder_name(naming.aside_tag(tag) if aside else tag))
+        self._check_disk()
+        with self._lock(tag):
+            manifest = final.read_manifest()
+            if manifest is not None and not (force or aside):
+                return _outcome(final, manifest)
+            interpreter = self._interpreter(spec.python)
+            origins = Origins(mirror, submodules)
+            work = Layout(self._root / "building" / _folder_name(tag))
+            try:
+                remove_tree(work.folder)
+                manifest = ProcessBuild(self._workshop, spec, work, interpreter, progress).run(origins, aside=aside)
+                remove_tree(final.folder)
+                final.folder.parent.mkdir(parents=True, exist_ok=True)
+                work.folder.rename(final.folder)
+            except OSError as error:
+                raise OutsideSystemError(
+                    "disk", f"cannot build {spec.task_id} in {self._root}", why=str(error), remedy="Free some space"
+                ) from error
+            finally:
+                remove_tree(work.folder)
+            return _outcome(final, manifest)
+
+    def remove_aside(self, spec: BuildSpec) -> None:
+        """Remove the folder of *spec* that was built aside; see `Engine.remove_aside`."""
+        tag = naming.task_tag(spec)
+        with self._lock(tag):
+            remove_tree(self._images / _folder_name(naming.aside_tag(tag)))
+
+    def exists(self, image: BuiltImage) -> bool:
+        """Whether the folder of *image* is here with the very digest."""
+        manifest = Layout(Path(image.location)).read_manifest()
+        return manifest is not None and manifest.digest == image.digest
+
+    @contextmanager
+    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
+        """Open a session in a copy of the image's folder.
+
+        Raises ItemFailure (`image_gone`) when the folder is not there any more.
+        """
+        if not self.exists(image):
+            raise ItemFailure("image_gone", f"{image.tag} is not in {image.location}", remedy="Build it again")
+        folder = new_session_folder(self._sessions, run_id=run_id)
+        session = ProcessSession(
+            Layout(folder),
+            limits=self._limits,
+            isolate_network=self.isolates_network,
+            uv=_uv(),
+        )
+        try:
+            self._fill(session, image, folder)
+            yield session
+        finally:
+            session.close()
+
+    def files(self, image: BuiltImage) -> Iterator[ImageFile]:
+        """All files of the image's folder."""
+        layout = Layout(Path(image.location))
+        areas = {
+            layout.venv: Area.ENVIRONMENT,
+            layout.repository: Area.REPOSITORY,
+            layout.instrument: Area.TOOLS,
+            layout.build_venv: Area.TOOLS,
+            layout.task: Area.TOOLS,
+        }
+        for root, area in areas.items():
+            above = layout.folder if area is Area.TOOLS else root
+            for path in walk(root):
+                facts = path.lstat()
+                yield ImageFile(
+                    area,
+                    path.relative_to(above).as_posix(),
+                    facts.st_mode,
+                    facts.st_uid,
+                    str(path.readlink()) if path.is_symlink() else None,
+                    partial(_open, path),
+                )
+
+    def words(self, image: BuiltImage) -> ImageWords:
+        """Nothing: a folder is its files."""
+        del image
+        return ImageWords()
+
+    def clean(self, *, run_id: str | None = None) -> int:
+        """Remove sessions of dead processes, or all of *run_id*, and half-built folders nobody is building."""
+        removed = 0
+        for session in abandoned_sessions(self._sessions, run_id=run_id):
+            session.close()
+            removed += 1
+        for folder in _subfolders(self._root / "building"):
+            lock = FileLock(self._locks / folder.name)
+            if lock.acquire(blocking=False):
+                with lock:
+                    remove_tree(folder)
+                    removed += 1
+        return removed
+
+    def _fill(self, session: ProcessSession, image: BuiltImage, folder: Path) -> None:
+        try:
+            with self._lock(image.tag):
+                copy_tree(Path(image.location), folder, COPIED)
+            session.open()
+        except (subprocess.CalledProcessError, OSError) as error:
+            raise OutsideSystemError(
+                "disk", f"cannot copy {image.tag} to {folder}", why=str(error), remedy="Free some space"
+            ) from error
+
+    @cached_property
+    def _workshop(self) -> Workshop:
+        return Workshop(self._limits, self.isolates_network, _uv(), self._environment)
+
+    @property
+    def _images(self) -> Path:
+        return self._root / "images"
+
+    @property
+    def _sessions(self) -> Path:
+        return self._root / "sessions"
+
+    @property
+    def _locks(self) -> Path:
+        return self._root / "locks"
+
+    @property
+    def _installed(self) -> dict[str, Interpreter]:
+        return installed_interpreters(_uv())
+
+    def _interpreter(self, python: str) -> Interpreter:
+        if python in self._installed:
+            return self._installed[python]
+        if self._download:
+            command = [_uv(), "--no-config", "python", "install", "--no-bin", python]
+            done = subprocess.run(command, env=self._environment, capture_output=True, check=False)
+            installed_interpreters.cache_clear()
+            if done.returncode == 0 and python in self._installed:
+                return self._installed[python]
+        raise ItemFailure(
+            "interpreter",
+            f"no Python {python} on this machine",
+            why=f"it has {', '.join(sorted(self._installed)) or 'none'}",
+            remedy="Install it, let uv download it, or build with Docker",
+        )
+
+    def _lock(self, tag: str) -> FileLock:
+        self._locks.mkdir(parents=True, exist_ok=True)
+        return FileLock(self._locks / _folder_name(tag))
+
+    def _check_disk(self) -> None:
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            space = os.statvfs(self._root)
+        except OSError as error:
+            raise OutsideSystemError("disk", f"cannot write to {self._root}", why=str(error)) from error
+        if space.f_bavail * space.f_frsize < 100 * 1024 * 1024:
+            raise OutsideSystemError("disk", f"less than 100 MB left at {self._root}", remedy="Free some space")
+
+
+def _outcome(layout: Layout, manifest: Manifest) -> BuildOutcome:
+    return BuildOutcome(
+        tag=manifest.tag,
+        digest=manifest.digest,
+        location=str(layout.folder),
+        size_bytes=manifest.size_bytes,
+        seconds=manifest.seconds,
+        tiers=manifest.tiers,
+        toolchain=manifest.toolchain,
+        log=layout.log.read_text(errors="replace"),
+    )
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _folder_name(tag: str) -> str:
+    return tag.replace("/", "_").replace(":", "_")
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _uv() -> str:
+    """The uv of this environment, else the one that a checkout's tools put on PATH."""
+    import uv
+
+    return uv.find_uv_bin()

@@ -1,0 +1,133 @@
+"""Folders of the process engine, and what is inside a built one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.engines.folders import walk
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.image import Tier, Toolchain
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_NOT_CONTENT = frozenset({"direct_url.json", "uv_cache.json", "REQUESTED"})
+
+
+class Manifest(Frozen):
+    """What a finished folder says about itself; a folder without it is not finished."""
+
+    tag: str
+    spec_hash: str
+    digest: str
+    size_bytes: int
+    seconds: float
+    tiers: tuple[Tier, ...]
+    toolchain: Toolchain
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places inside a built folder, and inside a session's copy of it."""
+
+    folder: Path
+
+    @property
+    def venv(self) -> Path:
+        """The virtual environment: the lock's packages and the built one."""
+        return self.folder / "venv"
+
+    @property
+    def build_venv(self) -> Path:
+        """The environment the package is built in, where that is not the one it runs in; else an empty folder."""
+        return self.folder / "build"
+
+    @property
+    def python(self) -> Path:
+        """Interpreter of the environment."""
+        return self.venv / "bin" / "python"
+
+    @property
+    def repository(self) -> Path:
+        """The checkout at the base commit."""
+        return self.folder / "repository"
+
+    @property
+    def instrument(self) -> Path:
+        """The measuring tools."""
+        return self.folder / "instrument"
+
+    @property
+    def task(self) -> Path:
+        """What the build started from, see `context`."""
+        return self.folder / "task"
+
+    @property
+    def manifest(self) -> Path:
+        """Written last."""
+        return self.folder / "manifest.json"
+
+    @property
+    def log(self) -> Path:
+        """The build's whole log."""
+        return self.folder / "build.log"
+
+    def make(self) -> None:
+        """Make the folders that the scripts expect."""
+        for name in ("task", "build", "crates", "home", "tmp", "scratch"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+
+    def environment(self, uv: str, interpreter: str) -> dict[str, str]:
+        """The variables of every build step: a clean slate, and the places."""
+        return {
+            "PATH": SYSTEM_PATH,
+            "HOME": str(self.folder / "home"),
+            "TMPDIR": str(self.folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "FC_UV": uv,
+            "FC_PYTHON": interpreter,
+            "FC_VENV": str(self.venv),
+            "FC_BUILD_VENV": str(self.build_venv),
+            "FC_CRATES": str(self.folder / "crates"),
+            "FC_REPOSITORY": str(self.repository),
+            "FC_INSTRUMENT": str(self.instrument),
+            "FC_TASK": str(self.task),
+            "FC_SCRATCH": str(self.folder / "scratch"),
+        }
+
+    def read_manifest(self) -> Manifest | None:
+        """The manifest, when the folder is finished."""
+        try:
+            return Manifest.model_validate_json(self.manifest.read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def digest(self) -> str:
+        """SHA-256 over names, modes and contents of all installed files, and the commit."""
+        found = hashlib.sha256((self.task / "base-sha").read_bytes())
+        for path in walk(self.venv / "lib", self.instrument):
+            if path.name in _NOT_CONTENT or "__pycache__" in path.parts:
+                continue
+            content = str(path.readlink()).encode() if path.is_symlink() else _content(path)
+            name = path.relative_to(self.folder).as_posix()
+            found.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
+        return f"sha256:{found.hexdigest()}"
+
+
+def _content(path: Path) -> bytes:
+    """A file's bytes; RECORD without the lines about files that are left out."""
+    content = path.read_bytes()
+    if path.name == "RECORD":
+        lines = content.decode(errors="replace").splitlines()
+        kept = [line for line in lines if line.partition(",")[0].rpartition("/")[2] not in _NOT_CONTENT]
+        return "\n".join(kept).encode()
+    return content
+
+
+def online_variables(source: Mapping[str, str]) -> dict[str, str]:
+    """Those of *source* that a package installer needs to reach its index; nothing else of the host gets in."""
+    prefixes = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX", "UV_FIND_LINKS", "UV_HTTP", "UV_NATIVE_TLS")
+    names = {"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+    return {name: value for name, value in source.items() if name.upper() in names or name.startswith(prefixes)}

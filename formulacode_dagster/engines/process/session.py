@@ -1,0 +1,172 @@
+"""A session of the process engine: a copy of a built folder, thrown away when it closes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from formulacode_dagster.engines.folders import remove_tree
+from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.engines.processes import Bounds, run_bounded
+from formulacode_dagster.engines.protocol import Completed
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.specs import recipes
+
+from .layout import SYSTEM_PATH, Layout
+
+_MARK = "FORMULACODE_SESSION"
+_OWNER = "owner.json"
+YOUNG_SECONDS = 60
+"""A folder younger than this may not have got its owner's name yet."""
+OLD_SECONDS = 48 * 3600
+
+
+class ProcessSession:
+    """Implements `engine.Session` in the folder of *layout*."""
+
+    def __init__(self, layout: Layout, *, limits: ResourceLimits, isolate_network: bool, uv: str) -> None:
+        self._layout = layout
+        self._bounds = Bounds(limits, isolate_network=isolate_network)
+        self._uv = uv
+        self._put: dict[Path, bytes] = {}
+        self.python = str(layout.python)
+        self.repository = str(layout.repository)
+        self.harness = str(layout.folder / "harness")
+
+    @property
+    def folder(self) -> Path:
+        """The copy."""
+        return self._layout.folder
+
+    def open(self) -> None:
+        """Make what the copied folder lacks."""
+        self._layout.make()
+        Path(self.harness).mkdir(mode=0o555)
+
+    def put(self, name: str, content: bytes) -> str:
+        """Place a file in the harness folder. Being the same user, code could change it: `run` notices."""
+        path = Path(self.harness) / name
+        if path.parent != Path(self.harness):
+            raise ValueError(f"{name!r} is not a plain file name")
+        self._put[path] = content
+        self._write(path, content)
+        return str(path)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+    ) -> Completed:
+        """Run a command, outside the checkout unless *cwd* says otherwise, lest sources stand in for the built package.
+
+        Raises ItemFailure (`harness_changed`) when it altered a file of the harness.
+        """
+        done = run_bounded(
+            argv,
+            timeout=timeout,
+            bounds=self._bounds,
+            environment=self._environment(environment or {}),
+            cwd=Path(cwd) if cwd else self._layout.folder / "home",
+            stdin=stdin,
+        )
+        self._check_harness()
+        return done
+
+    def rebuild(self, *, timeout: float) -> Completed:
+        """Install the package again from the checkout as it now stands, offline."""
+        return run_bounded(
+            ["bash", str(recipes.script("install-package"))],
+            timeout=timeout,
+            bounds=self._bounds,
+            environment=self._layout.environment(self._uv, self.python) | {_MARK: str(self._layout.folder)},
+            cwd=self._layout.folder,
+        )
+
+    def close(self) -> None:
+        """Kill what still runs, and remove the folder."""
+        mark = f"{_MARK}={self._layout.folder}".encode()
+        for pid in _processes_with(mark):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        remove_tree(self._layout.folder)
+
+    def _environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        folder = self._layout.folder
+        environment = {
+            "PATH": f"{self._layout.venv}/bin:{SYSTEM_PATH}",
+            "HOME": str(folder / "home"),
+            "TMPDIR": str(folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "VIRTUAL_ENV": str(self._layout.venv),
+            **wanted,
+            _MARK: str(folder),
+        }
+        # First on the path, so that no package of the image can stand in for the instrument.
+        others = [wanted["PYTHONPATH"]] if wanted.get("PYTHONPATH") else []
+        environment["PYTHONPATH"] = os.pathsep.join([str(self._layout.instrument), *others])
+        return environment
+
+    def _write(self, path: Path, content: bytes) -> None:
+        folder = path.parent
+        folder.chmod(0o755)
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o444)
+        folder.chmod(0o555)
+
+    def _check_harness(self) -> None:
+        for path, content in self._put.items():
+            if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
+                raise ItemFailure(
+                    "harness_changed",
+                    f"the code under measurement changed {path.name} of the harness",
+                    remedy="Look at what it does; nothing it reported can be trusted",
+                )
+
+
+def new_session_folder(sessions: Path, *, run_id: str) -> Path:
+    """Make an empty folder that says whose it is."""
+    sessions.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="session-", dir=sessions)).resolve()
+    (folder / _OWNER).write_text(Owner.current(run_id).model_dump_json())
+    return folder
+
+
+def abandoned_sessions(sessions: Path, *, run_id: str | None) -> Iterator[ProcessSession]:
+    """Sessions of *run_id*; without one, those whose process is gone, or that are older than any session gets."""
+    if not sessions.is_dir():
+        return
+    for folder in sorted(sessions.iterdir()):
+        try:
+            age = time.time() - folder.stat().st_mtime
+            owner = Owner.parse((folder / _OWNER).read_bytes())
+        except FileNotFoundError:
+            owner = None
+        if owner is None:
+            gone = run_id is None and age > YOUNG_SECONDS
+        elif run_id is not None:
+            gone = owner.run_id == run_id
+        else:
+            gone = owner.is_dead() or age > OLD_SECONDS
+        if gone:
+            yield ProcessSession(Layout(folder), limits=ResourceLimits(), isolate_network=False, uv="")
+
+
+def _processes_with(mark: bytes) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+    return found

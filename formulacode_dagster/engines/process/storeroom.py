@@ -1,0 +1,90 @@
+"""The folders that the process engine built: each is an image of its own, and shares nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from formulacode_dagster.engines.folders import remove_tree
+from formulacode_dagster.engines.scratch import abandoned_scratch
+from formulacode_dagster.engines.storeroom import Layer, Stock, StockedImage, TrimmedCache
+from formulacode_dagster.models.errors import OutsideSystemError
+
+from .engine import ProcessEngine
+from .layout import Layout
+from .session import abandoned_sessions
+
+
+class ProcessStoreroom:
+    """Implements `storeroom.Storeroom` with the folders of the engine whose root is *root*."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return str(self._root)
+
+    def leftovers(self) -> tuple[str, ...]:
+        """Folders of sessions and builds, and scratch folders of this machine, whose process is gone."""
+        sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions", run_id=None)]
+        half_built = [folder.name for folder in _folders(self._root / "building") if self._is_free(folder)]
+        return (*sessions, *half_built, *(str(folder) for folder in abandoned_scratch()))
+
+    def remove_leftovers(self) -> tuple[str, ...]:
+        """Remove them."""
+        found = self.leftovers()
+        ProcessEngine(self._root).clean()
+        for folder in abandoned_scratch():
+            remove_tree(folder)
+        return found
+
+    def stock(self) -> Stock:
+        """The finished folders."""
+        found = []
+        for folder in _folders(self._root / "images"):
+            layout = Layout(folder)
+            manifest = layout.read_manifest()
+            if manifest is not None:
+                made_at = datetime.fromtimestamp(layout.manifest.stat().st_mtime, tz=UTC)
+                layers = (Layer(str(folder), manifest.size_bytes),)
+                found.append(StockedImage(manifest.digest, (folder.name,), made_at, layers))
+        return Stock(tuple(found))
+
+    def discard(self, image: StockedImage) -> bool:
+        """Remove the folder of *image*, unless somebody builds or copies it just now."""
+        folder = Path(image.layers[0].id)
+        try:
+            with self._lock(folder):
+                manifest = Layout(folder).read_manifest()
+                if manifest is None or manifest.digest != image.digest:
+                    return False
+                remove_tree(folder)
+        except Timeout:
+            return False
+        except OSError as error:
+            raise OutsideSystemError("disk", f"cannot remove {folder}", why=str(error)) from error
+        return True
+
+    def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache | None:  # noqa: ARG002 - the contract's
+        """None: uv's cache is the user's, not ours."""
+        return None
+
+    def _lock(self, folder: Path) -> FileLock:
+        locks = self._root / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        return FileLock(locks / folder.name, blocking=False)
+
+    def _is_free(self, folder: Path) -> bool:
+        try:
+            with self._lock(folder):
+                return True
+        except Timeout:
+            return False
+
+
+def _folders(above: Path) -> list[Path]:
+    return sorted(path for path in above.iterdir() if path.is_dir()) if above.is_dir() else []

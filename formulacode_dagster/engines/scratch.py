@@ -1,0 +1,45 @@
+"""Folders for what a build or a look at an image needs for a moment; those of killed processes can be told.
+
+What is in them may be large (a repository's history), or secret (how the package index is reached).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .folders import remove_tree
+from .owner import Owner
+
+_PREFIX = "formulacode-scratch-"
+_OWNER = "owner.json"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """An empty folder that only this user can read, and that is gone afterwards."""
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
+        (place / _OWNER).write_text(Owner.current("").model_dump_json())
+        # a name of its own: BuildKit takes contexts of one name for versions of each other
+        folder = place / place.name.removeprefix(_PREFIX)
+        folder.mkdir()
+        yield folder
+    finally:
+        remove_tree(place)
+
+
+def abandoned_scratch() -> tuple[Path, ...]:
+    """Scratch folders of this user whose process is gone."""
+    return tuple(place for place in sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")) if _is_abandoned(place))
+
+
+def _is_abandoned(place: Path) -> bool:
+    try:
+        owner = Owner.parse((place / _OWNER).read_bytes())
+    except OSError:
+        # another user's, or one that is being made or removed just now
+        return False
+    return owner is not None and owner.is_dead()

@@ -1,0 +1,67 @@
+"""Which engine is at work, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from formulacode_dagster.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE
+
+from .protocol import Engine
+
+
+def choose_engine(
+    setting: str,
+    *,
+    root: Path,
+    os_image: str = DEFAULT_OS_IMAGE,
+    limits: ResourceLimits | None = None,
+    ca_bundle: Path | None = None,
+    network: str = "default",
+    build_cgroup: str = "",
+    index: Mapping[str, str] | None = None,
+    download_interpreters: bool = False,
+    daemon: DockerDaemon | None = None,
+    installation: str = "",
+) -> tuple[Engine, str]:
+    """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
+
+    *root* is where the process engine keeps its folders, *installation* marks what Docker builds. Raises
+    ConfigurationError for another setting, and OutsideSystemError when Docker is asked for and does not answer.
+    """
+    if setting not in ("docker", "process", "auto"):
+        raise ConfigurationError(f"FC_ENGINE={setting} is no engine", remedy="Write docker, process or auto")
+    online = {**os.environ, **(index or {})}
+    if ca_bundle is not None:
+        online["SSL_CERT_FILE"] = str(ca_bundle)
+    process = ProcessEngine(root, limits, download_interpreters=download_interpreters, environment=online)
+    if setting == "process":
+        return process, "Building in folders of this machine, as FC_ENGINE=process says; nothing can be published"
+    daemon = daemon or DockerDaemon()
+    docker = DockerEngine(
+        os_image,
+        limits,
+        ca_bundle=ca_bundle,
+        network=network,
+        build_cgroup=build_cgroup,
+        index=index,
+        daemon=daemon,
+        installation=installation,
+    )
+    if setting == "docker":
+        daemon.check()
+        return docker, "Building with Docker, as FC_ENGINE=docker says"
+    try:
+        daemon.check()
+    except OutsideSystemError as error:
+        return process, f"Building in folders of this machine, since {error}; nothing can be published"
+    if docker.interpreters() == frozenset():
+        missing = os_image.replace("{python}", "3.x")
+        return process, f"Building in folders of this machine, since Docker can neither pull nor find {missing}"
+    return docker, "Building with Docker, since a daemon answers"

@@ -1,0 +1,145 @@
+"""Verdicts on what intake left behind. Pure: rows in, verdict out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
+from formulacode_dagster.models.repository import Repository, RepositoryState
+
+OFFENDERS_SHOWN = 50
+VANISHED = "vanished"
+"""Kind of failure of a repository that is gone from GitHub: nothing can be taken in of it, and nobody can mend that."""
+_SHA = re.compile(r"[0-9a-f]{40}")
+
+
+def repositories_not_empty(month: str, rows: Sequence[Repository], tracked: Collection[str]) -> GateVerdict:
+    """At least one repository is *tracked*, by name."""
+    count = sum(row.full_name in tracked for row in rows)
+    return GateVerdict(
+        stage=Stage.REPOSITORIES,
+        month=month,
+        check="repositories_not_empty",
+        passed=count > 0,
+        blocking=True,
+        summary=f"{count} of {len(rows)} repositories are tracked",
+        figures={"repositories": len(rows), "tracked": count},
+    )
+
+
+def every_repository_resolves(month: str, rows: Sequence[Repository]) -> GateVerdict:
+    """No tracked repository vanished, and no two rows are the same one."""
+    vanished = [row.full_name for row in rows if row.state is RepositoryState.VANISHED]
+    ids = Counter(row.id for row in rows if row.state is not RepositoryState.VANISHED)
+    doubled = [row.full_name for row in rows if ids[row.id] > 1]
+    return GateVerdict(
+        stage=Stage.REPOSITORIES,
+        month=month,
+        check="every_repository_resolves",
+        passed=not vanished and not doubled,
+        blocking=False,
+        summary=f"{len(vanished)} vanished, {len(doubled)} stored twice, of {len(rows)}",
+        offenders=tuple((vanished + doubled)[:OFFENDERS_SHOWN]),
+        figures={"vanished": len(vanished), "doubled": len(doubled)},
+    )
+
+
+def counts_match(
+    month: str,
+    tracked: Sequence[Repository],
+    counts: Sequence[IntakeCount],
+    rows: Mapping[int, int],
+    windows: Sequence[LedgerEntry],
+) -> GateVerdict:
+    """For every tracked repository, as many pull requests are stored as GitHub reports, or it is named.
+
+    *rows* are how many pull requests the table holds, by repository id; *windows* the ledger's entries of repositories.
+    A window that was rejected, not asked for, or whose repository is gone ended in a state of its own.
+    """
+    names = {row.id: row.full_name for row in tracked}
+    judged = [row for row in counts if row.repository_id in names]
+    times = Counter(row.repository_id for row in judged)
+    entries = {entry.item: entry for entry in windows}
+    failed = [
+        f"{entry.item}: {entry.detail}"
+        for entry in windows
+        if entry.state is ItemState.FAILED and entry.reason != VANISHED
+    ]
+    silent = [
+        f"{name}: neither counted nor failed"
+        for id_, name in names.items()
+        if id_ not in times and (name not in entries or entries[name].state is ItemState.DONE)
+    ]
+    wrong = [
+        f"{row.repository}: {row.stored} of {row.reported}, {rows.get(row.repository_id, 0)} in the table"
+        for row in judged
+        if not row.reported == row.stored == rows.get(row.repository_id, 0)
+    ]
+    strangers = [f"{row.repository}: counted for {row.month}" for row in judged if row.month != month]
+    doubled = [f"{names[id_]}: counted {count} times" for id_, count in times.items() if count > 1]
+    offenders = failed + silent + wrong + strangers + doubled
+    stored, reported = sum(row.stored for row in judged), sum(row.reported for row in judged)
+    missing = len(failed) + len(silent)
+    summary = f"{stored} of the {reported} pull requests that GitHub reports, in {len(judged)} repositories"
+    return GateVerdict(
+        stage=Stage.PULL_REQUESTS,
+        month=month,
+        check="counts_match",
+        passed=not offenders,
+        blocking=True,
+        summary=summary if not missing else f"{summary}; {missing} repositories could not be taken in",
+        offenders=tuple(offenders[:OFFENDERS_SHOWN]),
+        figures={"reported": reported, "stored": stored, "repositories": len(judged), "missing": missing},
+    )
+
+
+def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> GateVerdict:
+    """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once.
+
+    *prs* are gone through once, and none is held on to.
+    """
+    window = Month.parse(month)
+    times: Counter[tuple[int, int]] = Counter()
+    offenders: list[str] = []
+    for row in prs:
+        times[row.key] += 1
+        offenders += [f"{row.item}: {fault}" for fault in _faults(row, window, times[row.key])]
+    return GateVerdict(
+        stage=Stage.PULL_REQUESTS,
+        month=month,
+        check="window_and_shas_valid",
+        passed=not offenders,
+        blocking=True,
+        summary=f"{len(offenders)} faults in {times.total()} pull requests",
+        offenders=tuple(offenders[:OFFENDERS_SHOWN]),
+        figures={"pull_requests": times.total(), "faults": len(offenders)},
+    )
+
+
+def _faults(row: PullRequest, window: Month, times: int) -> list[str]:
+    facts, change = row.facts, row.change
+    faults = []
+    if facts.month != window.key or change.month != window.key:
+        faults.append(f"stored for {facts.month}")
+    if not window.holds(facts.merged_at):
+        faults.append(f"merged at {facts.merged_at.isoformat()}")
+    if (facts.repository_id, facts.number) != (change.repository_id, change.number):
+        faults.append(f"holds the change of #{change.number}")
+    shas = {
+        # GitHub always tells it; a source without an API may not know it, and says so by an empty one
+        **({"head_sha": facts.head_sha} if facts.head_sha else {}),
+        "merge_commit_sha": facts.merge_commit_sha,
+        "base_sha": change.base_sha,
+        "merge_tree_sha": change.merge_tree_sha,
+    }
+    faults += [f"{name} is {sha!r}" for name, sha in shas.items() if not _SHA.fullmatch(sha)]
+    if change.base_sha == facts.merge_commit_sha:
+        faults.append("base and merge commit are the same")
+    if times > 1:
+        faults.append(f"stored {times} times")
+    return faults

@@ -1,0 +1,1 @@
+"""Which images, containers and folders go, so that disks keep within bounds."""

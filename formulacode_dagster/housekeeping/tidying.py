@@ -1,0 +1,122 @@
+"""Keeps what we leave on a disk within bounds: containers of dead processes, images nobody needs, our build cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from formulacode_dagster.engines.storeroom import Storeroom, TrimmedCache
+from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.image_needs import image_needs
+
+from .retention import Removal, RemovalPlan, plan_removals
+
+GIGABYTE = 10**9
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Bytes that images, and the build cache, may take in one storeroom; None: no limit."""
+
+    images: int | None
+    build_cache: int | None
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """What was removed from one storeroom; with `dry_run`, what would be."""
+
+    where: str
+    dry_run: bool
+    leftovers: tuple[str, ...]
+    """Containers or folders of dead processes."""
+    removed: tuple[Removal, ...]
+    in_use: tuple[str, ...]
+    """Images that were to go, and that something used."""
+    images_kept: int
+    image_bytes: int
+    """What our images take now."""
+    needed_bytes: int
+    """Of these, what unfinished months need."""
+    foreign_images: int
+    cache: TrimmedCache | None
+
+    @property
+    def freed(self) -> int:
+        """Bytes that no image of ours, and no record of the build cache, holds any more."""
+        return sum(one.bytes for one in self.removed) + (self.cache.freed if self.cache else 0)
+
+    def gone(self) -> Iterator[tuple[str, str, int]]:
+        """Name, reason and bytes of each thing that was removed; the build cache as one."""
+        for name in self.leftovers:
+            yield name, "left by a dead process", 0
+        for one in self.removed:
+            yield str(one.image), one.why.value, one.bytes
+        if self.cache is not None and self.cache.records:
+            yield f"{self.cache.records} records of the build cache", "budget", self.cache.freed
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        removed = "to remove" if self.dry_run else "removed"
+        size, needed = self.image_bytes / GIGABYTE, self.needed_bytes / GIGABYTE
+        parts = [
+            f"{removed}: leftovers of dead processes {len(self.leftovers)}, images {len(self.removed)}",
+            f"kept: images {self.images_kept}, {size:.2f} GB, of which unfinished months need {needed:.2f} GB",
+        ]
+        if self.in_use:
+            parts.append(f"in use: images {len(self.in_use)}")
+        if self.cache is not None:
+            cached = f"{self.cache.bytes_after / GIGABYTE:.2f} GB"
+            parts.append(f"build cache: {cached}, records {removed} {self.cache.records}")
+        if self.foreign_images:
+            parts.append(f"left alone: images of other installations {self.foreign_images}")
+        return f"{self.where}: {'; '.join(parts)}"
+
+    def over(self, budgets: Budgets) -> int:
+        """Bytes by which the images are still over their budget, because months need them, or something uses them."""
+        return max(0, self.image_bytes - budgets.images) if budgets.images is not None else 0
+
+
+def tidy_all(
+    database: Database, storerooms: Sequence[Storeroom], budgets: Budgets, *, dry_run: bool
+) -> tuple[Tidied, ...]:
+    """`tidy` each of *storerooms*, with the needs that *database* tells just before."""
+    done = []
+    for storeroom in storerooms:
+        with database.transaction() as connection:
+            needs = image_needs(connection)
+        done.append(tidy(storeroom, needs, budgets, now=datetime.now(tz=UTC), dry_run=dry_run))
+    return tuple(done)
+
+
+def tidy(
+    storeroom: Storeroom, needs: Mapping[str, ImageNeed], budgets: Budgets, *, now: datetime, dry_run: bool
+) -> Tidied:
+    """Remove what *storeroom* need not keep, see `plan_removals`; *needs* are those of the database, by digest.
+
+    The build cache comes last: what a removed image lay on is then the cache's alone, and counts there. With *dry_run*
+    nothing is removed. Raises OutsideSystemError when the daemon or the disk is gone; what was removed before is.
+    """
+    leftovers = storeroom.leftovers() if dry_run else storeroom.remove_leftovers()
+    stock = storeroom.stock()
+    plan = plan_removals(stock, needs, budget=budgets.images, now=now)
+    removed = plan.removals if dry_run else tuple(one for one in plan.removals if storeroom.discard(one.image))
+    return Tidied(
+        where=storeroom.where,
+        dry_run=dry_run,
+        leftovers=leftovers,
+        removed=removed,
+        in_use=tuple(str(one.image) for one in plan.removals if one not in removed),
+        images_kept=len(stock.images) - len(removed),
+        image_bytes=_left(plan, removed),
+        needed_bytes=plan.needed_bytes,
+        foreign_images=stock.foreign_images,
+        cache=storeroom.trim_cache(budgets.build_cache, dry_run=dry_run),
+    )
+
+
+def _left(plan: RemovalPlan, removed: Sequence[Removal]) -> int:
+    return plan.bytes_before - sum(one.bytes for one in removed)

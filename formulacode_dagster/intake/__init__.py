@@ -1,0 +1,1 @@
+"""What the stages `repositories` and `pull_requests` do with their items."""

@@ -1,0 +1,32 @@
+"""Assembles the `Definitions`. Tests and the command line override resources here; nothing is patched."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", category=dg.SupersessionWarning)
+
+
+def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
+    """A fresh `Definitions` with every asset, check, job and schedule; opens nothing and needs no secret."""
+    from assets.all import ASSETS
+    from assets.checks import asset_checks
+    from assets.reproduction import reproduces
+    from resources.defaults import default_resources
+
+    from .jobs import HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, STAGE_JOBS
+
+    return dg.Definitions(
+        assets=ASSETS,
+        asset_checks=[*asset_checks(), reproduces],
+        jobs=[MONTH_JOB, *STAGE_JOBS, HOUSEKEEPING_JOB],
+        schedules=SCHEDULES,
+        resources={**default_resources(), **(resource_overrides or {})},
+        executor=dg.in_process_executor,
+    )

@@ -1,0 +1,102 @@
+"""Dagster's own home under `FC_HOME`: the checked-in `dagster.yaml`, with Postgres added where a URL is set."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from resources.settings import home, value_of
+
+ROOT = Path(__file__).parents[2]
+CONNECT_SECONDS = 10
+_POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
+POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
+"""Runs that may use each outside system at the same time; `measure` is 1 so that nothing disturbs a timing."""
+
+
+def prepare_dagster_home() -> Path:
+    """Write `$FC_HOME/dagster/dagster.yaml`, set DAGSTER_HOME, and return the folder.
+
+    Raises ConfigurationError when the folder cannot be written or FC_DAGSTER_DATABASE_URL is no Postgres URL,
+    OutsideSystemError when that Postgres does not answer.
+    """
+    folder = home() / "dagster"
+    text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
+    url = value_of("FC_DAGSTER_DATABASE_URL")
+    if url:
+        text += _POSTGRES
+        os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = _answering(url)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / "dagster.yaml"
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            partial = folder / f"dagster.yaml.{os.getpid()}"
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(target)
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot write {folder}", why=str(error), remedy="Free disk space, fix its permissions, or set FC_HOME"
+        ) from error
+    os.environ["DAGSTER_HOME"] = str(folder)
+    return folder
+
+
+def _answering(url: str) -> str:
+    """*url* for psycopg2, once its server has answered: Dagster would retry, and then show a traceback."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError, OperationalError
+
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        parsed = None
+    if parsed is None or not parsed.drivername.startswith("postgres"):
+        raise ConfigurationError(
+            "FC_DAGSTER_DATABASE_URL is no URL of a Postgres",
+            remedy="Write postgresql://user:password@host:port/name, or leave it empty for SQLite",
+        )
+    # dagster-postgres speaks psycopg2, while SQLAlchemy 2.1 would take a bare postgresql:// for psycopg 3
+    parsed = parsed.set(drivername="postgresql+psycopg2")
+    engine = create_engine(parsed, connect_args={"connect_timeout": CONNECT_SECONDS})
+    try:
+        engine.connect().close()
+    except OperationalError as error:
+        raise OutsideSystemError(
+            "postgres",
+            f"{parsed.render_as_string(hide_password=True)} does not answer",
+            why=str(error.orig).strip().splitlines()[0],
+            remedy="Start it or fix FC_DAGSTER_DATABASE_URL; empty means SQLite under FC_HOME",
+        ) from error
+    finally:
+        engine.dispose()
+    return parsed.render_as_string(hide_password=False)
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Turn a failure of Dagster's own storage into OutsideSystemError; ours speaks for itself."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _storage_gone(str(error.orig or error)) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise _storage_gone(str(error)) from error
+
+
+def _storage_gone(why: str) -> OutsideSystemError:
+    where = "the server in FC_DAGSTER_DATABASE_URL" if value_of("FC_DAGSTER_DATABASE_URL") else str(home() / "dagster")
+    return OutsideSystemError(
+        "Dagster's storage",
+        f"{where} cannot be read or written",
+        why=why.strip().splitlines()[0],
+        remedy="Free disk space there or start the server, then run the month again: it goes on where this run stopped",
+    )

@@ -1,0 +1,86 @@
+"""The housekeeping job, and when it runs: what dead runs left, images nobody needs, our build cache."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from formulacode_dagster.housekeeping.tidying import Tidied, tidy_all
+from formulacode_dagster.models.errors import FormulaCodeError
+from resources.containers import ContainersResource
+from resources.postgres import PostgresResource
+
+SHOWN = 200
+
+
+class HousekeepingConfig(dg.Config):
+    """Started by hand it removes nothing, unless it is told to; the schedule tells it."""
+
+    dry_run: bool = Field(default=True, description="say what would be removed, remove nothing")
+
+
+# with the slot of the builds, so that no image is in the making meanwhile
+@dg.op(pool="build", description="Removes what housekeeping need not keep, and says what, why, and how many bytes.")
+def tidy_up(
+    context: dg.OpExecutionContext,
+    config: HousekeepingConfig,
+    postgres: PostgresResource,
+    containers: ContainersResource,
+) -> dg.Output[None]:
+    """Tidy every storeroom; the metadata of the output tell what was done."""
+    try:
+        budgets = containers.budgets
+        done = tidy_all(postgres.database(), containers.storerooms(), budgets, dry_run=config.dry_run)
+    except FormulaCodeError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+    for one in done:
+        context.log.info(one.summary)
+        if over := one.over(budgets):
+            context.log.warning(
+                f"{one.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
+                f"unfinished months need {one.needed_bytes / 1e9:.1f} GB"
+            )
+    return dg.Output(None, metadata=_metadata(done, dry_run=config.dry_run))
+
+
+def _metadata(done: Sequence[Tidied], *, dry_run: bool) -> dict[str, Any]:
+    gone = [
+        dg.TableRecord({"where": one.where, "what": name, "why": why, "bytes": size})
+        for one in done
+        for name, why, size in one.gone()
+    ]
+    caches = [one.cache for one in done if one.cache is not None]
+    return {
+        "dry_run": dry_run,
+        "bytes_freed": sum(one.freed for one in done),
+        "containers_and_folders_of_dead_runs": sum(len(one.leftovers) for one in done),
+        "images_removed": sum(len(one.removed) for one in done),
+        "images_kept": sum(one.images_kept for one in done),
+        "image_bytes": sum(one.image_bytes for one in done),
+        "image_bytes_needed": sum(one.needed_bytes for one in done),
+        "build_cache_bytes": sum(cache.bytes_after for cache in caches),
+        "images_of_others": sum(one.foreign_images for one in done),
+        "summary": dg.MetadataValue.md("\n".join(f"* {one.summary}" for one in done)),
+        **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {}),
+    }
+
+
+@dg.job(
+    description="Housekeeping: leftovers of killed runs, images over FC_IMAGES_GB, build cache over FC_BUILD_CACHE_GB.",
+    executor_def=dg.in_process_executor,
+)
+def housekeeping() -> None:
+    """Tidy up."""
+    tidy_up()
+
+
+HOUSEKEEPING_SCHEDULE = dg.ScheduleDefinition(
+    name="housekeeping_daily",
+    job=housekeeping,
+    cron_schedule="30 4 * * *",
+    execution_timezone="UTC",
+    run_config={"ops": {"tidy_up": {"config": {"dry_run": False}}}},
+    description="Every day at 04:30 UTC; removes nothing while images and build cache are within their budgets.",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+)

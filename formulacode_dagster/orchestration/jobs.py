@@ -1,0 +1,37 @@
+"""Jobs and schedules. No assets here, and no configuration of outside systems."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from formulacode_dagster.models.items import Stage
+
+from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
+
+MONTH_JOB = dg.define_asset_job(
+    "month",
+    selection=dg.AssetSelection.all(),
+    description="The whole month: from repositories to the report, with every gate on the way.",
+)
+
+STAGE_JOBS = [
+    dg.define_asset_job(
+        f"{stage.value}_only",
+        selection=dg.AssetSelection.assets(stage.value),
+        description=f"`{stage.value}` alone, with its checks; for debugging a month, or an item with `only`.",
+    )
+    for stage in Stage
+]
+
+MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
+    MONTH_JOB,
+    name="monthly",
+    description="On day 25 at 02:00 UTC, the month before: late enough for reverts, early enough for the release.",
+    day_of_month=25,
+    hour_of_day=2,
+    minute_of_hour=0,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+)
+
+HOUSEKEEPING_JOB = housekeeping
+SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE)

@@ -1,0 +1,138 @@
+"""Launching a month the way the command line does: Dagster runs it, the UI shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from dagster._core.instance.ref import InstanceRef
+
+from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.models.month import Month
+
+from .build import build_definitions
+from .home import POOLS, prepare_dagster_home, storage_errors
+from .jobs import MONTH_JOB
+from .orphans import end_orphans, process_tag
+
+OFFENDING = "offending"
+"""Under which a check's metadata names its offenders."""
+SHOWN_OFFENDERS = 5
+LAUNCHED_BY = "formulacode/launched_by"
+"""Tag of runs that live in a process of the command line, not below the UI."""
+
+# Dagster's capture redirects what we print into files of its own, by four more processes a step
+_IN_PROCESS = {
+    "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+}
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True)
+class MonthResult:
+    """How a run ended."""
+
+    month: str
+    run_id: str
+    success: bool
+    errors: tuple[str, ...]
+    failed_checks: tuple[str, ...]
+
+
+@contextmanager
+def dagster_instance() -> Iterator[dg.DagsterInstance]:
+    """The instance the UI serves too; runs whose process was killed are ended first.
+
+    Raises OutsideSystemError when Dagster's storage cannot be read or written, inside the block too.
+    """
+    folder = prepare_dagster_home()
+    with (
+        storage_errors(),
+        dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=_IN_PROCESS)) as instance,
+    ):
+        end_orphans(instance)
+        yield instance
+
+
+def set_pools(instance: dg.DagsterInstance) -> dict[str, int]:
+    """Set the limits of the pools, which `dagster.yaml` cannot; returns those set now."""
+    known = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+    missing = {name: limit for name, limit in POOLS.items() if known.get(name) != limit}
+    for name, limit in missing.items():
+        instance.event_log_storage.set_concurrency_slots(name, limit)
+    return missing
+
+
+def run_month(
+    instance: dg.DagsterInstance, month: Month, options: RunOptions, *, stages: tuple[Stage, ...] = ()
+) -> MonthResult:
+    """Materialize *month* (all of it, or *stages* with their checks) in this process."""
+    from assets.all import ASSETS
+
+    definitions = build_definitions()
+    chosen = list(stages or Stage)
+    config = {stage.value: {"config": options.model_dump(mode="json")} for stage in chosen}
+    for settings in config.values():
+        settings["config"]["only"] = list(options.only)
+    if options.dry_run:
+        # a dry run leaves no materialization behind and asks no gate
+        result: Any = dg.materialize(
+            ASSETS,
+            selection=[stage.value for stage in chosen],
+            partition_key=month.key,
+            resources=definitions.resources,
+            run_config={"ops": config, **_QUIET},
+            raise_on_error=False,
+        )
+    else:
+        job = definitions.resolve_job_def(MONTH_JOB.name if not stages else f"{stages[0].value}_only")
+        result = job.execute_in_process(
+            partition_key=month.key,
+            run_config={"ops": config, **_QUIET},
+            instance=instance,
+            raise_on_error=False,
+            tags={LAUNCHED_BY: "fc-data", **process_tag()},
+        )
+    return MonthResult(
+        month=month.key,
+        run_id=result.run_id,
+        success=result.success,
+        errors=_errors(result),
+        failed_checks=_failed_checks(result),
+    )
+
+
+def _errors(result: Any) -> tuple[str, ...]:
+    found: list[str] = []
+    for event in result.all_events:
+        if event.is_step_failure:
+            data = event.step_failure_data
+            # what a check found is told among the failed checks
+            if data.error is not None and data.error.cls_name == "DagsterAssetCheckFailedError":
+                continue
+            description = data.user_failure_data.description if data.user_failure_data else None
+            error = data.error.cause if data.error and data.error.cause else data.error
+            found.append(f"{event.step_key}: {description or (error.message.strip() if error else 'failed')}")
+        elif event.is_failure and not found and event.message:
+            found.append(event.message)
+    return tuple(found)
+
+
+def _failed_checks(result: Any) -> tuple[str, ...]:
+    return tuple(
+        f"{one.asset_key.to_user_string()}/{one.check_name}: {one.description}{_offenders(one.metadata)}"
+        for one in result.get_asset_check_evaluations()
+        if not one.passed
+    )
+
+
+def _offenders(metadata: Mapping[str, Any]) -> str:
+    if OFFENDING not in metadata:
+        return ""
+    records = metadata[OFFENDING].records
+    named = [str(record.data["offender"]) for record in records[:SHOWN_OFFENDERS]]
+    more = f" and {len(records) - len(named)} more" if len(records) > len(named) else ""
+    return f" ({'; '.join(named)}{more})"

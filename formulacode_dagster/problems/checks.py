@@ -1,0 +1,46 @@
+"""The verdict on a month of `problem_statements`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.problem import ProblemStatement
+
+from .solution import leaks
+
+OFFENDERS = 50
+
+
+def nothing_leaks(
+    month: str,
+    statements: Iterable[tuple[ProblemStatement, bytes]],
+    names: Mapping[tuple[int, int], str] | None = None,
+) -> GateVerdict:
+    """Blocking: no statement holds a distinctive line of its own patch.
+
+    *statements* are pairs of statement and patch, taken one at a time, so a month's patches need never be in memory
+    together. *names* gives `owner/repo#n` by (repository id, number), for people to read.
+    """
+    count = lines = 0
+    offenders: list[str] = []
+    for statement, patch in statements:
+        count += 1
+        if leaked := leaks(statement.text, patch):
+            lines += len(leaked)
+            key = (statement.repository_id, statement.number)
+            offenders.append((names or {}).get(key, f"{key[0]}#{key[1]}"))
+    summary = f"none of {count} statements holds a line of its solution"
+    if offenders:
+        summary = f"{len(offenders)} of {count} statements hold {lines} lines of their solutions"
+    return GateVerdict(
+        stage=Stage.PROBLEM_STATEMENTS,
+        month=month,
+        check="nothing_leaks",
+        passed=not offenders,
+        blocking=True,
+        summary=summary,
+        offenders=tuple(offenders[:OFFENDERS]),
+        figures={"statements": count, "leaking": len(offenders), "lines": lines},
+    )

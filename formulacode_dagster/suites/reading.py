@@ -1,0 +1,251 @@
+"""The benchmarks that asv would find in a suite, told from its files without running them.
+
+asv imports every module of the benchmark folder and takes its public functions and the methods of its public classes
+by the beginning of their names (`asv_runner.discovery`). What is bound unconditionally must be found in a module that
+could be imported; what stands under a condition, a decorator or unknown code may be found.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from formulacode_dagster.declarations.tree import Tree
+
+from .scopes import Bound, Class, Function, Plain, Reference, Scope, Thing, Unknown, read_scope
+
+_BENCHMARK = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
+_NEEDS_A_LIBRARY = re.compile(r"Mem[A-Z_]|mem_")
+"""asv_runner knows the kind `mem` only where pympler is installed."""
+_PLAIN_BASES = frozenset({"object", "ABC", "abc.ABC"})
+
+
+@dataclass(frozen=True)
+class ModuleReading:
+    """One module of a suite, named as below its folder: `` is the folder itself, `io.csv` is `io/csv.py`."""
+
+    name: str
+    path: str
+    certain: frozenset[str]
+    """Benchmarks that are found when the module can be imported."""
+    possible: frozenset[str]
+    """Benchmarks that may be found as well."""
+    open_ended: bool = False
+    """The module makes names in a way that is not followed: there may be still more."""
+    unreadable: str = ""
+    """Why it is no Python of today; asv cannot import it either, if its interpreter is of today."""
+
+
+@dataclass(frozen=True)
+class SuiteReading:
+    """Every module that asv would import, and what it finds there, by asv's names of benchmarks."""
+
+    modules: tuple[ModuleReading, ...]
+
+    @property
+    def certain(self) -> frozenset[str]:
+        """Benchmarks of all modules that must be found."""
+        return frozenset(name for module in self.modules for name in module.certain)
+
+    @property
+    def possible(self) -> frozenset[str]:
+        """Benchmarks of all modules that may be found besides."""
+        return frozenset(name for module in self.modules for name in module.possible) - self.certain
+
+    def missing(self, discovered: Collection[str], lost: Collection[str]) -> tuple[str, ...]:
+        """Benchmarks that a discovery had to find and did not, the modules it *lost* (and all below them) aside.
+
+        *lost* are names of modules as imported, beginning with that of the benchmark folder: `benchmarks.io.csv`.
+        """
+        gone = tuple(name.partition(".")[2] for name in lost)
+        missed = {
+            name
+            for module in self.modules
+            if not any(module.name == one or not one or module.name.startswith(f"{one}.") for one in gone)
+            for name in module.certain
+        }
+        return tuple(sorted(missed.difference(discovered)))
+
+
+def read_suite(tree: Tree, benchmark_dir: str, overlay: Mapping[str, bytes] | None = None) -> SuiteReading:
+    """Read the suite in *benchmark_dir*, a folder below the repository; *overlay* are files laid over those of *tree*.
+
+    Modules are those that `pkgutil` finds: `.py` files, and folders that hold an `__init__.py`, all the way down.
+    """
+    laid = overlay or {}
+    start = "" if benchmark_dir in ("", ".") else benchmark_dir.strip("/") + "/"
+    paths = {path for path in (*tree.files, *laid) if path.startswith(start) and path.endswith(".py")}
+    suite = _Suite(posixpath.basename(benchmark_dir.strip("/")))
+    for path in sorted(paths):
+        parts = path.removeprefix(start).removesuffix(".py").split("/")
+        folders = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+        if not all(f"{start}{folder}/__init__.py" in paths and "." not in folder for folder in folders):
+            continue
+        if "." in parts[-1]:
+            continue
+        text = laid[path].decode("utf-8", errors="replace") if path in laid else tree.text(path) or ""
+        suite.add(".".join(parts[:-1] if parts[-1] == "__init__" else parts), path, text)
+    return suite.reading()
+
+
+@dataclass(frozen=True)
+class _Module:
+    name: str
+    path: str
+    scope: Scope
+    unreadable: str = ""
+
+    @property
+    def package(self) -> str:
+        return self.name if self.path.endswith("__init__.py") else self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a name stands for in the end, and the module whose names its own parts are to be looked up in."""
+
+    bound: Bound
+    home: _Module
+
+
+class _Suite:
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._modules: dict[str, _Module] = {}
+        self._named: dict[str, dict[str, list[_Found]]] = {}
+        self._resolved: dict[tuple[str, str], list[_Found]] = {}
+        self._members: dict[int, dict[str, Bound]] = {}
+
+    def add(self, name: str, path: str, text: str) -> None:
+        try:
+            module = _Module(name, path, read_scope(text))
+        except (SyntaxError, ValueError, RecursionError) as error:
+            module = _Module(name, path, Scope(), unreadable=str(error).splitlines()[0])
+        self._modules[name] = module
+
+    def reading(self) -> SuiteReading:
+        return SuiteReading(tuple(self._reading(module) for module in self._modules.values()))
+
+    def _reading(self, module: _Module) -> ModuleReading:
+        told: dict[str, bool] = {}
+        start = f"{module.name}." if module.name else ""
+
+        def tell(name: str, function: Function, place: str, certain: bool) -> None:
+            searched = function.name.rpartition(".")[2] if function.renamed else name
+            if _BENCHMARK.match(searched):
+                known = function.name if function.renamed else start + place
+                told[known] = told.get(known, False) or (certain and not _NEEDS_A_LIBRARY.match(searched))
+
+        for name, founds in self._names(module).items():
+            if name.startswith("_"):
+                continue
+            for found in founds:
+                match found.bound.thing:
+                    case Function() as function:
+                        tell(name, function, function.name, found.bound.certain)
+                    case Class(name=owner) as owned:
+                        for method, bound in self._methods(owned, found.home).items():
+                            function = bound.thing if isinstance(bound.thing, Function) else Function(method)
+                            tell(method, function, f"{owner}.{method}", found.bound.certain and bound.certain)
+        return ModuleReading(
+            name=module.name,
+            path=module.path,
+            certain=frozenset(name for name, certain in told.items() if certain),
+            possible=frozenset(name for name, certain in told.items() if not certain),
+            open_ended=module.scope.open_ended,
+            unreadable=module.unreadable,
+        )
+
+    def _names(self, module: _Module) -> dict[str, list[_Found]]:
+        """Every name of *module*, with what `import *` brings before what it binds itself."""
+        if module.name not in self._named:
+            names = self._named[module.name] = {}
+            for reference, certain in module.scope.stars:
+                other = self._module(reference, module)
+                public = other.scope.public if other is not None else None
+                for name, founds in list(self._names(other).items()) if other is not None else ():
+                    if name in public if public is not None else not name.startswith("_"):
+                        names[name] = [_doubted(found, certain) for found in founds]
+            names.update({name: self._resolve(name, module) for name in module.scope.names})
+        return self._named[module.name]
+
+    def _resolve(self, name: str, module: _Module) -> list[_Found]:
+        """What *name* of *module* stands for, imports followed within the suite; a circle stands for nothing."""
+        place = module.name, name
+        if place not in self._resolved:
+            self._resolved[place] = []
+            self._resolved[place] = self._look_up(name, module)
+        return self._resolved[place]
+
+    def _look_up(self, name: str, module: _Module) -> list[_Found]:
+        founds: list[_Found] = []
+        for bound in module.scope.names.get(name, []):
+            if not isinstance(bound.thing, Reference):
+                founds.append(_Found(bound, module))
+                continue
+            home = module if bound.thing.level == -1 else self._module(bound.thing, module)
+            known = self._resolve(bound.thing.name, home) if home is not None else []
+            founds += [_doubted(found, bound.certain) for found in known]
+        if name in module.scope.names:
+            return founds
+        for reference, certain in module.scope.stars:
+            other = self._module(reference, module)
+            known = self._resolve(name, other) if other is not None else []
+            founds = [_doubted(found, certain) for found in known] or founds
+        return founds
+
+    def _module(self, reference: Reference, module: _Module) -> _Module | None:
+        """The module of the suite that *reference* in *module* names; None for any other."""
+        if reference.level > 0:
+            package = module.package.split(".") if module.package else []
+            if reference.level - 1 > len(package):
+                return None
+            parts = [*package[: len(package) - reference.level + 1], *filter(None, reference.module.split("."))]
+            return self._modules.get(".".join(parts))
+        first, _, rest = reference.module.partition(".")
+        return self._modules.get(rest) if first == self._root else None
+
+    def _methods(self, owner: Class, home: _Module) -> dict[str, Bound]:
+        """Members of a class that are or may be functions, inherited ones included."""
+        place = id(owner)
+        if place not in self._members:
+            self._members[place] = {}
+            self._members[place] = self._gather_members(owner, home)
+        return self._members[place]
+
+    def _gather_members(self, owner: Class, home: _Module) -> dict[str, Bound]:
+        members: dict[str, Bound] = {}
+        certain = owner.certain and not owner.abstract
+        for base in reversed(owner.bases):
+            founds = self._resolve(base, home)
+            classes = [(found, found.bound.thing) for found in founds if isinstance(found.bound.thing, Class)]
+            if not classes and base not in _PLAIN_BASES:
+                certain = False
+            for found, inner in classes:
+                sure = found.bound.certain and len(founds) == 1
+                certain = certain and not inner.abstract
+                for name, bound in self._methods(inner, found.home).items():
+                    members[name] = replace(bound, certain=bound.certain and sure)
+        for name, bounds in owner.members.names.items():
+            last = bounds[-1]
+            if all(isinstance(bound.thing, Plain) for bound in bounds):
+                members.pop(name, None)
+                continue
+            thing = self._member(last.thing, owner, home)
+            members[name] = Bound(thing, last.certain and len(bounds) == 1 and isinstance(thing, Function))
+        return {name: replace(bound, certain=bound.certain and certain) for name, bound in members.items()}
+
+    def _member(self, thing: Thing, owner: Class, home: _Module) -> Thing:
+        """What `time_x = other` in a class body stands for."""
+        if not isinstance(thing, Reference) or thing.level != -1:
+            return thing
+        if thing.name in owner.members.names:
+            return owner.members.names[thing.name][-1].thing
+        founds = self._resolve(thing.name, home)
+        return founds[0].bound.thing if len(founds) == 1 else Unknown()
+
+
+def _doubted(found: _Found, certain: bool) -> _Found:
+    return found if certain else replace(found, bound=replace(found.bound, certain=False))

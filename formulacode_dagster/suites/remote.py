@@ -1,0 +1,268 @@
+"""Asking the harness inside a session: typed questions, typed answers."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import secrets
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from formulacode_dagster.engines.protocol import Completed, Session
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.suites.locations import CodeLocation
+
+ARCHIVE = "fc_harness.pyz"
+FILE_SECONDS = 120.0
+START_SECONDS = 20.0
+"""What starting the interpreter and importing a benchmark's module may take on top of the benchmark's own timeout."""
+MAX_LOST_MODULES = 20
+TAIL_CHARACTERS = 4000
+
+M = TypeVar("M", bound=BaseModel)
+Request = Mapping[str, object]
+
+
+class TracedCode(Frozen):
+    """A code object that ran during the timed call."""
+
+    file: str
+    line: int
+
+
+class Surveyed(Frozen):
+    """One benchmark with one combination of parameters, run once."""
+
+    name: str
+    module: str
+    owner: str = Field(description="its class, `` for a function")
+    attribute: str
+    index: int = Field(ge=0, description="number of the combination")
+    timeout: float = Field(gt=0, description="seconds the benchmark allows itself, within our limit")
+    cache_folder: str = Field(description="where its `setup_cache` was run; `` without one")
+    outcome: Literal["ran", "skipped", "untraced", "error", "timeout", "crash"]
+    message: str = ""
+    seconds: float = 0.0
+    traceable: bool = False
+    isolate: bool = Field(default=False, description="whether a call leaves a state that changes the next")
+    codes: tuple[TracedCode, ...] = ()
+
+
+class Survey(Frozen):
+    """A suite as it is in one session."""
+
+    benchmarks: tuple[Surveyed, ...]
+    lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
+    extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
+    untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
+
+    @property
+    def discovered(self) -> tuple[str, ...]:
+        """Names of all benchmarks, without parameters, sorted."""
+        return tuple(sorted({one.name.partition("(")[0] for one in self.benchmarks} | set(self.untimed)))
+
+
+class Timed(Frozen):
+    """One sample: median seconds of one call, and the calls behind it."""
+
+    seconds: float = Field(gt=0, allow_inf_nan=False)
+    calls: int = Field(ge=1)
+
+
+class NotTimed(Frozen):
+    """Why there is no sample."""
+
+    kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_result`")
+    message: str
+
+
+class Remote:
+    """The harness in one session. Every method raises ItemFailure when the session answers nonsense."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        benchmark_dir: str,
+        start_seconds: float = START_SECONDS,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """*environment* are the variables that the suite's configuration sets while benchmarks run."""
+        self._session = session
+        self._environment = dict(environment or {})
+        self._start_seconds = start_seconds
+        self._benchmark_dir = benchmark_dir
+        self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
+        self._archive = session.put(ARCHIVE, harness_archive())
+
+    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Content of files of the checkout, those that exist."""
+        request = {"command": "read", "repository": self._session.repository, "paths": sorted(set(paths))}
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "reading the changed files")
+        return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Put the suite *files*, by path below the repository, in the place of the one in the checkout."""
+        content = {path: base64.b64encode(data).decode() for path, data in files.items()}
+        request = {
+            "command": "write",
+            "repository": self._session.repository,
+            "folder": self._benchmark_dir,
+            "files": content,
+        }
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "laying the suite over the checkout")
+
+    def survey(
+        self,
+        *,
+        basenames: Iterable[str],
+        limit: float,
+        budget: float,
+        import_limit: float | None = None,
+        only: Iterable[str] | None = None,
+        names: Iterable[str] = (),
+        enough: int | None = None,
+        until: Iterable[CodeLocation] = (),
+    ) -> Survey:
+        """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
+
+        *limit* is the longest one may take, and the import of a module without an *import_limit*, *budget* all runs
+        together, in seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran,
+        if that is given, one of which entered a function of *until*, if there are any. A module whose import kills the
+        interpreter or never ends is lost, the others are not.
+        """
+        lost: dict[str, str] = {}
+        wanted = None if only is None else sorted(only)
+        while True:
+            request = {
+                "command": "survey",
+                "root": self._root,
+                "basenames": sorted(basenames),
+                "only": wanted,
+                "limit": limit,
+                "import_limit": limit if import_limit is None else import_limit,
+                "budget": budget,
+                "names": sorted(names),
+                "enough": enough,
+                "until": sorted((location.path, location.line) for location in until),
+                "skip": sorted(lost),
+            }
+            longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
+            completed, answers = self.ask(request, timeout=longest)
+            if answers and answers[-1]["event"] == "importing" and len(lost) < MAX_LOST_MODULES:
+                lost[str(answers[-1]["name"])] = f"importing it ended the process: {describe(completed)}"
+                continue
+            require_end(completed, answers, "surveying the suite")
+            return Survey(
+                benchmarks=tuple(_parse(Surveyed, a) for a in answers if a["event"] == "benchmark"),
+                lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
+                extensions=_all_names(answers, "extensions"),
+                untimed=_all_names(answers, "untimed"),
+            )
+
+    def time(
+        self, benchmark: Surveyed, *, isolate: bool, seconds: float, hash_seed: int
+    ) -> tuple[Timed | NotTimed, float]:
+        """One sample of *benchmark* from a fresh process, and how long all of it took, in seconds."""
+        request = {
+            "command": "time",
+            "root": self._root,
+            "isolate": isolate,
+            "seconds": seconds,
+            **benchmark.model_dump(include={"name", "module", "owner", "attribute", "index", "cache_folder"}),
+        }
+        completed, answers = self.ask(
+            request, timeout=benchmark.timeout + self._start_seconds, environment={"PYTHONHASHSEED": str(hash_seed)}
+        )
+        if completed.timed_out:
+            return NotTimed(kind="timeout", message=describe(completed)), completed.seconds
+        for answer in answers:
+            if answer["event"] == "timed":
+                return _parse(Timed, answer), completed.seconds
+            if answer["event"] == "failed":
+                return _parse(NotTimed, answer), completed.seconds
+        kind = "no_result" if completed.rc == 0 else "crash"
+        return NotTimed(kind=kind, message=describe(completed)), completed.seconds
+
+    def ask(
+        self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
+    ) -> tuple[Completed, list[dict[str, object]]]:
+        """How the harness ended over *request*, and its answers up to then, each with its `event`."""
+        # A fresh nonce for each question: a benchmark cannot print an answer that it has not been told how to sign.
+        nonce = secrets.token_hex(16)
+        completed = self._session.run(
+            [self._session.python, self._archive],
+            timeout=timeout,
+            stdin=json.dumps({**request, "nonce": nonce}).encode(),
+            environment={**self._environment, **(environment or {})},
+        )
+        prefix = f"{nonce} ".encode()
+        lines = [line[len(prefix) :] for line in completed.stdout.split(b"\n") if line.startswith(prefix)]
+        answers = []
+        for line in lines:
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                # The last line of a process that was killed may be cut.
+                continue
+            if isinstance(answer, dict) and "event" in answer:
+                answers.append(answer)
+        return completed, answers
+
+
+def harness_archive() -> bytes:
+    """The harness as an archive that an interpreter runs; equal sources give equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(_entry("__main__.py"), "from fc_harness.answers import main\n\nmain()\n")
+        folder = resources.files("formulacode_dagster.measurement").joinpath("harness")
+        for file in sorted(folder.iterdir(), key=lambda item: item.name):
+            if file.name.endswith(".py"):
+                archive.writestr(_entry(f"fc_harness/{file.name}"), file.read_bytes())
+    return buffer.getvalue()
+
+
+def describe(completed: Completed) -> str:
+    """How a command ended, with the end of what it wrote to standard error."""
+    ending = (
+        f"timed out after {completed.seconds:.0f} s" if completed.timed_out else f"ended with status {completed.rc}"
+    )
+    tail = completed.stderr[-TAIL_CHARACTERS:].decode(errors="replace").strip()
+    return f"{ending}\n{tail}" if tail else ending
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+
+
+def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
+    """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness came to its end over *what*."""
+    if completed.timed_out:
+        raise ItemFailure("timeout", f"{what} took too long", log_tail=describe(completed))
+    if not answers or answers[-1]["event"] != "end":
+        raise ItemFailure(
+            "benchmarks_fail",
+            f"{what} broke off",
+            why=describe(completed).partition("\n")[0],
+            log_tail=describe(completed),
+        )
+
+
+def _parse(model: type[M], answer: Mapping[str, object]) -> M:
+    try:
+        return model.model_validate({name: value for name, value in answer.items() if name != "event"})
+    except ValidationError as error:
+        raise ItemFailure("benchmarks_fail", "the suite's answer is malformed", why=str(error)) from error
+
+
+def _all_names(answers: Iterable[Mapping[str, object]], event: str) -> tuple[str, ...]:
+    named = (answer["names"] for answer in answers if answer["event"] == event)
+    return tuple(str(name) for names in named if isinstance(names, list) for name in names)

@@ -1,0 +1,28 @@
+"""The gate `no_credentials`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from formulacode_dagster.models.image import Verification
+
+from .facts import ImageFacts
+from .scan import forms_in, secrets_in
+from .verdicts import verdict
+
+
+def no_credentials(facts: ImageFacts, said: Mapping[str, str]) -> Verification:
+    """Neither the files nor what the image *said* of itself (variables, labels, history) hold a credential.
+
+    What has the form of one is looked for wherever neither the commit nor a wheel brought the file, the values of this
+    machine's own secrets everywhere. No value is ever told.
+    """
+    secrets = facts.scan.watch.secrets
+    problems = [
+        f"{area}: {path} holds {what}" for (area, path), found in facts.scan.credentials.items() for what in found
+    ]
+    for where, text in said.items():
+        content = text.encode(errors="replace")
+        problems += [f"{where} holds {what}" for what in (*secrets_in(content, secrets), *forms_in(content))]
+    held = f"no token, key or password; none of {len(secrets)} secrets of this machine"
+    return verdict("no_credentials", problems, held)

@@ -1,0 +1,49 @@
+"""The gate `benchmarks`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import Verification
+from formulacode_dagster.suites.reading import SuiteReading
+from formulacode_dagster.suites.remote import Survey
+
+from .importing import last_line
+from .verdicts import listed
+
+NAME = "benchmarks"
+_NOT_FOUND = "ModuleNotFoundError: No module named"
+
+
+def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verification:
+    """Benchmarks are found, and they are those that reading the suite's files tells.
+
+    A module or class lost to an error is named and reported, as are benchmarks that reading did not tell of. The gate
+    fails when nothing is left, and when a benchmark that a module defines under no condition was not found although the
+    module was imported: then something in the session shortened the list, or answered in the harness's stead.
+    """
+    if isinstance(survey, ItemFailure):
+        return Verification(name=NAME, ok=False, detail=str(survey), log_tail=survey.log_tail)
+    found, lost = survey.discovered, survey.lost
+    unseen = _unseen(reading, found, lost)
+    words = [f"{len(found)} benchmarks, {len(reading.certain)} told by reading"]
+    if unseen:
+        words.append(f"{len(unseen)} are in the files and were not found: {listed(unseen, between=', ')}")
+    if lost:
+        words.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
+    if beyond := sorted(set(found) - reading.certain - reading.possible):
+        words.append(f"{len(beyond)} that reading does not tell: {listed(beyond, between=', ')}")
+    ok = bool(found) and not unseen
+    tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())
+    return Verification(name=NAME, ok=ok, detail="; ".join(words), log_tail=tail)
+
+
+def _unseen(reading: SuiteReading, found: Collection[str], lost: Mapping[str, str]) -> list[str]:
+    """Benchmarks that had to be found and were not; those of a lost module or class aside.
+
+    A module that could not be found by its own name is not lost: its file is in the commit, and somebody put it away.
+    """
+    gone = [name for name, text in lost.items() if last_line(text) != f"{_NOT_FOUND} '{name}'"]
+    starts = tuple(f"{name.partition('.')[2]}." for name in gone)
+    return [name for name in reading.missing(found, gone) if not name.startswith(starts)]

@@ -1,0 +1,72 @@
+"""The gates, in the order in which they are asked: what each of them judges by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from formulacode_dagster.models.image import Verification
+
+from .collecting import Collected, collect_tests, test_files, tests_collect
+from .commit import declared_commit
+from .credentials import no_credentials
+from .discovery import benchmarks
+from .evidence import Evidence
+from .importing import import_modules, imports, modules_of, tops_of
+from .oracle import oracle_absent
+from .planted import find_planted
+from .running import one_benchmark_runs
+from .verdicts import verdict
+
+Gate = Callable[[Evidence], Verification]
+
+
+def _declared_commit(evidence: Evidence) -> Verification:
+    return declared_commit(evidence.facts, evidence.truth.base_sha, evidence.truth.tree)
+
+
+def _imports(evidence: Evidence) -> Verification:
+    modules = modules_of(evidence.facts, evidence.local, evidence.subject.image.spec.package_name)
+    return imports(import_modules(evidence.remote, modules), tops_of(evidence.facts, evidence.local))
+
+
+def _benchmarks(evidence: Evidence) -> Verification:
+    return benchmarks(evidence.survey, evidence.reading)
+
+
+def _one_benchmark_runs(evidence: Evidence) -> Verification:
+    return one_benchmark_runs(evidence.survey)
+
+
+def _tests_collect(evidence: Evidence) -> Verification:
+    spec, tops = evidence.spec, tops_of(evidence.facts, evidence.local)
+    collected: Collected | None = None
+    if test_files(evidence.truth.tree, spec):
+        collected = collect_tests(evidence.remote, evidence.session, spec, tops)
+    return tests_collect(collected, tops, sorted(tops))
+
+
+def _nothing_planted(evidence: Evidence) -> Verification:
+    planted = find_planted(evidence.facts, evidence.subject.image.spec.lock, evidence.words.variables)
+    return verdict("nothing_planted", planted, "every installed file is its wheel's, and none runs unasked")
+
+
+def _no_credentials(evidence: Evidence) -> Verification:
+    return no_credentials(evidence.facts, evidence.words.by_place)
+
+
+def _oracle_absent(evidence: Evidence) -> Verification:
+    lines, objects = evidence.subject.origin.lines, evidence.store.all_objects()
+    return oracle_absent(evidence.facts, evidence.truth, objects, lines, evidence.from_index)
+
+
+GATES: dict[str, Gate] = {
+    "declared_commit": _declared_commit,
+    "imports": _imports,
+    "benchmarks": _benchmarks,
+    "one_benchmark_runs": _one_benchmark_runs,
+    "tests_collect": _tests_collect,
+    "nothing_planted": _nothing_planted,
+    "no_credentials": _no_credentials,
+    "oracle_absent": _oracle_absent,
+}
+ORDER: tuple[str, ...] = tuple(GATES)

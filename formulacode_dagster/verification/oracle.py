@@ -1,0 +1,53 @@
+"""The gate `oracle_absent`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from formulacode_dagster.engines.files import Area
+from formulacode_dagster.models.image import Verification
+
+from .facts import ImageFacts
+from .origin import Truth
+from .verdicts import verdict
+
+_BORROWING = ".git/objects/info/alternates"
+
+
+def oracle_absent(
+    facts: ImageFacts,
+    truth: Truth,
+    objects: Iterable[str],
+    lines: frozenset[bytes],
+    from_index: Collection[str] = (),
+) -> Verification:
+    """The image holds nothing of the pull request's own change.
+
+    No object of its repository is beyond the base's history, no file equals one that the change made, and no line that
+    the change adds, of those that stand for themselves, is in a file outside what the base holds and what came with a
+    wheel of the lock (*from_index*, paths in the environment).
+    """
+    problems = [f"object {sha} is not in the history of the base" for sha in sorted(set(objects) - truth.reachable)]
+    if _BORROWING in facts.files[Area.REPOSITORY]:
+        problems.append("the object store borrows from another")
+    for area in Area:
+        for path, fact in facts.files[area].items():
+            if solved := truth.solution.get(fact.blob) or truth.solution.get(fact.unix_blob):
+                problems.append(f"{area}: {path} is {solved} as the pull request left it")
+    problems += _with_lines(facts, truth, from_index)
+    return verdict(
+        "oracle_absent",
+        problems,
+        f"nothing after the base; {truth.changed} changed files are as before, {len(lines)} lines are nowhere",
+    )
+
+
+def _with_lines(facts: ImageFacts, truth: Truth, from_index: Collection[str]) -> Iterator[str]:
+    at_base = {
+        key: lines for key, lines in facts.scan.lines.items() if key[0] is Area.REPOSITORY and key[1] in truth.tree
+    }
+    known = {line for lines in at_base.values() for line in lines}
+    for key, lines in facts.scan.lines.items():
+        of_wheel = key[0] is Area.ENVIRONMENT and key[1] in from_index
+        if key not in at_base and not of_wheel and (telling := lines - known):
+            yield f"{key[0]}: {key[1]} holds {len(telling)} lines that the pull request adds"

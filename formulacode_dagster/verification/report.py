@@ -1,0 +1,98 @@
+"""The verdict on a task folder, as a file in it: `verification_success.json` or `failure.json`, never both."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from formulacode_dagster.environments.uv_words import scrub
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.image import Verification
+
+from .gates import ORDER
+from .scan import Secret
+
+SUCCESS = "verification_success.json"
+FAILURE = "failure.json"
+
+
+class State(StrEnum):
+    """How it stands with a gate."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_REACHED = "not_reached"
+
+
+class GateReport(Frozen):
+    """One gate."""
+
+    name: str
+    state: State
+    rc: int | None = Field(default=None, description="exit code of the command behind it, where there is one")
+    seconds: float = 0.0
+    detail: str = ""
+    log_tail: str = ""
+
+
+class Report(Frozen):
+    """What is written into the folder."""
+
+    task: str
+    base_commit: str
+    image: str
+    image_digest: str
+    started_at: datetime
+    seconds: float
+    ok: bool
+    error: str = Field(default="", description="why no gate could be asked, or no further one")
+    gates: tuple[GateReport, ...]
+    benchmarks: tuple[str, ...] = ()
+
+
+def gate_reports(made: Sequence[Verification]) -> tuple[GateReport, ...]:
+    """Every gate in its order, those that were not reached included."""
+    by_name = {one.name: one for one in made}
+    return tuple(_gate_report(name, by_name.get(name)) for name in ORDER)
+
+
+def write_report(folder: Path, report: Report, secrets: Iterable[Secret]) -> Path:
+    """Write *report* into *folder* in one piece, and remove the other file; no value of *secrets* gets in.
+
+    Raises OutsideSystemError (`disk`) when the folder cannot be written.
+    """
+    name, other = (SUCCESS, FAILURE) if report.ok else (FAILURE, SUCCESS)
+    text = scrub(report.model_dump_json(indent=2))
+    for secret in secrets:
+        text = text.replace(secret.value.decode(errors="replace"), f"[{secret.name}]")
+    partial: Path | None = None
+    try:
+        # The folder is somebody else's: a link of that name is replaced, not followed.
+        handle, made = tempfile.mkstemp(dir=folder, prefix=".partial-")
+        partial = Path(made)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        partial.chmod(0o644)
+        (folder / other).unlink(missing_ok=True)
+        partial.replace(folder / name)
+    except OSError as error:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+        why = error.strerror or str(error)
+        raise OutsideSystemError("disk", f"cannot write {folder / name}", why=why, remedy="Make it writable") from error
+    return folder / name
+
+
+def _gate_report(name: str, made: Verification | None) -> GateReport:
+    if made is None:
+        return GateReport(name=name, state=State.NOT_REACHED)
+    state = State.PASSED if made.ok else State.FAILED
+    facts = made.model_dump(include={"rc", "seconds", "detail", "log_tail"})
+    return GateReport(name=name, state=state, **facts)

@@ -1,0 +1,88 @@
+"""Asking the gates of an image one after the other, up to the first that does not hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, Verification
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.suites.remote import Survey
+
+from .evidence import Subject, gathering
+from .facts import ImageFacts
+from .gates import GATES
+from .origin import MirrorOrigin
+
+TAIL_CHARACTERS = 20_000
+OURS = frozenset({"collector", "image_gone", "mirror"})
+"""Kinds of failure that say nothing about the image."""
+
+Listener = Callable[[Verification], None]
+"""Called with each verification as it is made."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the gates said of an image, up to the first that does not hold."""
+
+    verifications: tuple[Verification, ...]
+    benchmarks: tuple[str, ...]
+    """Names of the benchmarks that were found."""
+    facts: ImageFacts
+    """What the one pass over the image's files told."""
+
+    @property
+    def failure(self) -> Verification | None:
+        """The gate that does not hold."""
+        return next((one for one in self.verifications if not one.ok), None)
+
+
+def verify_image(
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    mirror: Path,
+    pr: PullRequest,
+    run_id: str,
+    suite: SuiteFiles = BASE_SUITE,
+) -> Verified:
+    """Ask all gates of *image*, in their order, up to the first that does not hold.
+
+    *suite* is laid over the checkout of the session, where it is not the one of the base commit.
+
+    Raises OutsideSystemError when the engine or the package index is gone, ItemFailure (`mirror`) when the mirror lacks
+    the commits.
+    """
+    return verify(Subject(engine, image, MirrorOrigin(mirror, pr), run_id, suite))
+
+
+def verify(subject: Subject, listener: Listener | None = None) -> Verified:
+    """As `verify_image`, of any *subject*."""
+    with gathering(subject) as evidence:
+        made: list[Verification] = []
+        for name, gate in GATES.items():
+            started = time.monotonic()
+            try:
+                found = gate(evidence)
+            except ItemFailure as failure:
+                if failure.kind in OURS:
+                    raise
+                # the code of the image ended the session, changed the harness, answered nonsense
+                found = Verification(name=name, ok=False, detail=str(failure), log_tail=failure.log_tail)
+            seconds = round(time.monotonic() - started, 2)
+            found = found.model_copy(update={"seconds": seconds, "log_tail": found.log_tail[-TAIL_CHARACTERS:]})
+            made.append(found)
+            if listener is not None:
+                listener(found)
+            if not found.ok:
+                break
+        asked = {one.name for one in made}
+        survey = evidence.survey if "benchmarks" in asked else None
+        names = survey.discovered if isinstance(survey, Survey) else ()
+        return Verified(tuple(made), names, evidence.facts)

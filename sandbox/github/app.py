@@ -1,0 +1,142 @@
+"""The ASGI application."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from sandbox.github.rest.account import rate_limit
+
+from . import answers
+from .answers import Answer
+from .context import Account, Asked
+from .faults import Faults, FaultSource
+from .gateway import Call, Gateway, Incoming, read_body
+from .library import Library
+from .limits import Limits, Resource
+from .rest import ENDPOINTS
+
+GRAPHQL = "graphql"
+
+
+def app(
+    served: Path | Library,
+    *,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    faults: Faults = Faults(),  # noqa: B008 - frozen
+    tokens: Mapping[str, Account] | None = None,
+) -> Starlette:
+    """A GitHub over *served*: a folder of bare repositories `owner/name.git` and its `sandbox.json`, if there is one.
+
+    *tokens* are the valid ones, with their users; None accepts any, each a user of its own. The books are in
+    `state.accounting`, and at `/_sandbox/calls`; `POST /_sandbox/reset` begins them anew. `POST /_sandbox/clock` with
+    `{"seconds": …}` puts the clock of the limits forward, and answers with its time.
+    Raises ConfigurationError when the folder is none, or its side file malformed.
+    """
+    library = served if isinstance(served, Library) else Library(served)
+    gateway = Gateway(library, limits, FaultSource(faults), tokens)
+    routes = [
+        Route("/graphql", _graphql(gateway), methods=["POST"]),
+        Route("/_sandbox/calls", _books(gateway)),
+        Route("/_sandbox/reset", _reset(gateway), methods=["POST"]),
+        Route("/_sandbox/clock", _clock(gateway), methods=["POST"]),
+    ]
+    routes += [_route(gateway, path, resource, Call(handler)) for path, resource, handler in ENDPOINTS]
+    routes.append(_route(gateway, "/rate_limit", Resource.CORE, Call(rate_limit, free=True)))
+    application = Starlette(routes=routes, exception_handlers={404: _nowhere})
+    application.state.accounting = gateway.accounting
+    application.state.gateway = gateway
+    return application
+
+
+class _GraphQLCall(Call):
+    """Prepared before it is paid, paid before it is executed."""
+
+    def __init__(self) -> None:
+        """It has no handler: GraphQL is one endpoint."""
+
+    async def __call__(self, asked: Asked, incoming: Incoming, gateway: Gateway) -> Answer:
+        from sandbox.github.graphql.execution import Prepared, execute, prepare
+
+        if incoming.body is None:
+            return answers.refusal(400, "Problems parsing JSON")
+        prepared = await run_in_threadpool(prepare, asked, incoming.body)
+        login = asked.account.login if asked.account else None
+        if not isinstance(prepared, Prepared):
+            return answers.ok(prepared)
+        rate = gateway.budgets.charge(login, Resource.GRAPHQL, prepared.price.points)
+        gateway.accounting.points[Resource.GRAPHQL] += prepared.price.points
+        body = answers.encode(await run_in_threadpool(execute, asked, prepared, rate))
+        heaviest = asked.limits.heaviest_answer
+        if heaviest is not None and len(body) > heaviest:
+            return answers.bad_gateway()
+        return Answer(200, body)
+
+
+def _graphql(gateway: Gateway) -> Callable[[Request], Any]:
+    call = _GraphQLCall()
+
+    async def endpoint(request: Request) -> Response:
+        from sandbox.github.graphql.execution import operation_name
+
+        try:
+            body = json.loads(await read_body(request))
+        except ValueError:
+            body = None
+        name = operation_name(body)
+        names = (GRAPHQL, f"{GRAPHQL} {name}") if name else (GRAPHQL,)
+        incoming = Incoming({}, {}, request.headers.get("accept", ""), str(request.url), body)
+        return await gateway.answer(request, names, Resource.GRAPHQL, incoming, call)
+
+    return endpoint
+
+
+def _route(gateway: Gateway, path: str, resource: Resource, call: Call) -> Route:
+    template = path.replace(":path", "").replace(":int", "")
+
+    async def answer(request: Request) -> Response:
+        incoming = Incoming(
+            {name: str(value) for name, value in request.path_params.items()},
+            dict(request.query_params),
+            request.headers.get("accept", ""),
+            str(request.url),
+        )
+        return await gateway.answer(request, (f"GET {template}",), resource, incoming, call)
+
+    return Route(path, answer, methods=["GET"])
+
+
+def _books(gateway: Gateway) -> Callable[[Request], Any]:
+    async def books(request: Request) -> JSONResponse:  # noqa: ARG001 - the route's signature
+        return JSONResponse(gateway.accounting.as_json())
+
+    return books
+
+
+def _reset(gateway: Gateway) -> Callable[[Request], Any]:
+    async def reset(request: Request) -> JSONResponse:  # noqa: ARG001 - the route's signature
+        gateway.reset()
+        return JSONResponse(gateway.accounting.as_json())
+
+    return reset
+
+
+def _clock(gateway: Gateway) -> Callable[[Request], Any]:
+    async def clock(request: Request) -> JSONResponse:
+        gateway.put_forward(float((await request.json())["seconds"]))
+        return JSONResponse({"now": gateway.now()})
+
+    return clock
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the handler's signature
+    refused = answers.not_found()
+    return Response(refused.body, refused.status, media_type=refused.media_type)

@@ -1,0 +1,154 @@
+"""From a request's body to an answer: parse, validate, price, execute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sandbox.github.context import Asked, Failure, Rate
+
+from .errors import QueryRefused, error_json
+from .nodes import Scope
+from .points import Price, price_of
+from .schema import resolve, schema
+
+if TYPE_CHECKING:
+    from graphql import DocumentNode, GraphQLError
+    from graphql.language.ast import FragmentDefinitionNode, OperationDefinitionNode
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A valid query with its price."""
+
+    document: DocumentNode
+    variables: Mapping[str, Any]
+    operation: str | None
+    name: str
+    price: Price
+
+
+def operation_name(body: Any) -> str:
+    """The name of the operation in a request's *body*, empty when it has none or the query cannot be read."""
+    from graphql import OperationDefinitionNode
+
+    if not isinstance(body, dict) or not isinstance(body.get("query"), str):
+        return ""
+    if isinstance(body.get("operationName"), str):
+        return str(body["operationName"])
+    document, _ = _parsed(body["query"])
+    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)] if document else []
+    return operations[0].name.value if operations and operations[0].name else ""
+
+
+def prepare(asked: Asked, body: Any) -> Prepared | dict[str, Any]:
+    """The query of a request's *body*, or the answer that says what is wrong with it."""
+    query = body.get("query") if isinstance(body, dict) else None
+    if not isinstance(query, str):
+        return {"errors": [{"message": "A query attribute must be specified and must be a string."}]}
+    document, errors = _parsed(query)
+    if document is None or errors:
+        return {"errors": [error_json(error) for error in errors]}
+    variables = body.get("variables") or {}
+    wanted = body.get("operationName") or None
+    try:
+        operation, fragments = _parts(document, wanted)
+        price = price_of(
+            schema(),
+            operation,
+            fragments,
+            _with_defaults(operation, variables),
+            largest_page=asked.limits.page,
+            most_nodes=asked.limits.graphql_nodes,
+        )
+    except QueryRefused as refusal:
+        return refusal.answer()
+    return Prepared(document, variables, wanted, operation.name.value if operation.name else "", price)
+
+
+def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
+    """Run the query; *rate* is the budget after its price was paid."""
+    from graphql import ExecutionResult, execute_sync
+
+    from .executor import Execution
+
+    failure = _located(asked.failure, prepared)
+    scope = Scope(asked, rate, prepared.price.points, prepared.price.nodes, prepared.name, failure)
+    result: ExecutionResult = execute_sync(
+        schema(),
+        prepared.document,
+        context_value=scope,
+        variable_values=dict(prepared.variables),
+        operation_name=prepared.operation,
+        field_resolver=resolve,
+        execution_context_class=Execution,
+    )
+    answer: dict[str, Any] = {"data": result.data} if result.data is not None or not result.errors else {}
+    for error in result.errors or ():
+        _raise_own(error)
+    if result.errors:
+        answer["errors"] = [error_json(error) for error in result.errors]
+    return answer
+
+
+def _located(failure: Failure | None, prepared: Prepared) -> Failure | None:
+    """*failure* with a path: where it has none, it hits the last field of the top level that has parts."""
+    from graphql import FieldNode
+
+    if failure is None or failure.path:
+        return failure
+    operation, _ = _parts(prepared.document, prepared.operation)
+    fields = [one for one in operation.selection_set.selections if isinstance(one, FieldNode) and one.selection_set]
+    named = [one.alias.value if one.alias else one.name.value for one in fields if one.name.value != "rateLimit"]
+    return replace(failure, path=(named[-1],)) if named else None
+
+
+def _raise_own(error: GraphQLError) -> None:
+    """A fault of the sandbox is not passed off as an answer of GitHub's."""
+    from graphql import GraphQLError
+
+    from .errors import AnswerError
+
+    cause = error.original_error
+    if cause is not None and not isinstance(cause, AnswerError | GraphQLError):
+        raise cause
+
+
+@lru_cache(maxsize=256)
+def _parsed(query: str) -> tuple[DocumentNode | None, tuple[GraphQLError, ...]]:
+    from graphql import GraphQLError, parse, validate
+
+    try:
+        document = parse(query)
+    except GraphQLError as error:
+        return None, (error,)
+    return document, tuple(validate(schema(), document))
+
+
+def _parts(
+    document: DocumentNode, wanted: str | None
+) -> tuple[OperationDefinitionNode, dict[str, FragmentDefinitionNode]]:
+    from graphql import FragmentDefinitionNode, OperationDefinitionNode
+
+    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
+    fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
+    named: Callable[[OperationDefinitionNode], bool] = lambda one: (  # noqa: E731
+        wanted is None or (one.name is not None and one.name.value == wanted)
+    )
+    chosen = [one for one in operations if named(one)]
+    if len(chosen) != 1:
+        raise QueryRefused("INVALID_OPERATION", "An operation name is required, and has to name one of the operations.")
+    return chosen[0], fragments
+
+
+def _with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, Any]) -> dict[str, Any]:
+    from graphql import value_from_ast_untyped
+
+    defaults = {
+        one.variable.name.value: value_from_ast_untyped(one.default_value)
+        for one in operation.variable_definitions
+        if one.default_value is not None
+    }
+    return defaults | dict(variables)

@@ -1,0 +1,201 @@
+"""Issues and pull requests as the API tells them: the history's facts, completed by the side file."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from formulacode_dagster.git.log import login
+from formulacode_dagster.models.pull_request import MergeKind
+from formulacode_dagster.offline.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
+
+_NAMED = (
+    r"(?:https?://github\.com/(?P<page>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<there>\d+)"
+    r"|(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
+)
+_CLOSING = re.compile(rf"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+{_NAMED}", re.IGNORECASE)
+_MENTION = re.compile(_NAMED, re.IGNORECASE)
+
+
+class State(StrEnum):
+    """`PullRequestState`; an issue is never merged."""
+
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+    MERGED = "MERGED"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """What a text points to: `repository` is `owner/name` in lower case, empty for the text's own."""
+
+    repository: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A change of title."""
+
+    moment: datetime
+    previous: str
+    current: str
+    author: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """A pull request. `base_sha` is what it was put on, `fork_sha` where its branch forks.
+
+    `closes` are issues of its own repository and of others, `linked` those of them that nobody wrote a keyword for.
+    """
+
+    repository_id: int
+    number: int
+    title: str
+    body: str
+    author: str | None
+    labels: tuple[str, ...]
+    state: State
+    created_at: datetime
+    merged_at: datetime | None
+    closed_at: datetime | None
+    base_ref: str
+    base_sha: str
+    fork_sha: str
+    head_ref: str
+    head_sha: str
+    head_known: bool
+    merge_sha: str | None
+    merge_kind: MergeKind | None
+    merged_by: str | None
+    commit_count: int
+    closes: tuple[Reference, ...]
+    linked: tuple[Reference, ...]
+    versions: tuple[Edit, ...]
+    comments: tuple[Comment, ...]
+    titles: tuple[Title, ...] = ()
+
+    @property
+    def updated_at(self) -> datetime:
+        """The last thing that happened to it."""
+        return _last_change(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue. `body` is its newest version; `versions` are all of them, oldest first, when there are several."""
+
+    repository_id: int
+    number: int
+    title: str
+    body: str
+    author: str | None
+    labels: tuple[str, ...]
+    state: State
+    created_at: datetime
+    closed_at: datetime | None
+    closed_by: int | None
+    versions: tuple[Edit, ...]
+    comments: tuple[Comment, ...]
+    titles: tuple[Title, ...] = ()
+
+    @property
+    def updated_at(self) -> datetime:
+        """The last thing that happened to it."""
+        return _last_change(self)
+
+
+Thread = Issue | PullRequest
+
+
+def merge_moment(one: PullRequest) -> datetime:
+    """When *one* was merged; when it was opened, where it never was."""
+    return one.merged_at or one.created_at
+
+
+def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) -> Issue:
+    """The issue that *facts* tell of; *closer* is the merged pull request that closes it."""
+    versions = versions_of(facts.author, facts.created_at, facts.body, facts.edits)
+    titles = titles_of(facts.title, facts.author, facts.titles)
+    closed_at = facts.closed_at or (closer.merged_at if closer else None)
+    return Issue(
+        repository_id=repository_id,
+        number=facts.number,
+        title=titles[-1].current if titles else facts.title,
+        body=versions[-1].body if versions else facts.body,
+        author=login(facts.author),
+        labels=facts.labels,
+        state=State.CLOSED if closed_at else State.OPEN,
+        created_at=utc(facts.created_at),
+        closed_at=utc(closed_at) if closed_at else None,
+        closed_by=closer.number if closer else None,
+        versions=versions,
+        comments=facts.comments,
+        titles=titles,
+    )
+
+
+def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tuple[Title, ...]:
+    """The changes of a title that was first *title*, oldest first."""
+    changes: list[Title] = []
+    for edit in sorted(edits, key=lambda one: one.edited_at):
+        previous = changes[-1].current if changes else title
+        changes.append(Title(utc(edit.edited_at), previous, edit.title, login(edit.author or author)))
+    return tuple(changes)
+
+
+def _last_change(thread: Thread) -> datetime:
+    moments = [thread.closed_at or thread.created_at, *(utc(comment.created_at) for comment in thread.comments)]
+    moments += [utc(version.edited_at) for version in thread.versions]
+    moments += [title.moment for title in thread.titles]
+    moments += [utc(comment.edited_at) for comment in thread.comments if comment.edited_at]
+    return max(moments)
+
+
+def closing_references(text: str) -> tuple[Reference, ...]:
+    """Issues that *text* closes with a keyword."""
+    return tuple(dict.fromkeys(map(_reference, _CLOSING.finditer(text))))
+
+
+def references_in(text: str) -> tuple[Reference, ...]:
+    """Issues and pull requests that *text* mentions as `#N`, `owner/repo#N`, or by their pages' addresses."""
+    return tuple(dict.fromkeys(map(_reference, _MENTION.finditer(text))))
+
+
+def _reference(match: re.Match[str]) -> Reference:
+    repository = (match["page"] or match["name"] or "").lower()
+    return Reference(repository, int(match["there"] or match["named"] or match["here"]))
+
+
+def mentions_of(thread: Thread) -> dict[Reference, datetime]:
+    """What *thread* mentions or closes in any version of its texts, each with the time of the first mention."""
+    said = [(thread.created_at, thread.body)] if not thread.versions else []
+    said += [(utc(version.edited_at), version.body) for version in thread.versions]
+    for comment in thread.comments:
+        if not comment.edits:
+            said.append((utc(comment.created_at), comment.body))
+        said += [(utc(version.edited_at), version.body) for version in comment.versions]
+    found: dict[Reference, datetime] = {}
+    if isinstance(thread, PullRequest):
+        found |= dict.fromkeys((one for one in thread.closes if one not in thread.linked), thread.created_at)
+    for moment, text in sorted(said, key=lambda one: one[0]):
+        for reference in references_in(text):
+            found.setdefault(reference, moment)
+    found.pop(Reference("", thread.number), None)
+    return found
+
+
+def absent_sha(*parts: object) -> str:
+    """A well-formed hash of a commit that no repository holds, as after a branch was deleted."""
+    return hashlib.sha1("\0".join(("sandbox", *map(str, parts))).encode(), usedforsecurity=False).hexdigest()
+
+
+def utc(moment: datetime) -> datetime:
+    """In UTC and whole seconds, as the API tells times; a naive moment is taken as UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).replace(microsecond=0)

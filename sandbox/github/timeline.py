@@ -1,0 +1,146 @@
+"""What happened to an issue or pull request: comments, closings, merges, links, cross-references. Oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from formulacode_dagster.git.log import Commit, login, login_of
+from formulacode_dagster.offline.side_file import Comment
+
+from .context import Asked
+from .library import Shelf
+from .threads import Issue, PullRequest, Reference, State, Thread, Title, utc
+from .tracker import Mention
+
+
+class Happening(StrEnum):
+    """Kinds of entries, as `timelineItems(itemTypes:)` names them."""
+
+    COMMENT = "ISSUE_COMMENT"
+    CLOSED = "CLOSED_EVENT"
+    MERGED = "MERGED_EVENT"
+    CONNECTED = "CONNECTED_EVENT"
+    REFERENCED = "REFERENCED_EVENT"
+    CROSS_REFERENCED = "CROSS_REFERENCED_EVENT"
+    RENAMED = "RENAMED_TITLE_EVENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry. `other` is the thread that mentions this one or is linked with it, in the repository `shelf`."""
+
+    kind: Happening
+    created_at: datetime
+    actor: str | None
+    shelf: Shelf
+    position: int = 0
+    comment: Comment | None = None
+    other: Thread | None = None
+    commit: Commit | None = None
+    title: Title | None = None
+
+
+def events_of(asked: Asked, shelf: Shelf, thread: Thread) -> list[Event]:
+    """Everything that happened to *thread*, as far as the caller may see it."""
+    found = [
+        *_comments(shelf, thread),
+        *_references(asked, shelf, thread),
+        *_links(asked, shelf, thread),
+        *_titles(shelf, thread),
+        *_ending(shelf, thread),
+    ]
+    return sorted(found, key=lambda event: event.created_at)
+
+
+def _comments(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+    for position, comment in enumerate(thread.comments):
+        yield Event(Happening.COMMENT, utc(comment.created_at), login(comment.author), shelf, position, comment)
+
+
+def _titles(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+    for position, title in enumerate(thread.titles):
+        yield Event(Happening.RENAMED, title.moment, title.author, shelf, position=position, title=title)
+
+
+def _references(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[Event]:
+    for position, (where, mention) in enumerate(mentions_of(asked, shelf, thread)):
+        source, commit = mention.source, mention.commit
+        if source is not None:
+            yield Event(
+                Happening.CROSS_REFERENCED, mention.moment, source.author, where, position=position, other=source
+            )
+        elif commit is not None:
+            who = login_of(commit.author, commit.author_email)
+            yield Event(Happening.REFERENCED, mention.moment, who, where, position=position, commit=commit)
+
+
+def mentions_of(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[tuple[Shelf, Mention]]:
+    """Who mentions *thread*, and in which repository; under former names of its own, too."""
+    names = ["", *(name.lower() for name in (shelf.name, *shelf.facts.former_names))]
+    for where in asked.library.shelves():
+        if asked.visible(where) is None:
+            continue
+        for name in names if where is shelf else names[1:]:
+            for mention in where.tracker().mentions.get(Reference(name, thread.number), ()):
+                if mention.source is not thread:
+                    yield where, mention
+
+
+def _links(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[Event]:
+    """Links set by hand between an issue and the pull request that closes it: on both, when the latter was opened."""
+    pairs: list[tuple[Shelf, Thread]]
+    if isinstance(thread, PullRequest):
+        pairs = [(where, one) for where, one in closed_issues(asked, shelf, thread) if _links_to(thread, where, one)]
+    else:
+        pairs = [(where, one) for where, one in closed_by(asked, shelf, thread) if _links_to(one, shelf, thread)]
+    for position, (where, other) in enumerate(pairs):
+        moment = max(other.created_at, thread.created_at)
+        yield Event(Happening.CONNECTED, moment, other.author, where, position=position, other=other)
+
+
+def _links_to(pull_request: PullRequest, shelf: Shelf, issue: Thread) -> bool:
+    names = {"", *(name.lower() for name in (shelf.name, *shelf.facts.former_names))}
+    return any(one.number == issue.number and one.repository in names for one in pull_request.linked)
+
+
+def _ending(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+    if isinstance(thread, PullRequest):
+        if thread.merged_at is not None:
+            yield Event(Happening.MERGED, thread.merged_at, thread.merged_by, shelf)
+        if thread.closed_at is not None:
+            yield Event(Happening.CLOSED, thread.closed_at, thread.merged_by or thread.author, shelf)
+    elif thread.state is State.CLOSED and thread.closed_at is not None:
+        closer = shelf.tracker().pull_requests.get(thread.closed_by) if thread.closed_by else None
+        actor = closer.merged_by if closer else thread.author
+        yield Event(Happening.CLOSED, thread.closed_at, actor, shelf, other=closer)
+
+
+def closed_issues(asked: Asked, shelf: Shelf, pull_request: PullRequest) -> list[tuple[Shelf, Issue]]:
+    """The issues that *pull_request* closes, here and elsewhere, as far as they are there to be seen."""
+    found = []
+    for reference in pull_request.closes:
+        where = shelf
+        if reference.repository:
+            named = asked.library.current(reference.repository) or asked.library.former(reference.repository)
+            visible = asked.visible(named)
+            if visible is None:
+                continue
+            where = visible
+        issue = where.tracker().issues.get(reference.number)
+        if issue is not None:
+            found.append((where, issue))
+    return found
+
+
+def closed_by(asked: Asked, shelf: Shelf, issue: Issue) -> list[tuple[Shelf, PullRequest]]:
+    """Pull requests that close *issue*, or would."""
+    return [
+        (where, one)
+        for where in asked.library.shelves()
+        if asked.visible(where) is not None
+        for one in where.tracker().closing
+        if (shelf, issue) in closed_issues(asked, where, one)
+    ]

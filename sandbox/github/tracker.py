@@ -1,0 +1,254 @@
+"""One repository's issues and pull requests: the history read, the side file laid over it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from formulacode_dagster.git.derived import Landed, landed, missing_commit
+from formulacode_dagster.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
+from formulacode_dagster.offline.side_file import PullRequestFacts, RepositoryFacts, versions_of
+
+from .threads import (
+    Issue,
+    PullRequest,
+    Reference,
+    State,
+    Thread,
+    absent_sha,
+    closing_references,
+    issue_of,
+    mentions_of,
+    merge_moment,
+    references_in,
+    titles_of,
+    utc,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A mention of a thread: by another one, *source*, or in the message of a commit."""
+
+    moment: datetime
+    source: Thread | None = None
+    commit: Commit | None = None
+
+
+@dataclass(frozen=True)
+class Tracker:
+    """Everything that was ever opened in a repository, by number. `commits` are those that mention something."""
+
+    pull_requests: Mapping[int, PullRequest]
+    issues: Mapping[int, Issue]
+    default_branch: str
+    tip: str
+    first_commit: datetime | None
+    last_commit: datetime | None
+    commits: Sequence[Commit] = ()
+    told: dict[Hashable, dict[int, Any]] = field(default_factory=dict, compare=False, repr=False)
+    """What was answered, by what was asked, then by number."""
+
+    @cached_property
+    def mentions(self) -> Mapping[Reference, Sequence[Mention]]:
+        """Who mentions whom: by what is mentioned."""
+        found: dict[Reference, list[Mention]] = {}
+        for thread in self.threads():
+            for reference, moment in mentions_of(thread).items():
+                found.setdefault(reference, []).append(Mention(moment, thread))
+        for commit in self.commits:
+            for reference in references_in(commit.message):
+                merged = self.pull_requests.get(reference.number) if not reference.repository else None
+                if merged is None or merged.merge_sha != commit.sha:
+                    found.setdefault(reference, []).append(Mention(from_epoch(commit.committed), commit=commit))
+        return found
+
+    @cached_property
+    def closing(self) -> Sequence[PullRequest]:
+        """Those that close an issue."""
+        return [one for one in self.pull_requests.values() if one.closes]
+
+    @cached_property
+    def by_merge(self) -> Sequence[PullRequest]:
+        """The merged pull requests, by time of merge."""
+        merged = [one for one in self.pull_requests.values() if one.merged_at is not None]
+        return sorted(merged, key=merge_moment)
+
+    def threads(self) -> list[Thread]:
+        """Pull requests, then issues."""
+        return [*self.pull_requests.values(), *self.issues.values()]
+
+    def thread(self, number: int) -> Thread | None:
+        """The pull request or issue *number*."""
+        return self.pull_requests.get(number) or self.issues.get(number)
+
+
+def read_tracker(repository: Path, name: str, repository_id: int, facts: RepositoryFacts) -> Tracker:
+    """Read the git directory *repository*, known as *name*.
+
+    Raises ConfigurationError when the side file names a commit that is not there.
+    """
+    heads = read_heads(repository)
+    line = read_commits(repository, "--first-parent", revisions=[heads.tip]) if heads.tip else []
+    pull_requests = _Reader(repository, name, repository_id, heads, line, facts).pull_requests() if line else {}
+    closers = {
+        number: pull_request
+        for pull_request in sorted(pull_requests.values(), key=merge_moment, reverse=True)
+        if pull_request.state is State.MERGED
+        for number in (reference.number for reference in pull_request.closes if not reference.repository)
+    }
+    issues = {one.number: issue_of(repository_id, one, closers.get(one.number)) for one in facts.issues}
+    return Tracker(
+        pull_requests=pull_requests,
+        issues=issues,
+        default_branch=heads.default_branch,
+        tip=heads.tip,
+        first_commit=from_epoch(line[-1].committed) if line else None,
+        last_commit=from_epoch(line[0].committed) if line else None,
+        commits=[commit for commit in line if "#" in commit.message or "://" in commit.message],
+    )
+
+
+class _Reader:
+    def __init__(
+        self,
+        repository: Path,
+        name: str,
+        repository_id: int,
+        heads: Heads,
+        line: Sequence[Commit],
+        facts: RepositoryFacts,
+    ) -> None:
+        self._repository = repository
+        self._name = name
+        self._id = repository_id
+        self._heads = heads
+        self._line = line
+        self._facts = {one.number: one for one in facts.pull_requests}
+        self._issues = frozenset(issue.number for issue in facts.issues)
+
+    def pull_requests(self) -> dict[int, PullRequest]:
+        found = landed(
+            self._repository,
+            self._name,
+            self._heads,
+            self._line,
+            told=self._facts.values(),
+            issues=self._issues,
+        )
+        merged = {number: self._merged(one) for number, one in found.items()}
+        return dict(sorted((merged | self._unmerged(found)).items()))
+
+    def _merged(self, one: Landed) -> PullRequest:
+        facts = self._facts.get(one.number, PullRequestFacts(number=one.number))
+        merged_at = utc(facts.merged_at) if facts.merged_at else one.merged_at
+        created_at = utc(facts.created_at) if facts.created_at else min(one.created_at, merged_at)
+        author = login(facts.author) if facts.author else one.author
+        committer = one.commit.committer
+        text = one.body if facts.body is None else facts.body
+        versions = versions_of(author, created_at, text, facts.edits)
+        body = versions[-1].body if versions else text
+        closes = self._closes(facts, body)
+        title = facts.title or one.title
+        titles = titles_of(title, author, facts.titles)
+        return PullRequest(
+            repository_id=self._id,
+            number=one.number,
+            title=titles[-1].current if titles else title,
+            body=body,
+            author=author,
+            labels=facts.labels,
+            state=State.MERGED,
+            created_at=created_at,
+            merged_at=merged_at,
+            closed_at=merged_at,
+            base_ref=facts.base_ref or self._heads.default_branch,
+            base_sha=one.base_sha,
+            fork_sha=one.fork_sha,
+            head_ref=one.branch or f"pull-{one.number}",
+            head_sha=one.head_sha or absent_sha(self._name, one.number),
+            head_known=one.head_known,
+            merge_sha=one.commit.sha,
+            merge_kind=one.kind,
+            merged_by=login_of(committer, one.commit.committer_email) if committer != "GitHub" else author,
+            commit_count=one.commit_count,
+            closes=closes,
+            linked=tuple(issue for issue in closes if issue not in closing_references(body)),
+            versions=versions,
+            comments=facts.comments,
+            titles=titles,
+        )
+
+    def _unmerged(self, merged: Mapping[int, Landed]) -> dict[int, PullRequest]:
+        """Pull requests with a head and no merge: open where GitHub tries out their merge, else closed."""
+        tips = {number: sha for number, sha in self._heads.pulls.items() if number not in merged}
+        tips |= {one.number: one.head_sha for one in self._facts.values() if one.head_sha and one.number not in merged}
+        shas = list(dict.fromkeys(tips.values()))
+        commits = (
+            {one.sha: one for one in read_commits(self._repository, "--no-walk=unsorted", revisions=shas)}
+            if shas
+            else {}
+        )
+        for number, facts in self._facts.items():
+            if number not in merged and tips.get(number) not in commits:
+                raise missing_commit(self._repository, self._name, number, facts.head_sha or "a merge commit or a head")
+        return {number: self._open(number, commits[sha]) for number, sha in tips.items() if sha in commits}
+
+    def _open(self, number: int, head: Commit) -> PullRequest:
+        facts = self._facts.get(number, PullRequestFacts(number=number))
+        created_at = utc(facts.created_at) if facts.created_at else from_epoch(head.committed)
+        is_open = number in self._heads.mergeable or number not in self._heads.pulls
+        text = head.body if facts.body is None else facts.body
+        author = login(facts.author) if facts.author else login_of(head.author, head.author_email)
+        versions = versions_of(author, created_at, text, facts.edits)
+        body = versions[-1].body if versions else text
+        closes = self._closes(facts, body)
+        title = facts.title or head.subject or f"Pull request {number}"
+        titles = titles_of(title, author, facts.titles)
+        return PullRequest(
+            repository_id=self._id,
+            number=number,
+            title=titles[-1].current if titles else title,
+            body=body,
+            author=author,
+            labels=facts.labels,
+            state=State.OPEN if is_open else State.CLOSED,
+            created_at=created_at,
+            merged_at=None,
+            closed_at=None if is_open else max(created_at, from_epoch(head.committed)),
+            base_ref=facts.base_ref or self._heads.default_branch,
+            base_sha="",
+            fork_sha="",
+            head_ref=f"pull-{number}",
+            head_sha=head.sha,
+            head_known=True,
+            merge_sha=None,
+            merge_kind=None,
+            merged_by=None,
+            commit_count=facts.commit_count or 1,
+            closes=closes,
+            linked=tuple(one for one in closes if one not in closing_references(body)),
+            versions=versions,
+            comments=facts.comments,
+            titles=titles,
+        )
+
+    def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
+        """What the side file says, else what the body's keywords say, as far as this repository has such issues."""
+        told = (
+            Reference("", one) if isinstance(one, int) else references_in(one)[0]
+            for one in facts.closes
+            if isinstance(one, int) or references_in(one)
+        )
+        return tuple(told) or tuple(
+            one for one in closing_references(body) if one.repository or one.number in self._issues
+        )
+
+
+def newest_first(threads: Iterable[Thread]) -> list[Thread]:
+    """By creation, newest first; by number where that is equal."""
+    return sorted(threads, key=lambda thread: (thread.created_at, thread.number), reverse=True)

@@ -1,0 +1,145 @@
+"""The four sandbox servers together, and the settings that point the platform at them."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+
+from .server import LocalServer
+
+SERVICES = ("github", "model", "hub", "registry")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Running servers: where they answer, and the environment variables that use them."""
+
+    urls: Mapping[str, str]
+    environment: Mapping[str, str]
+
+    def calls(self) -> dict[str, int]:
+        """How many requests each service has answered since it was started."""
+        import httpx
+
+        counts: dict[str, int] = {}
+        for service, url in self.urls.items():
+            answer = httpx.get(f"{url}/_sandbox/calls", timeout=10)
+            books = answer.raise_for_status().json()
+            counts[service] = int(books["chat_completions"] if service == "model" else books["total"])
+        return counts
+
+
+@contextmanager
+def running_sandbox(repositories: Path, state: Path, *, first_port: int = 0) -> Iterator[Sandbox]:
+    """Serve *repositories* (bare, `owner/name.git`), keeping the Hub's and the registry's content under *state*.
+
+    Ports are remembered under *state*, so that what was published yesterday is found at the same address today.
+    Raises ConfigurationError when *repositories* is no such folder.
+    """
+    from sandbox.model.app import app as model
+
+    from .github import app as github
+    from .hub import app as hub
+    from .registry import app as registry
+
+    repositories = repositories.absolute()
+    if not any(repositories.glob("*/*.git")):
+        raise ConfigurationError(
+            f"{repositories} holds no bare repository",
+            remedy="Put them there as owner/name.git, or leave the option out",
+        )
+    state.mkdir(parents=True, exist_ok=True)
+    apps = {
+        "github": github(repositories),
+        "model": model(),
+        "hub": hub(state / "hub"),
+        "registry": registry(state / "registry"),
+    }
+    ports = _ports(state, first_port)
+    with ExitStack() as stack:
+        urls: dict[str, str] = {}
+        for service, application in apps.items():
+            server = _start(application, service, ports.get(service, 0), fixed=bool(first_port))
+            stack.callback(server.stop)
+            urls[service] = server.url
+        _remember(state, urls)
+        yield Sandbox(urls, _environment(urls, repositories))
+
+
+def serve_until_interrupted(console: Console, repositories: Path | None, port: int) -> None:
+    """Serve, print the environment to use, and wait for Ctrl-C."""
+    from resources.settings import make_home
+
+    state = make_home() / "sandbox"
+    if repositories is None:
+        from .samples import generate
+
+        repositories = state / "repositories"
+        generate(repositories)
+    with running_sandbox(repositories, state, first_port=port) as sandbox:
+        for name, value in sandbox.environment.items():
+            console.print(f"export {name}='{value}'", markup=False, highlight=False)
+        console.print("# serving until interrupted (Ctrl-C)", markup=False, highlight=False)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            console.print("# stopped", markup=False, highlight=False)
+
+
+def _start(application: object, service: str, port: int, *, fixed: bool) -> LocalServer:
+    from typing import Any, cast
+
+    try:
+        return LocalServer(cast("Any", application), port=port, name=f"sandbox {service}").start()
+    except OutsideSystemError:
+        if fixed or port == 0:
+            raise
+        return LocalServer(cast("Any", application), name=f"sandbox {service}").start()
+
+
+def _ports(state: Path, first_port: int) -> dict[str, int]:
+    if first_port:
+        return {service: first_port + offset for offset, service in enumerate(SERVICES)}
+    remembered = state / "ports.json"
+    if not remembered.exists():
+        return {}
+    try:
+        known = json.loads(remembered.read_text(encoding="utf-8"))
+        return {service: int(known[service]) % 65536 for service in SERVICES if service in known}
+    except (ValueError, TypeError):
+        # only a convenience: what cannot be read is forgotten
+        return {}
+
+
+def _remember(state: Path, urls: Mapping[str, str]) -> None:
+    ports = {service: int(url.rpartition(":")[2]) for service, url in urls.items()}
+    partial = state / f"ports.json.{os.getpid()}"
+    partial.write_text(json.dumps(ports), encoding="utf-8")
+    partial.replace(state / "ports.json")
+
+
+def _environment(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:
+    return {
+        "GITHUB_API_URL": urls["github"],
+        "GITHUB_CLONE_URL": repositories.as_uri(),
+        "GH_TOKENS": "sandbox",
+        # stars and languages of a served folder are made up: nothing is excluded by them
+        "FC_MINIMUM_STARS": "0",
+        "FC_LANGUAGES": "any",
+        "LLM_BASE_URL": f"{urls['model']}/v1",
+        "LLM_MODEL": "sandbox-rules",
+        "LLM_API_KEY": "sandbox",
+        "HF_ENDPOINT": urls["hub"],
+        "HF_DATASET": "sandbox/formulacode",
+        "HF_TOKEN": "sandbox",
+        "FC_REGISTRY_URL": urls["registry"].removeprefix("http://"),
+    }

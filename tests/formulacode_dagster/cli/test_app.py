@@ -1,0 +1,326 @@
+"""`fc-data` at its edges: help, known errors, and the commands that need no month. `tests/end_to_end` runs months."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from formulacode_dagster.cli.app import app, main
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.blobs import put_log
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.migrations import read_migrations
+
+FC_DATA = Path(sys.executable).with_name("fc-data")
+COMMANDS = get_command(app).commands
+MONTH = "2026-02"
+
+
+def fc_data(folder: Path, *arguments: str, timeout: float = 120, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `fc-data` in *folder*, with nothing set but what is given."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "FC_HOME": str(folder / "home"), **settings}
+    return subprocess.run(
+        [str(FC_DATA), *arguments],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.fixture
+def in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """`main()` itself, a second faster than `fc_data`; for command lines that end before anything is started."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["fc-data", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(arguments, ended.value.code, said.out, said.err)
+
+    yield call
+    signal.signal(signal.SIGTERM, before)
+
+
+def complaint(answer: subprocess.CompletedProcess[str]) -> str:
+    """The one line of a known error."""
+    assert (answer.returncode, answer.stdout) == (1, ""), answer
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+def helped(*arguments: str) -> str:
+    shown = CliRunner().invoke(app, [*arguments, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert shown.exit_code == 0
+    return shown.output
+
+
+def test_the_commands_are_the_documented_ones() -> None:
+    documented = {"run", "funnel", "why", "preflight", "migrate", "pools", "mirrors", "sandbox", "demo", "dev"}
+    documented |= {"housekeeping", "offline", "rebuild", "repositories", "verify"}
+    assert documented == set(COMMANDS)
+    text = helped()
+    for name in documented:
+        assert re.search(rf"\b{name} +[A-Z].*\.", text), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_says_what_it_does_what_it_takes_and_the_defaults(name: str) -> None:
+    text = helped(name)
+    command = COMMANDS[name]
+    assert command.help is not None
+    assert command.help.split(";")[0].split(".")[0] in text
+    given = [parameter for parameter in command.params if parameter.name != "help"]
+    assert all(getattr(parameter, "help", "") for parameter in given)
+    # a month has no default: either it is given, or both of its dates
+    free = {"month", "start_date", "end_date"} if name == "run" else set()
+    told = text.count("[default:") + text.count("[required]")
+    assert told == len([parameter for parameter in given if parameter.name not in free])
+
+
+def test_without_a_command_there_is_help(tmp_path: Path) -> None:
+    answer = fc_data(tmp_path)
+    assert answer.returncode == 0
+    assert "Commands" in answer.stdout
+    assert answer.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--month", MONTH, "--stage", "nope"], "'nope' is not one of 'repositories', 'pull_requests'"),
+        (["run", "--month", MONTH, "--max-concurrency", "0"], "greater than or equal to 1. See `fc-data run --help`"),
+        (["nope"], "No such command 'nope'. See `fc-data --help`"),
+        (["why"], "Missing argument 'item'. See `fc-data why --help`"),
+        (["sandbox", "--port", "70000"], "less than or equal to 65532"),
+        (["run", "--month", "2014-12"], "month 2014-12 is before 2015-01, the first one covered"),
+        (["run", "--month", "2999-01"], "month 2999-01 is not over yet. Take 2015-01 to"),
+        (["run", "--month", "[/red]"], "'[/red]' is not a month. Write it as YYYY-MM"),
+        (["run", "--month", "2026-13"], "'2026-13' is not a month"),
+        (["run"], "no month was given. Give --month 2026-02, or --start-date"),
+        (["run", "--month", MONTH, "--start-date", "2026-02-01"], "no month was given"),
+        (["run", "--start-date", "2026-02-01", "--end-date", "2026-02-15"], "'2026-02-15' is not the first day"),
+        (["run", "--start-date", "2026-03-01", "--end-date", "2026-02-01"], "holds no month. Put the end after"),
+        (["run", "--month", MONTH, "--only", "not an item"], "Write it as owner/repo or owner/repo#123"),
+        (["why", "nonsense"], "'nonsense' names neither a repository nor a pull request"),
+        (["mirrors", "--evict", "a/b"], "there is no mirror of a/b. `fc-data mirrors` lists them"),
+        (["mirrors", "--evict", "../etc"], "'../etc' names neither a repository"),
+        (["sandbox", "--repositories", "."], "holds no bare repository. Put them there as owner/name.git"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_known_error_is_one_line_and_status_1(
+    in_process: Callable[..., subprocess.CompletedProcess[str]], arguments: list[str], said: str
+) -> None:
+    assert said in complaint(in_process(*arguments))
+
+
+@pytest.mark.parametrize("line", ["BAD='unclosed", "= nothing", "two words"])
+def test_a_malformed_env_file_is_named_with_its_line(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".env").write_text(f"FC_ROUNDS=7\nGH_TOKENS=secret-token\n{line}\n")
+    said = complaint(fc_data(tmp_path, "migrate"))
+    assert ".env, line 3 cannot be read. Write NAME=value on each line" in said
+    assert "secret-token" not in said
+
+
+def test_a_setting_of_the_env_file_counts(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("FC_DATABASE_URL=mysql://u:secret-word@h/d\n")
+    said = complaint(fc_data(tmp_path, "migrate"))
+    assert "FC_DATABASE_URL names a 'mysql' database. Only Postgres is supported" in said
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    for command in ("migrate", "pools", "mirrors", "sandbox"):
+        assert str(tmp_path / "home") in complaint(fc_data(tmp_path, command))
+
+
+def test_a_dead_database_is_one_line_without_its_password(tmp_path: Path) -> None:
+    answer = fc_data(tmp_path, "migrate", FC_DATABASE_URL="postgresql://u:secret-word@127.0.0.1:1/d")
+    said = complaint(answer)
+    assert "127.0.0.1:1/d does not answer" in said
+    assert "secret-word" not in said
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    # a server that takes connections and never says a word
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        environment = {
+            "PATH": os.environ["PATH"],
+            "FC_HOME": str(tmp_path),
+            "FC_DATABASE_URL": f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/d",
+        }
+        process = subprocess.Popen(
+            [str(FC_DATA), "migrate"], env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        silent.settimeout(60)
+        accepted, _ = silent.accept()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        accepted.close()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted; run the same command again, it goes on where this one stopped"
+    assert "Traceback" not in said
+
+
+def test_migrate_twice(tmp_path: Path, database_url: str) -> None:
+    first = fc_data(tmp_path, "migrate", FC_DATABASE_URL=database_url)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == f"applied {', '.join(one.name for one in read_migrations())}\n"
+    second = fc_data(tmp_path, "migrate", FC_DATABASE_URL=database_url)
+    assert (second.returncode, second.stderr) == (0, "")
+    assert re.fullmatch(r"postgresql\S+ is up to date\n", second.stdout)
+
+
+def test_pools_are_set_once(tmp_path: Path) -> None:
+    first, second = fc_data(tmp_path, "pools"), fc_data(tmp_path, "pools")
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    limits = {"github": 2, "llm": 2, "build": 1, "measure": 1}
+    assert first.stdout.splitlines() == [f"{name}: {limit} (set now)" for name, limit in limits.items()]
+    assert second.stdout.splitlines() == [f"{name}: {limit}" for name, limit in limits.items()]
+
+
+def findings(answer: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
+    """Health and text by system."""
+    lines = [line.split(maxsplit=2) for line in answer.stdout.splitlines()]
+    return {system: (health, text) for health, system, text in lines}
+
+
+def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
+    answer = fc_data(tmp_path, "preflight", FC_ENGINE="process")
+    found = findings(answer)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert list(found) == ["programs", "postgres", "github", "llm", "containers", "registry", "hub"]
+    for system, health, said in (
+        ("programs", "ok", "git, cc and make are on PATH"),
+        ("postgres", "ok", "answers and is up to date"),
+        ("github", "warning", "GH_TOKENS is empty; code search and GraphQL need a token"),
+        ("llm", "warning", "LLM_API_KEY and LLM_MODEL must be set before anything is classified"),
+        ("containers", "ok", "interpreters: 3."),
+        ("registry", "ok", "FC_REGISTRY_URL is empty: images are built and measured, not published"),
+        ("hub", "ok", f"{tmp_path}/home/dataset answers, 0 releases"),
+    ):
+        assert found[system][0] == health, system
+        assert said in found[system][1]
+
+
+def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(tmp_path: Path) -> None:
+    dead = "127.0.0.1:1"
+    answer = fc_data(
+        tmp_path,
+        "preflight",
+        PATH=str(tmp_path),
+        FC_DATABASE_URL=f"postgresql://u:secret-word@{dead}/d",
+        LLM_BASE_URL=f"http://{dead}/v1",
+        LLM_API_KEY="secret-word",
+        LLM_MODEL="m",
+        FC_CPUS="many",
+        FC_REGISTRY_URL=dead,
+        HF_ENDPOINT=f"http://{dead}",
+        HF_DATASET="a/b",
+        HF_TOKEN="secret-word",
+    )
+    found = findings(answer)
+    assert answer.returncode == 1
+    assert "Traceback" not in answer.stderr
+    assert "secret-word" not in answer.stdout + answer.stderr
+    assert {system for system, (health, _) in found.items() if health == "broken"} == set(found) - {"github"}
+    for system, said in (
+        ("programs", "git, cc, make not found on PATH; install it"),
+        ("postgres", "Start it or fix FC_DATABASE_URL"),
+        ("llm", "Start it, or fix LLM_BASE_URL"),
+        ("containers", "FC_CPUS is 'many'. Write a number"),
+        ("registry", "Start it, or fix FC_REGISTRY_URL"),
+        ("hub", "HF_ENDPOINT"),
+    ):
+        assert said in found[system][1]
+
+
+@pytest.fixture
+def told(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """A database with one pull request's story, which the settings name."""
+
+    def entry(stage: Stage, state: ItemState, reason: str = "", **fields: object) -> LedgerEntry:
+        facts = {"stage": stage, "month": MONTH, "item": "a/b#1", "state": state, "reason": reason, "run_id": "r"}
+        return LedgerEntry.model_validate({**facts, **fields})
+
+    with database.transaction() as connection:
+        ledger.record(
+            connection,
+            [
+                entry(Stage.PULL_REQUESTS, ItemState.DONE, detail="squash, 1 files, 300 bytes"),
+                entry(Stage.CLASSIFICATIONS, ItemState.DONE, cost=Cost(tokens_in=900, model_calls=1)),
+                entry(Stage.IMAGES, ItemState.FAILED, "build", detail="does not build", log_tail="[/gcc] error"),
+            ],
+        )
+        put_log(
+            connection,
+            stage=Stage.IMAGES,
+            month=MONTH,
+            item="a/b#1",
+            attempt=1,
+            state=ItemState.FAILED,
+            run_id="r",
+            text="the whole log\n[/gcc] error\n",
+        )
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    return database
+
+
+def invoke(*arguments: str) -> str:
+    answer = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert answer.exit_code == 0
+    return answer.output
+
+
+def test_why_tells_the_whole_story(told: Database) -> None:
+    text = invoke("why", "a/b#1")
+    for said in ("pull_requests", "squash, 1 files, 300 bytes", "'tokens_in': 900", "failed (build)", "[/gcc] error"):
+        assert said in text
+    assert "the whole log" not in text
+
+
+def test_why_prints_the_log_of_a_stage_that_kept_one(told: Database) -> None:
+    assert invoke("why", "a/b#1", "--log", "images").rstrip().endswith("the whole log\n[/gcc] error")
+    assert "no log of measurements was kept" in invoke("why", "a/b#1", "--log", "measurements")
+
+
+def test_the_funnel_is_shown(told: Database) -> None:
+    text = invoke("funnel", "--month", MONTH)
+    assert "Funnel of 2026-02" in text
+    assert "build" in text
+    assert "900 tokens in 1 model calls" in text
+
+
+def test_what_nobody_ran_is_no_empty_funnel_and_no_empty_story(
+    told: Database, database_url: str, tmp_path: Path
+) -> None:
+    unknown = fc_data(tmp_path, "funnel", "--month", "2026-01", FC_DATABASE_URL=database_url)
+    assert complaint(unknown) == "nothing is known of 2026-01. Run it first: fc-data run --month 2026-01"
+    nobody = fc_data(tmp_path, "why", "a/b#2", FC_DATABASE_URL=database_url)
+    assert "nothing is known of a/b#2. Run its month first" in complaint(nobody)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from formulacode_dagster.cli.attempts import show_attempts, show_log
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
+from formulacode_dagster.store.attempts import save_attempt
+from formulacode_dagster.store.database import Database
+from tests import records
+from tests.records import make_merged, make_spec
+
+ITEM = ItemName.parse("a/b#5")
+GSL = Fix(rule="missing_header", evidence="fatal error: [/x] gsl/gsl_math.h", apt_packages=("libgsl-dev",))
+
+
+def make_attempt(attempt: int, *fixes: Fix, **fields: object) -> BuildAttempt:
+    return records.make_attempt(
+        month="2026-02",
+        repository_id=7,
+        number=5,
+        attempt=attempt,
+        started_at=datetime(2026, 2, 3, tzinfo=UTC),
+        seconds=2.0,
+        spec=make_spec(fixes=fixes),
+        **fields,
+    )
+
+
+@pytest.fixture
+def told(database: Database) -> Database:
+    facts = make_merged(month="2026-02", repository_id=7, repository="a/b", number=5)
+    with database.transaction() as connection:
+        MERGED_PULL_REQUESTS.save(connection, [facts])
+        save_attempt(
+            connection, make_attempt(1, stage="task", rc=2, kind="build", detail="no gsl", log="first\n[/x] log")
+        )
+        save_attempt(connection, make_attempt(2, GSL, stage="done", rc=0, rule="missing_header", detail="3 benchmarks"))
+    return database
+
+
+def shown(database: Database, item: ItemName, attempt: int | None = None) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    with database.transaction() as connection:
+        if attempt is None:
+            show_attempts(console, connection, item)
+        else:
+            show_log(console, connection, item, attempt)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_every_attempt_is_listed_with_what_ended_it_and_the_rule_that_made_it(told: Database) -> None:
+    _, _, first, second = shown(told, ITEM).splitlines()
+    assert first.split() == ["1", "2026-02-03", "00:00:00", "task", "2", "2.0", "no", "gsl"]
+    for said in ("done", "missing_header", "[/x] gsl/gsl_math.h", "3 benchmarks"):
+        assert said in second
+
+
+def test_one_attempts_log_is_printed_whole(told: Database) -> None:
+    assert shown(told, ITEM, 1) == "first\n[/x] log\n"
+    with pytest.raises(ConfigurationError, match=r"a/b#5 has no attempt 3"):
+        shown(told, ITEM, 3)
+
+
+def test_nothing_is_said_of_an_item_without_attempts(told: Database) -> None:
+    assert shown(told, ItemName.parse("a/b")) == ""
+    assert shown(told, ItemName.parse("a/b#6")) == ""

@@ -1,0 +1,110 @@
+"""`fc-data repositories`, as a person types it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from formulacode_dagster.cli.repositories import commands
+from formulacode_dagster.github.tracking import TrackingRules
+from formulacode_dagster.intake.tracked import decide, tracking_items
+from formulacode_dagster.items.runner import StageRun, run_items
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.repository import Repository, RepositoryState
+from formulacode_dagster.store.artifacts import REPOSITORIES
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.listed import listed
+from formulacode_dagster.store.withdrawn import withdraw
+
+MONTH = "2026-02"
+Call = Callable[..., str]
+
+
+@pytest.fixture
+def call(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """What a command prints."""
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+
+    def run(*arguments: str) -> str:
+        console = Console(width=160, record=True, soft_wrap=True)
+        result: Result = CliRunner().invoke(commands(console), list(arguments), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return console.export_text()
+
+    return run
+
+
+def names(database: Database) -> dict[str, tuple[str, str]]:
+    with database.transaction() as connection:
+        return {name: (one.verdict.value, one.reason) for name, one in listed(connection).items()}
+
+
+def test_a_repository_is_allowed_denied_and_forgotten_in_any_case(call, database):
+    assert "Owner/Repo is allowed" in call("allow", "Owner/Repo", "--reason", " good benchmarks ")
+    assert names(database) == {"owner/repo": ("allow", "good benchmarks")}
+    assert "owner/REPO is denied" in call("deny", "owner/REPO", "--reason", "asked to")
+    assert names(database) == {"owner/repo": ("deny", "asked to")}
+    assert "off the list" in call("forget", "OWNER/repo")
+    assert names(database) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["allow", "nonsense", "--reason", "x"], "nonsense"),
+        (["deny", "owner/repo#3", "--reason", "x"], "is a pull request"),
+        (["allow", "owner/repo", "--reason", "  "], "the reason is empty"),
+        (["forget", "owner/repo"], "owner/repo is not on the list"),
+        (["show", "--month", "2026-13"], "is not a month"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_what_to_do(call, database, arguments, complaint):
+    with pytest.raises(ConfigurationError, match=complaint):
+        call(*arguments)
+    assert names(database) == {}
+
+
+def test_the_list_is_shown_with_reasons_that_look_like_markup(call):
+    assert "The list is empty" in call("show")
+    call("allow", "b/two", "--reason", "see [bold]their[/] issue")
+    call("deny", "a/one", "--reason", "asked to")
+    shown = call("show")
+    assert shown.index("a/one") < shown.index("b/two")
+    assert "see [bold]their[/] issue" in shown
+
+
+def test_a_month_tells_how_each_line_and_everything_else_ended(call, database):
+    rows = [
+        Repository(
+            month=MONTH,
+            id=number,
+            node_id="R",
+            full_name=name,
+            aliases=aliases,
+            state=RepositoryState.ACTIVE,
+            stars=number,
+            config_path="asv.conf.json",
+        )
+        for number, (name, aliases) in enumerate([("a/new", ("a/old",)), ("b/few", ()), ("c/fewer", ())], 1)
+    ]
+    call("allow", "A/Old", "--reason", "good")
+    call("deny", "x/unseen", "--reason", "asked to")
+    with database.transaction() as connection:
+        REPOSITORIES.replace_month(connection, MONTH, rows)
+        lines = listed(connection)
+    items = tracking_items(rows, TrackingRules(minimum_stars=9), lines)
+    stage = StageRun(database, Stage.REPOSITORIES, MONTH, "run")
+    asyncio.run(run_items(stage, items, decide, lambda connection, rows: withdraw(connection, MONTH, rows) and None))
+    told = {line.split()[0]: line for line in call("show", "--month", MONTH).splitlines() if line.strip()}
+    assert told["A/Old"].split()[-1] == "done"
+    assert told["x/unseen"].rstrip().endswith("not seen yet")
+    assert "c/fewer: 3 < 9; b/few: 2 < 9" in told["few_stars"]
+
+
+def test_a_month_nobody_materialized_says_so(call):
+    assert "Nothing is known of 2026-01" in call("show", "--month", "2026-01")

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+from formulacode_dagster.engines.processes import Bounds, run_bounded
+from formulacode_dagster.models.image import ResourceLimits
+
+ENVIRONMENT = {"PATH": os.defpath}
+
+
+def alive_with(mark: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if command.startswith(b"sleep\0") and mark.encode() in command:
+                found.append(int(folder.name))
+    return found
+
+
+def wait_until_gone(mark: str) -> bool:
+    for _ in range(100):
+        if not alive_with(mark):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_timeout_kills_grandchildren_that_left_their_session(tmp_path: Path) -> None:
+    mark = f"9{os.getpid()}1"
+    script = f"(setsid sleep {mark} &) ; setsid sleep {mark} & sleep {mark}"
+    done = run_bounded(["sh", "-c", script], timeout=0.7, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path)
+    assert done.timed_out
+    assert not done.ok
+    assert done.seconds < 5
+    assert not alive_with(mark)
+
+
+def test_what_a_command_leaves_running_is_killed_when_it_ends(tmp_path: Path) -> None:
+    mark = f"9{os.getpid()}2"
+    argv = ["sh", "-c", f"setsid sleep {mark} >/dev/null 2>&1 & echo done"]
+    done = run_bounded(argv, timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path)
+    assert done.ok
+    assert done.stdout == b"done\n"
+    assert not alive_with(mark)
+
+
+def test_a_killed_caller_takes_the_command_with_it(tmp_path: Path) -> None:
+    mark = f"9{os.getpid()}3"
+    program = f"""
+    from pathlib import Path
+    from formulacode_dagster.engines.processes import Bounds, run_bounded
+    run_bounded(["sh", "-c", "echo up > up; setsid sleep {mark}"], timeout=60, bounds=Bounds(),
+                environment={ENVIRONMENT!r}, cwd=Path({str(tmp_path)!r}))
+    """
+    caller = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)])
+    while not alive_with(mark):
+        assert caller.poll() is None
+        time.sleep(0.05)
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+    assert wait_until_gone(mark)
+
+
+def test_status_output_and_standard_input_are_passed_through(tmp_path: Path) -> None:
+    argv = ["sh", "-c", "cat; echo no >&2; exit 7"]
+    done = run_bounded(argv, timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path, stdin=b"x" * 200_000)
+    assert (done.rc, len(done.stdout), done.stderr) == (7, 200_000, b"no\n")
+
+
+def test_progress_gets_both_streams_line_by_line(tmp_path: Path) -> None:
+    lines: list[str] = []
+    argv = ["sh", "-c", "echo one; echo two >&2"]
+    done = run_bounded(argv, timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path, progress=lines.append)
+    assert lines == ["one", "two"]
+    assert done.stdout == b"one\ntwo\n"
+
+
+def test_memory_is_limited(tmp_path: Path) -> None:
+    bounds = Bounds(ResourceLimits(memory_mb=200))
+    argv = [sys.executable, "-S", "-c", "len(bytearray(400 * 1024 * 1024))"]
+    done = run_bounded(argv, timeout=20, bounds=bounds, environment=ENVIRONMENT, cwd=tmp_path)
+    assert not done.ok
+    assert b"MemoryError" in done.stderr
+
+
+def test_a_command_that_does_not_exist_says_so(tmp_path: Path) -> None:
+    done = run_bounded(["/no/such"], timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path)
+    assert done.rc == 127
+    assert b"/no/such" in done.stderr

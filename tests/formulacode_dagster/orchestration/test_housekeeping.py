@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from rich.console import Console
+
+from formulacode_dagster.cli.housekeeping import tidy_up
+from formulacode_dagster.cli.operate import resolved
+from formulacode_dagster.orchestration.build import build_definitions
+from formulacode_dagster.orchestration.jobs import HOUSEKEEPING_JOB, HOUSEKEEPING_SCHEDULE
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> Path:
+    monkeypatch.setenv("FC_HOME", str(tmp_path))
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.setenv("FC_ENGINE", "process")
+    # what other processes of this machine left is none of these tests' business
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "builds" / "building" / "half").mkdir(parents=True)
+    return tmp_path
+
+
+def run(config: dict[str, Any] | None) -> tuple[bool, dict[str, Any]]:
+    job = build_definitions().resolve_job_def(HOUSEKEEPING_JOB.name)
+    result = job.execute_in_process(run_config=config, raise_on_error=False)
+    outputs = [event.step_output_data.metadata for event in result.all_node_events if event.is_successful_output]
+    told = {name: value for metadata in outputs for name, value in metadata.items()}
+    return result.success, {name: getattr(value, "records", value.value) for name, value in told.items()}
+
+
+def test_by_hand_it_only_says_what_would_go(home: Path) -> None:
+    success, told = run(None)
+    assert success
+    assert (told["dry_run"], told["containers_and_folders_of_dead_runs"], told["bytes_freed"]) == (True, 1, 0)
+    assert "to remove: leftovers of dead processes 1" in told["summary"]
+    assert (home / "builds" / "building" / "half").is_dir()
+
+
+def test_as_the_schedule_runs_it_it_removes_and_records_what(home: Path) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        tick = HOUSEKEEPING_SCHEDULE.evaluate_tick(dg.build_schedule_context(instance))
+    (request,) = tick.run_requests or []
+    success, told = run(dict(request.run_config))
+    assert success
+    (gone,) = told["removed"]
+    assert gone.data["what"] == "half"
+    assert told["dry_run"] is False
+    assert not (home / "builds" / "building" / "half").exists()
+
+
+def test_a_budget_that_is_no_number_fails_the_run_with_its_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_IMAGES_GB", "many")
+    assert run(None)[0] is False
+
+
+def test_the_command_removes_only_when_told_to(home: Path) -> None:
+    for remove in (False, True):
+        console = Console(record=True, width=200)
+        tidy_up(console, remove=remove)
+        told = console.export_text()
+        assert "half" in told
+        assert ("--remove does it" in told) is not remove
+        assert (home / "builds" / "building" / "half").exists() is not remove
+
+
+def test_the_docker_daemon_is_tidied_where_it_is_the_engine(home: Path) -> None:
+    containers = resolved("containers")
+    assert [room.where for room in containers.storerooms()] == [str(home / "builds")]
+    assert containers.budgets.images == 100 * 10**9
+    assert containers.budgets.build_cache == 20 * 10**9

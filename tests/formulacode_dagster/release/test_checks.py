@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.release import PublishedImage, Release
+from formulacode_dagster.release.checks import (
+    every_digest_pulled,
+    reads_back_equal,
+    released_tags_untouched,
+    schema_and_ids_stable,
+)
+
+MONTH = "2026-02"
+MakeRelease = Callable[..., Release]
+
+
+def test_images_that_came_back_as_measured_pass(published: PublishedImage, measurement: Measurement) -> None:
+    verdict = every_digest_pulled(MONTH, [published], [measurement])
+    assert verdict.passed
+    assert verdict.blocking
+    assert verdict.figures["published"] == 1
+
+
+def test_nothing_published_passes_and_says_so(measurement: Measurement) -> None:
+    verdict = every_digest_pulled(MONTH, [], [measurement])
+    assert verdict.passed
+    assert "nothing was published" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"pulled_digest": "sha256:other"}, "came back as sha256:other"),
+        ({"pulled_digest": ""}, "came back as nothing"),
+        ({"digest": "", "pulled_digest": ""}, "has no digest"),
+        ({"image_digest": "sha256:other"}, "measured was"),
+        ({"number": 8}, "without being measured"),
+        ({"month": "2026-01"}, "belongs to 2026-01"),
+    ],
+)
+def test_a_false_claim_about_an_image_fires(
+    published: PublishedImage, measurement: Measurement, changes: dict[str, object], said: str
+) -> None:
+    verdict = every_digest_pulled(MONTH, [published.model_copy(update=changes)], [measurement])
+    assert not verdict.passed
+    assert any(said in offender for offender in verdict.offenders)
+
+
+def test_an_image_published_without_a_speed_up_fires(published: PublishedImage, measurement: Measurement) -> None:
+    slow = measurement.model_copy(update={"is_faster": False})
+    assert not every_digest_pulled(MONTH, [published], [slow]).passed
+
+
+def test_one_name_for_two_images_fires(published: PublishedImage, measurement: Measurement) -> None:
+    verdict = every_digest_pulled(MONTH, [published, published], [measurement])
+    assert verdict.offenders == (f"{published.reference} names two images",)
+
+
+def test_rows_that_read_back_as_written_pass(release: MakeRelease) -> None:
+    assert reads_back_equal(MONTH, [release()]).passed
+
+
+def test_no_release_passes_only_by_saying_so() -> None:
+    verdict = reads_back_equal(MONTH, [])
+    assert verdict.passed
+    assert "nothing was released" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    "changes", [{"read_back_sha256": "other"}, {"tag": "formulacode@2026-04"}, {"tasks": 2}, {"month": "2026-01"}]
+)
+def test_a_release_that_is_not_what_it_says_fires(release: MakeRelease, changes: dict[str, object]) -> None:
+    assert not reads_back_equal(MONTH, [release(**changes)] if "month" not in changes else [release("2026-01")]).passed
+
+
+def test_two_releases_of_one_month_fire(release: MakeRelease) -> None:
+    assert not reads_back_equal(MONTH, [release(), release()]).passed
+
+
+def test_a_month_like_the_others_passes(release: MakeRelease) -> None:
+    assert schema_and_ids_stable(MONTH, [release()], [release("2026-01"), release("2025-12")]).passed
+
+
+def test_another_schema_fires(release: MakeRelease) -> None:
+    verdict = schema_and_ids_stable(MONTH, [release(schema_sha256="new")], [release("2026-01")])
+    assert verdict.offenders == ("2026-01 was released with another schema",)
+
+
+def test_a_task_of_another_month_fires(release: MakeRelease) -> None:
+    verdict = schema_and_ids_stable(
+        MONTH, [release(task_ids=("acme__fast-1",))], [release("2026-01", task_ids=("acme__fast-1",))]
+    )
+    assert verdict.offenders == ("acme__fast-1 is also a task of 2026-01",)
+
+
+def test_a_task_that_appears_twice_fires(release: MakeRelease) -> None:
+    assert not schema_and_ids_stable(MONTH, [release(task_ids=("a__b-1", "a__b-1"))], []).passed
+
+
+def test_another_destination_has_a_schema_of_its_own(release: MakeRelease) -> None:
+    others = [release("2026-01", schema_sha256="old", destination="/elsewhere")]
+    assert schema_and_ids_stable(MONTH, [release()], others).passed
+
+
+def test_tags_that_point_where_they_did_pass(release: MakeRelease) -> None:
+    assert released_tags_untouched(MONTH, [release()], {"formulacode@2026-03": "c" * 40, "other": "d"}).passed
+
+
+def test_a_moved_tag_fires(release: MakeRelease) -> None:
+    verdict = released_tags_untouched(MONTH, [release()], {"formulacode@2026-03": "d" * 40})
+    assert not verdict.passed
+    assert "points to dddd" in verdict.offenders[0]
+
+
+def test_a_tag_that_is_gone_fires(release: MakeRelease) -> None:
+    verdict = released_tags_untouched(MONTH, [release()], {})
+    assert verdict.offenders == ("formulacode@2026-03 is gone from hub:acme/tasks",)

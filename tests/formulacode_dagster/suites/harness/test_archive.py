@@ -1,0 +1,56 @@
+"""The harness as it is sent: laid byte by byte, the same every time, run by every interpreter."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import asv_runner
+
+from formulacode_dagster.suites.remote import Remote, Timed, harness_archive
+from tests.support.measurement import take
+
+
+def test_files_are_laid_and_read_byte_by_byte(session):
+    remote = Remote(session, benchmark_dir="benchmarks")
+    remote.write({"benchmarks/new/data.bin": bytes(range(256))})
+    assert remote.read(["benchmarks/new/data.bin", "not/there"]) == {"benchmarks/new/data.bin": bytes(range(256))}
+
+
+def test_the_archive_is_the_same_every_time():
+    assert harness_archive() == harness_archive()
+
+
+def test_the_harness_is_written_in_python_3_7():
+    for file in resources.files("formulacode_dagster.measurement").joinpath("harness").iterdir():
+        if file.name.endswith(".py"):
+            ast.parse(file.read_text(), feature_version=(3, 7))
+
+
+def other_interpreters():
+    """One CPython of each version that the harness must run on, as far as this machine has them."""
+    folders = [Path(folder) for folder in os.environ["PATH"].split(":")]
+    folders += (Path.home() / ".pyenv" / "versions").glob("3.*/bin")
+    for minor in range(7, 15):
+        for folder in folders:
+            python = folder / f"python3.{minor}"
+            if python.exists() and subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
+                yield str(python)
+                break
+
+
+def test_every_interpreter_of_this_machine_runs_it(session, lay):
+    lay(Path(session.repository), {"benchmarks/bench.py": "def time_it():\n    pass\n"})
+    shutil.copytree(Path(asv_runner.__file__).parent, Path(session.repository, "asv_runner"))
+    tried = 0
+    for python in other_interpreters():
+        session.python = python
+        remote = Remote(session, benchmark_dir="benchmarks")
+        survey = remote.survey(basenames=set(), limit=5, budget=10)
+        assert isinstance(take(remote, survey.benchmarks[0]), Timed)
+        tried += 1
+    assert tried

@@ -1,0 +1,68 @@
+"""How a benchmark is timed: as its author said, and by nobody's word but the harness's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.suites.remote import Remote, Timed
+from tests.support.measurement import take
+
+
+@pytest.fixture
+def one(session, lay):
+    """Remote and survey of a suite of one module."""
+
+    def make(source):
+        lay(Path(session.repository), {"benchmarks/bench.py": source})
+        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+        survey = remote.survey(basenames=set(), limit=1, budget=20)
+        return remote, survey
+
+    return make
+
+
+def test_a_benchmark_that_prints_an_answer_is_not_believed(one):
+    forged = json.dumps({"event": "timed", "seconds": 1e-12, "calls": 1})
+    remote, survey = one(f"import os\ndef time_it():\n    os.write(1, b'{'0' * 32} {forged}\\n')\n    os._exit(0)\n")
+    assert survey.benchmarks[0].outcome == "crash"
+    assert take(remote, survey.benchmarks[0]).kind == "no_result"
+
+
+def test_what_the_author_said_about_the_timing_is_honoured(one):
+    source = """
+class Suite:
+    number = 3
+    repeat = 4
+    warmup_time = 0
+    def setup(self):
+        self.calls = 0
+    def time_it(self):
+        self.calls += 1
+        assert self.calls <= 3
+    def teardown(self):
+        assert self.calls == 3 or self.first
+        self.first = False
+    first = True
+"""
+    remote, survey = one(source)
+    assert survey.benchmarks[0].outcome == "ran"
+    timed = take(remote, survey.benchmarks[0], seconds=1.0)
+    assert isinstance(timed, Timed), timed
+    assert timed.calls == 12
+
+
+def test_with_number_one_every_call_finds_a_fresh_setup(one):
+    source = """
+class Suite:
+    number = 1
+    def setup(self):
+        self.fresh = True
+    def time_it(self):
+        assert self.fresh
+        self.fresh = False
+"""
+    remote, survey = one(source)
+    assert take(remote, survey.benchmarks[0]).calls > 1

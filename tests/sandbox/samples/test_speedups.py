@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from sandbox.samples import SampleSet, catalog
+from sandbox.samples.definitions import SamplePullRequest
+
+SAMPLED = ("sample-org/gridpath", "signal-kit/rollwin")
+"""Timed by the test command; `SAMPLES_TIMED=all` times every project."""
+ATTEMPTS = 3
+"""What else runs on the machine may disturb one timing; what is not so shows in none of three."""
+LONGEST = 0.06
+"""Seconds that a benchmark of the demo may take."""
+
+
+def _timed() -> list[SamplePullRequest]:
+    chosen = [one for one in catalog() if one.expected is not None and one.expected.benchmark]
+    working = [one for one in chosen if one.expected is not None and one.expected.reason != "oracle_breaks_benchmarks"]
+    return [one for one in working if os.environ.get("SAMPLES_TIMED") == "all" or one.repository in SAMPLED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", _timed(), ids=lambda one: one.item)
+def test_a_speedup_is_real_and_a_trap_has_none(
+    definition: SamplePullRequest, samples: SampleSet, seconds_of: Callable[..., float]
+) -> None:
+    generated = samples.pull_request(definition.item)
+    expected = definition.expected
+    assert expected is not None
+
+    def seconds(commit: str) -> float:
+        return seconds_of(definition.repository, commit, expected.benchmark, suite=generated.merge_commit_sha)
+
+    figures = []
+    for _ in range(ATTEMPTS):
+        base, oracle = seconds(generated.base_sha), seconds(generated.merge_commit_sha)
+        figures.append(f"{base * 1000:.2f} -> {oracle * 1000:.2f} ms, {base / oracle:.1f}x")
+        fits = 0.0001 < base < LONGEST
+        is_as_told = base / oracle > expected.speedup if expected.speedup is not None else base / oracle < 1.3
+        if fits and is_as_told:
+            return
+    pytest.fail(f"not as its definition says, or too short or long to be timed in a demo: {'; '.join(figures)}")
+
+
+def test_the_oracle_that_breaks_its_benchmark_breaks_it(samples: SampleSet, seconds_of: Callable[..., float]) -> None:
+    (definition,) = (one for one in catalog() if one.expected and one.expected.reason == "oracle_breaks_benchmarks")
+    generated = samples.pull_request(definition.item)
+    assert definition.expected is not None
+    question = (definition.expected.benchmark,)
+    assert seconds_of(definition.repository, generated.base_sha, *question, suite=generated.merge_commit_sha) > 0
+    with pytest.raises(subprocess.CalledProcessError):
+        seconds_of(definition.repository, generated.merge_commit_sha, *question, suite=generated.merge_commit_sha)

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from resources.settings import SETTINGS
+from sandbox.session import SERVICES, Sandbox, running_sandbox
+
+FC_DATA = Path(sys.executable).with_name("fc-data")
+MOMENT = "2026-02-03T04:05:06Z"
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one bare repository."""
+    folder = tmp_path_factory.mktemp("bare repositories")
+    bare = folder / "acme" / "tool.git"
+    work = folder.parent / "work"
+    who = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_DATE": MOMENT, "GIT_COMMITTER_DATE": MOMENT}
+    identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+    for command in (
+        ["init", "-q", "-b", "main", str(work)],
+        ["-C", str(work), *identity, "commit", "-q", "--allow-empty", "-m", "Begin"],
+        ["clone", "-q", "--bare", str(work), str(bare)],
+    ):
+        subprocess.run(["git", *command], env={**os.environ, **who}, check=True)
+    return folder
+
+
+def ports(sandbox: Sandbox) -> dict[str, int]:
+    return {service: int(url.rpartition(":")[2]) for service, url in sandbox.urls.items()}
+
+
+@contextmanager
+def listening(port: int = 0) -> Iterator[int]:
+    """Somebody else's server."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+def free_row() -> int:
+    """The first of four ports that were free a moment ago."""
+    for first in range(42_000, 60_000, 4):
+        try:
+            for port in range(first, first + 4):
+                with listening(port):
+                    pass
+        except OSError:
+            continue
+        return first
+    raise AssertionError("no four free ports")
+
+
+def test_four_servers_answer_at_the_addresses_of_the_environment(repositories: Path, tmp_path: Path) -> None:
+    with running_sandbox(repositories, tmp_path / "state") as sandbox:
+        assert tuple(sandbox.urls) == SERVICES
+        told = sandbox.environment
+        token = {"Authorization": f"Bearer {told['GH_TOKENS']}"}
+        assert httpx.get(f"{told['GITHUB_API_URL']}/repos/acme/tool", headers=token).json()["full_name"] == "acme/tool"
+        key = {"Authorization": f"Bearer {told['LLM_API_KEY']}"}
+        models = httpx.get(f"{told['LLM_BASE_URL']}/models", headers=key).json()["data"]
+        assert told["LLM_MODEL"] in {model["id"] for model in models}
+        assert httpx.get(f"{told['HF_ENDPOINT']}/api/datasets/{told['HF_DATASET']}").status_code in (200, 401, 404)
+        assert httpx.get(f"http://{told['FC_REGISTRY_URL']}/v2/").status_code == 200
+        cloned = subprocess.run(
+            ["git", "ls-remote", f"{told['GITHUB_CLONE_URL']}/acme/tool.git", "main"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "refs/heads/main" in cloned.stdout
+        assert set(told) <= {setting.name for setting in SETTINGS}
+
+
+def test_its_books_count_every_request_by_service(repositories: Path, tmp_path: Path) -> None:
+    with running_sandbox(repositories, tmp_path / "state") as sandbox:
+        assert sandbox.calls() == dict.fromkeys(SERVICES, 0)
+        httpx.get(f"{sandbox.urls['registry']}/v2/")
+        httpx.get(f"{sandbox.urls['github']}/repos/acme/tool", headers={"Authorization": "Bearer sandbox"})
+        # asking which models there are is not asking a model
+        httpx.get(f"{sandbox.urls['model']}/v1/models", headers={"Authorization": "Bearer sandbox"})
+        assert sandbox.calls() == {"github": 1, "model": 0, "hub": 0, "registry": 1}
+
+
+def test_ports_are_remembered_so_that_yesterdays_addresses_hold(repositories: Path, tmp_path: Path) -> None:
+    with running_sandbox(repositories, tmp_path / "state") as first:
+        before = ports(first)
+    with running_sandbox(repositories, tmp_path / "state") as second:
+        assert ports(second) == before
+
+
+def test_a_remembered_port_that_somebody_took_is_replaced_and_only_that_one(repositories: Path, tmp_path: Path) -> None:
+    with running_sandbox(repositories, tmp_path / "state") as first:
+        before = ports(first)
+    with listening(before["hub"]), running_sandbox(repositories, tmp_path / "state") as second:
+        after = ports(second)
+        assert httpx.get(f"{second.urls['hub']}/_sandbox/calls").status_code == 200
+    assert after["hub"] != before["hub"]
+    assert {**after, "hub": 0} == {**before, "hub": 0}
+
+
+@pytest.mark.parametrize("content", ["", "[1, 2]", '{"github": "x"}', '{"github": null, "hub": 1}', "null"])
+def test_a_memory_of_ports_that_cannot_be_read_is_forgotten(repositories: Path, tmp_path: Path, content: str) -> None:
+    (tmp_path / "ports.json").write_text(content)
+    with running_sandbox(repositories, tmp_path) as sandbox:
+        assert json.loads((tmp_path / "ports.json").read_text()) == ports(sandbox)
+
+
+def test_ports_that_were_asked_for_are_taken_in_order(repositories: Path, tmp_path: Path) -> None:
+    first = free_row()
+    with running_sandbox(repositories, tmp_path / "state", first_port=first) as sandbox:
+        assert list(ports(sandbox).values()) == [first, first + 1, first + 2, first + 3]
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_named_and_nothing_stays_open(
+    repositories: Path, tmp_path: Path
+) -> None:
+    first = free_row()
+    with (
+        listening(first + 2),
+        pytest.raises(OutsideSystemError, match=rf"sandbox hub: cannot listen on 127\.0\.0\.1:{first + 2}"),
+        running_sandbox(repositories, tmp_path / "state", first_port=first),
+    ):
+        pytest.fail("it started")
+    with listening(first), listening(first + 1):
+        pass
+
+
+def test_a_folder_without_repositories_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConfigurationError, match=r"holds no bare repository.*owner/name\.git"),
+        running_sandbox(tmp_path, tmp_path / "state"),
+    ):
+        pytest.fail("it started")
+
+
+def test_what_was_published_is_still_there_the_next_time(repositories: Path, tmp_path: Path) -> None:
+    pushed = b"layer"
+    digest = f"sha256:{hashlib.sha256(pushed).hexdigest()}"
+    with running_sandbox(repositories, tmp_path / "state") as sandbox:
+        registry = sandbox.urls["registry"]
+        opened = httpx.post(f"{registry}/v2/a/b/blobs/uploads/")
+        upload = httpx.URL(registry).join(opened.headers["Location"])
+        httpx.put(upload.copy_merge_params({"digest": digest}), content=pushed).raise_for_status()
+    with running_sandbox(repositories, tmp_path / "state") as sandbox:
+        assert httpx.get(f"{sandbox.urls['registry']}/v2/a/b/blobs/{digest}").content == pushed
+
+
+@contextmanager
+def served(repositories: Path, home: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """`fc-data sandbox` as a user starts it, and the environment it printed."""
+    command = [str(FC_DATA), "sandbox", "--repositories", str(repositories)]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "FC_HOME": str(home / "state")}
+    process = subprocess.Popen(
+        command, env=environment, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    late = threading.Timer(60, process.kill)
+    late.start()
+    try:
+        assert process.stdout is not None
+        printed: dict[str, str] = {}
+        for line in process.stdout:
+            if line.startswith("#"):
+                break
+            match = re.fullmatch(r"export ([A-Z_]+)='(.*)'\n", line)
+            assert match is not None, line
+            printed[match[1]] = match[2]
+        yield process, printed
+    finally:
+        late.cancel()
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted(
+    repositories: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    with served(repositories, tmp_path) as (process, printed):
+        token = {"Authorization": f"Bearer {printed['GH_TOKENS']}"}
+        answer = httpx.get(f"{printed['GITHUB_API_URL']}/repos/acme/tool", headers=token)
+        assert answer.json()["full_name"] == "acme/tool"
+        assert printed["GITHUB_CLONE_URL"] == repositories.as_uri()
+        assert set(printed) <= {setting.name for setting in SETTINGS}
+        process.send_signal(number)
+        rest, complaints = process.communicate(timeout=30)
+    assert (process.returncode, rest, complaints) == (0, "# stopped\n", "")
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(printed["GITHUB_API_URL"])
+
+
+def test_what_the_command_prints_can_be_read_by_a_shell(repositories: Path, tmp_path: Path) -> None:
+    with served(repositories, tmp_path) as (_, printed):
+        script = "".join(f"export {name}='{value}'\n" for name, value in printed.items())
+        shown = subprocess.run(["sh", "-c", f"{script} env"], capture_output=True, text=True, check=True, env={})
+    assert {f"{name}={value}" for name, value in printed.items()} <= set(shown.stdout.splitlines())

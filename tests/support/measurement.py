@@ -1,0 +1,218 @@
+"""A session that is a folder and this interpreter, for what needs no built image."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.engines.protocol import Completed
+from formulacode_dagster.measurement.verdict import judge
+from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Sample, Side
+from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
+from formulacode_dagster.suites.remote import NotTimed, Remote, Surveyed, Timed
+from tests.records import make_image, make_merged, make_pull_request, make_spec
+
+
+class FolderSession:
+    """Runs commands in a copy of a checkout, with the checkout on the import path."""
+
+    def __init__(self, folder: Path, build: Callable[[Path], Completed] | None, python: str = sys.executable) -> None:
+        self.python = python
+        self.folder = folder
+        self.repository = str(folder / "repository")
+        self.harness = str(folder / "harness")
+        self.rebuilds = 0
+        self._build = build
+        Path(self.harness).mkdir()
+
+    def put(self, name: str, content: bytes) -> str:
+        path = Path(self.harness, name)
+        path.write_bytes(content)
+        return str(path)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        cwd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes | None = None,
+    ) -> Completed:
+        start = time.monotonic()
+        process = subprocess.Popen(
+            list(argv),
+            cwd=cwd or self.repository,
+            env={**os.environ, "PYTHONPATH": self.repository, "TMPDIR": str(self.folder), **(environment or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            stdout, stderr = process.communicate(stdin, timeout=timeout)
+            timed_out = False
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            stdout, stderr = process.communicate()
+            timed_out = True
+        return Completed(process.returncode, stdout, stderr, time.monotonic() - start, timed_out)
+
+    def rebuild(self, *, timeout: float) -> Completed:
+        self.rebuilds += 1
+        if self._build is None:
+            return Completed(0, b"", b"", 0.0)
+        return self._build(Path(self.repository))
+
+
+class FolderEngine:
+    """Opens sessions on copies of one folder, and remembers them in the order they were opened."""
+
+    name = EngineName.PROCESS
+
+    def __init__(self, source: Path, work: Path, build: Callable[[Path], Completed] | None = None) -> None:
+        self.sessions: list[FolderSession] = []
+        self._source, self._work, self._build = source, work, build
+
+    @contextmanager
+    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[FolderSession]:
+        folder = self._work / f"session{len(self.sessions)}"
+        folder.mkdir()
+        shutil.copytree(self._source, folder / "repository")
+        session = FolderSession(folder, self._build)
+        self.sessions.append(session)
+        yield session
+        shutil.rmtree(folder)
+
+
+def _lay(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write *files* below *folder*."""
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return folder
+
+
+def _git_patch(folder: Path, before: Mapping[str, str], after: Mapping[str, str | None]) -> bytes:
+    """Git's patch from *before* to *after*; None deletes a file. *folder* holds *before* when it returns."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(folder)]
+    _lay(folder, before)
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "base"], check=True)
+    for path, text in after.items():
+        if text is None:
+            (folder / path).unlink()
+        else:
+            _lay(folder, {path: text})
+    subprocess.run([*git, "add", "."], check=True)
+    patch = subprocess.run([*git, "diff", "--cached", "--binary", "-M"], check=True, capture_output=True).stdout
+    subprocess.run([*git, "reset", "-q", "--hard"], check=True)
+    return patch
+
+
+def _pull_request(*paths: str) -> PullRequest:
+    facts = make_merged(month="2026-02", repository_id=7, repository="acme/fast", number=12)
+    return make_pull_request(facts, files=tuple(ChangedFile(path=path, status="M") for path in paths))
+
+
+def _samples(**sides: Sequence[float]) -> tuple[Sample, ...]:
+    """Samples of the sides named, one a round."""
+    return tuple(
+        Sample(side=Side(side), round=number, position=0, seconds=seconds, calls=10)
+        for side, values in sides.items()
+        for number, seconds in enumerate(values)
+    )
+
+
+def _measurement(measured: Sequence[BenchmarkResult], /, **changes: object) -> Measurement:
+    """The row that `measure_task` would make of *measured*, with *changes*."""
+    verdict = judge(measured)
+    row = Measurement(
+        month="2026-02",
+        repository_id=7,
+        number=12,
+        engine="process",
+        image_digest="sha256:1",
+        instrument=("asv_runner==0.2.0",),
+        suite="base",
+        rounds=7,
+        results=tuple(measured),
+        speedup=verdict.speedup,
+        significant=verdict.significant,
+        is_faster=verdict.is_faster,
+        machine="a machine",
+    )
+    return row.model_copy(update=changes)
+
+
+def take(remote: Remote, benchmark: Surveyed, seconds: float = 0.01) -> Timed | NotTimed:
+    """A sample of *benchmark*, taken as its survey says, or why there is none."""
+    return remote.time(benchmark, isolate=benchmark.isolate, seconds=seconds, hash_seed=1)[0]
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> FolderSession:
+    (tmp_path / "session").mkdir()
+    (tmp_path / "session" / "repository").mkdir()
+    return FolderSession(tmp_path / "session", None)
+
+
+@pytest.fixture
+def lay() -> Callable[[Path, Mapping[str, str]], Path]:
+    return _lay
+
+
+@pytest.fixture
+def git_patch() -> Callable[[Path, Mapping[str, str], Mapping[str, str | None]], bytes]:
+    return _git_patch
+
+
+@pytest.fixture
+def pull_request() -> Callable[..., PullRequest]:
+    return _pull_request
+
+
+@pytest.fixture
+def image() -> BuiltImage:
+    return make_image(
+        month="2026-02",
+        repository_id=7,
+        number=12,
+        engine=EngineName.PROCESS,
+        spec=make_spec(task_id="acme__fast-12", repository="acme/fast", instrument=("asv_runner==0.2.0",)),
+        digest="sha256:1",
+    )
+
+
+@pytest.fixture
+def samples() -> Callable[..., tuple[Sample, ...]]:
+    return _samples
+
+
+@pytest.fixture
+def measurement() -> Callable[..., Measurement]:
+    return _measurement
+
+
+@pytest.fixture
+def engine_of(tmp_path: Path) -> Callable[..., FolderEngine]:
+    """An engine whose images are all the folder given."""
+
+    def make(source: Path, build: Callable[[Path], Completed] | None = None) -> FolderEngine:
+        work = tmp_path / "sessions"
+        work.mkdir()
+        return FolderEngine(source, work, build)
+
+    return make
