@@ -223,7 +223,7 @@ def harness_archive() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(_entry("__main__.py"), "from fc_harness.answers import main\n\nmain()\n")
-        folder = resources.files("formulacode_dagster.measurement").joinpath("harness")
+        folder = resources.files("formulacode_dagster.suites").joinpath("harness")
         for file in sorted(folder.iterdir(), key=lambda item: item.name):
             if file.name.endswith(".py"):
                 archive.writestr(_entry(f"fc_harness/{file.name}"), file.read_bytes())

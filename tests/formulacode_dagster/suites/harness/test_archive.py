@@ -26,7 +26,7 @@ def test_the_archive_is_the_same_every_time():
 
 
 def test_the_harness_is_written_in_python_3_7():
-    for file in resources.files("formulacode_dagster.measurement").joinpath("harness").iterdir():
+    for file in resources.files("formulacode_dagster.suites").joinpath("harness").iterdir():
         if file.name.endswith(".py"):
             ast.parse(file.read_text(), feature_version=(3, 7))
 
