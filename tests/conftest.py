@@ -28,8 +28,8 @@ from sqlalchemy import text
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
 
-# the sample images, which are built once for all that need them
-pytest_plugins = ["tests.support.images"]
+# the sample images, which are built once for all that need them, and what GitHub publishes of its API
+pytest_plugins = ["tests.support.images", "tests.support.published"]
 
 GitHubFolder = Callable[[Mapping[str, Any]], Path]
 AUTHOR = "Ada Byron <12+ada@users.noreply.github.com>"
