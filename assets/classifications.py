@@ -11,8 +11,9 @@ from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import Cost, RejectionReason, Stage
+from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.prompts import PROMPT_VERSION

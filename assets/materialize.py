@@ -21,6 +21,7 @@ from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.store.usage import add_usage, usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import value_of, whole_number
@@ -158,7 +159,7 @@ def require_done(summary: StageSummary) -> None:
     """Raise the failure of a stage's only item, where the stage cannot do without it; a dry run tried nothing."""
     for entry in () if summary.dry_run else summary.standing:
         if entry.state is ItemState.FAILED:
-            raise ItemFailure(entry.reason, entry.detail, log_tail=entry.log_tail)
+            raise ItemFailure(FailureKind(entry.reason), entry.detail, log_tail=entry.log_tail)
 
 
 def keep_nothing(connection: Connection, values: Sequence[None]) -> None:

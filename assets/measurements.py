@@ -12,9 +12,10 @@ from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.items import RejectionReason, Stage
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.suites.overlays import first_suite, later_suites

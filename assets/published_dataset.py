@@ -13,6 +13,7 @@ from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import Release, TaskRecord
 from formulacode_dagster.release.dataset import month_frame, rows_checksum
 from formulacode_dagster.release.tasks import build_task_record
@@ -53,7 +54,7 @@ def published_dataset(
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
             if config.only or config.limit_per_repository:
-                raise NotAsked("partial_run", "a run limited to some items is not released")
+                raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
             released = hub.destination().release(month, frame)
             return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
 
@@ -100,7 +101,7 @@ def _enter_tasks(run: StageRun, records: dict[str, TaskRecord], released: StageS
 
     def enter(item: WorkItem[TaskRecord]) -> Outcome[None]:
         if not is_released:
-            raise NotAsked("partial_run", "a run limited to some items is not released")
+            raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
         return Outcome(detail=item.value.task_id)
 
     items = [

@@ -11,6 +11,7 @@ from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import PublishedImage
 from formulacode_dagster.store.artifacts import IMAGES, PUBLISHED_IMAGES
 from formulacode_dagster.store.pull_requests import done_in
@@ -43,9 +44,11 @@ def published_images(
 
         def publish(item: WorkItem[BuiltImage]) -> Outcome[PublishedImage]:
             if item.value.engine is EngineName.PROCESS:
-                raise NotAsked("process_engine", "built in a folder by the process engine: there is no image to push")
+                raise NotAsked(
+                    SkipReason.PROCESS_ENGINE, "built in a folder by the process engine: there is no image to push"
+                )
             if client is None:
-                raise NotAsked("no_registry", "FC_REGISTRY_URL names no registry")
+                raise NotAsked(SkipReason.NO_REGISTRY, "FC_REGISTRY_URL names no registry")
             pushed = client.publish(item.value, month=run.month)
             return Outcome(pushed, Cost(bytes=pushed.size_bytes), f"{pushed.reference}@{pushed.digest}")
 
@@ -56,7 +59,11 @@ def published_images(
         summary = asyncio.run(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))
         with run.database.transaction() as connection:
             rows = PUBLISHED_IMAGES.read(connection, run.month)
-    skipped = {entry.detail for entry in summary.standing if entry.reason in ("process_engine", "no_registry")}
+    skipped = {
+        entry.detail
+        for entry in summary.standing
+        if entry.reason in (SkipReason.PROCESS_ENGINE, SkipReason.NO_REGISTRY)
+    }
     return report(
         context, summary, rows=len(rows), **({"skipped_because": "; ".join(sorted(skipped))} if skipped else {})
     )

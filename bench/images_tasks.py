@@ -18,6 +18,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build
 from sandbox.github.tracker import read_tracker
@@ -101,5 +102,5 @@ def _plan(facts: MergedPullRequest, cache: MirrorCache, resolver: Resolver, engi
     anchor = mirror.anchor(change.base_sha, month.start)
     spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
     if spec.submodules:
-        raise ItemFailure("submodules", "a flat Dockerfile here knows none")
+        raise ItemFailure(FailureKind.SUBMODULES, "a flat Dockerfile here knows none")
     return Task(f"{facts.repository}#{facts.number}", spec, mirror)

@@ -32,6 +32,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build, task_tag
@@ -54,7 +55,7 @@ def facts_of(repositories: Path, item: str) -> MergedPullRequest:
     tracker = read_tracker(repositories / f"{name}.git", name, zlib.crc32(name.encode()), RepositoryFacts())
     found = tracker.pull_requests.get(int(number))
     if found is None or found.merged_at is None or found.merge_sha is None:
-        raise ItemFailure("vanished", f"the history of {name} holds no merge of #{number}")
+        raise ItemFailure(FailureKind.VANISHED, f"the history of {name} holds no merge of #{number}")
     return MergedPullRequest(
         month=Month.of(found.merged_at).key,
         repository_id=found.repository_id,
@@ -197,7 +198,7 @@ class Laboratory:
                     break
         best = max(tried, key=lambda one: (one.timed > 0, one.aimed != 0, one.timed))
         if not best.timed:
-            raise ItemFailure("benchmarks_fail", "no benchmark gave a time", log_tail=best.log)
+            raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "no benchmark gave a time", log_tail=best.log)
         return best
 
 

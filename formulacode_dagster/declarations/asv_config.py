@@ -9,6 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .tree import Tree, join
 
@@ -155,7 +156,7 @@ def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple
             found = regex.match(pattern, actual, timeout=MATCH_SECONDS)
         except TimeoutError as error:
             raise ItemFailure(
-                "asv_config",
+                FailureKind.ASV_CONFIG,
                 f"the pattern {pattern[:60]!r} of an `exclude` cannot be matched",
                 why=f"it takes more than {MATCH_SECONDS:g} s on {actual[:60]!r}",
                 remedy="It repeats a repetition: such a file is as good as unreadable",
@@ -166,7 +167,9 @@ def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple
 
 
 def _malformed(path: str, why: str) -> ItemFailure:
-    return ItemFailure("asv_config", f"{path} cannot be read", why=why, remedy="asv itself would refuse this file")
+    return ItemFailure(
+        FailureKind.ASV_CONFIG, f"{path} cannot be read", why=why, remedy="asv itself would refuse this file"
+    )
 
 
 def _sequence(value: object) -> list[object]:

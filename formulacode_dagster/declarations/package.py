@@ -12,6 +12,7 @@ from pydantic import Field
 from formulacode_dagster.declarations.metadata.project import ProjectMetadata
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .asv_config import AsvConfig
 from .declared import read_metadata
@@ -75,7 +76,7 @@ def find_package_root(tree: Tree, config: AsvConfig, *, installed_folder: str = 
     if usable:
         return PackageRoot(folder=usable[0], reason="shallowest folder that can be installed")
     raise ItemFailure(
-        "package_root",
+        FailureKind.PACKAGE_ROOT,
         f"nothing at {tree.commit} can be installed",
         why="neither a setup.py nor a pyproject.toml with a project was found",
         remedy="The suite may belong to another repository",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 TAIL_LINES = 60
 _DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
@@ -30,7 +31,15 @@ class BuildFailure(ItemFailure):
     """
 
     def __init__(
-        self, kind: str, what: str, *, log: str, stage: str, rc: int | None = None, why: str = "", remedy: str = ""
+        self,
+        kind: FailureKind,
+        what: str,
+        *,
+        log: str,
+        stage: str,
+        rc: int | None = None,
+        why: str = "",
+        remedy: str = "",
     ) -> None:
         super().__init__(kind, what, why=why, remedy=remedy, log_tail=tail(log))
         self.log = log
@@ -62,7 +71,7 @@ def failure_of(
     if _DISK_FULL.search(end):
         return OutsideSystemError("disk", f"{what}: no space left", remedy="Free some space, then run again")
     if timed_out:
-        return BuildFailure("timeout", f"{what} was killed after {seconds:.0f} s", log=log, stage=stage)
+        return BuildFailure(FailureKind.TIMEOUT, f"{what} was killed after {seconds:.0f} s", log=log, stage=stage)
     if online and _INDEX_DEAD.search(end):
         return OutsideSystemError(
             "package index",
@@ -70,7 +79,7 @@ def failure_of(
             why=_last_line(end),
             remedy="Check the network and the index settings",
         )
-    return BuildFailure("build", f"{what} failed", log=log, stage=stage, rc=rc, why=_last_line(end))
+    return BuildFailure(FailureKind.BUILD, f"{what} failed", log=log, stage=stage, rc=rc, why=_last_line(end))
 
 
 def _last_line(text: str) -> str:

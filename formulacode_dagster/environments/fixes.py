@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from formulacode_dagster.declarations.declaration import Declaration, judge
 from formulacode_dagster.declarations.declared import Requirements
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 
 
@@ -33,7 +34,7 @@ def constraints_of(fixes: Sequence[Fix]) -> tuple[str, ...]:
     if declared.dropped:
         wrong = declared.dropped[0]
         raise ItemFailure(
-            "lock",
+            FailureKind.LOCK,
             f"{wrong.source} sets the bound {wrong.requirement!r}",
             why=wrong.reason,
             remedy="Correct the rule",
@@ -49,7 +50,7 @@ def step_below(wanted: Mapping[str, Requirements], python: str, fix: Fix) -> dic
     left = {rung: requirements for rung, requirements in wanted.items() if rung != python}
     if not left:
         raise ItemFailure(
-            "interpreter",
+            FailureKind.INTERPRETER,
             f"no interpreter below Python {python} is left",
             why=f"{source_of(fix)}: {fix.evidence}",
             remedy="Use an engine that provides more of the declared versions",

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 RELEASED: dict[str, date] = {
     "3.7": date(2018, 6, 27),
@@ -101,7 +102,7 @@ def climb(declared: Declared, *, at: datetime, available: frozenset[str] | None)
         ranked |= {version: f"{nothing}; nearest later one, of {RELEASED[version]}" for version in usable}
     if not usable:
         raise ItemFailure(
-            "interpreter",
+            FailureKind.INTERPRETER,
             f"no interpreter fits: {declared}",
             why=f"known on {day}: {', '.join(known) or 'none'}; the engine has: {', '.join(provided) or 'none'}",
             remedy="Use an engine that provides one of the declared versions",

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 PUBLIC_FILES = "files.pythonhosted.org"
 """Where PyPI's files are: the one host that a lock may name."""
@@ -64,7 +65,7 @@ def read_pylock(pylock: str) -> tuple[LockedProject, ...]:
         odd = [key for key in _NO_PINS if key in package]
         if odd or "version" not in package or not hashes or "" in hashes:
             what = f"the resolver's answer for {package.get('name')} is no hashed pin"
-            raise ItemFailure("lock", what, why=", ".join(odd), remedy="Leave it out of the requirements")
+            raise ItemFailure(FailureKind.LOCK, what, why=", ".join(odd), remedy="Leave it out of the requirements")
         wheels = package.get("wheels", [])
         uploads = [file["upload-time"].astimezone(UTC) for file in wheels if "upload-time" in file]
         found.append(

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 
 class Question(Frozen):
@@ -70,4 +71,4 @@ class Unsolvable(ItemFailure):
         self.late = tuple(late)
         self.unbuildable = tuple(unbuildable)
         remedy = "The log's tail has the resolver's own words"
-        super().__init__("lock", what, why=why, remedy=remedy, log_tail=log_tail)
+        super().__init__(FailureKind.LOCK, what, why=why, remedy=remedy, log_tail=log_tail)

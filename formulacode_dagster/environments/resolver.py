@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from formulacode_dagster.declarations.declaration import requirement_name
 from formulacode_dagster.engines.reading import Answer, Reading
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 from . import uv_words
 from .answers import Answers
@@ -201,7 +202,7 @@ class Resolver:
         log = uv_words.scrub(answer.log)
         if answer.timed_out:
             raise ItemFailure(
-                "timeout",
+                FailureKind.TIMEOUT,
                 f"resolving {len(question.requirements)} requirements took longer than {self._timeout:.0f} s",
                 log_tail=log[-_LOG_TAIL:],
             )

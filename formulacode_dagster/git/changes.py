@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 
 from .blobs import is_filtered
 from .command import GitError, git
@@ -45,7 +45,7 @@ def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
     the tree after the merge; OutsideSystemError when contents cannot be fetched.
     """
     if not facts.merge_commit_sha:
-        raise ItemFailure("commit_missing", f"GitHub names no merge commit for {facts.item}")
+        raise ItemFailure(FailureKind.COMMIT_MISSING, f"GitHub names no merge commit for {facts.item}")
     merge = mirror.commit(facts.merge_commit_sha)
     landing = landing_of(mirror, facts, merge)
     base = landing.base_sha or EMPTY_TREE
@@ -62,7 +62,7 @@ def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
         raise _mismatch(facts, f"it gives the tree {tree}, the merge has {merge.tree}")
     if not landing.base_sha:
         raise ItemFailure(
-            "no_base", f"{facts.item} is the first commit of its history", why="there is no base to build"
+            FailureKind.NO_BASE, f"{facts.item} is the first commit of its history", why="there is no base to build"
         )
     change = Change(
         month=facts.month,
@@ -102,14 +102,16 @@ def _failure(error: GitError, facts: MergedPullRequest) -> Exception:
     if error.too_long:
         return Rejection(RejectionReason.PATCH_TOO_LARGE, f"the patch of {facts.item} is over {MOST_BYTES >> 20} MiB")
     if error.arguments[0] == "apply" and "invalid path" in error.stderr:
-        return ItemFailure("unsafe_path", f"{facts.item} has a path that git refuses to write", why=error.stderr)
+        return ItemFailure(
+            FailureKind.UNSAFE_PATH, f"{facts.item} has a path that git refuses to write", why=error.stderr
+        )
     if error.arguments[0] == "apply" and fault_of(error) is Fault.OTHER:
         return _mismatch(facts, error.stderr)
     return translate(error, "read the change of", facts.item)
 
 
 def _mismatch(facts: MergedPullRequest, why: str) -> ItemFailure:
-    return ItemFailure("patch_mismatch", f"the patch of {facts.item} does not apply to its base", why=why)
+    return ItemFailure(FailureKind.PATCH_MISMATCH, f"the patch of {facts.item} does not apply to its base", why=why)
 
 
 def _read_files(raw: bytes) -> tuple[ChangedFile, ...]:

@@ -21,13 +21,18 @@ def damage_of(mirror: Path) -> str:
     return visible_damage(mirror) or _read_damage(mirror)
 
 
+def is_shallow(mirror: Path) -> bool:
+    """Whether the history of *mirror* is cut short: the source itself has no more of it."""
+    return (mirror / SHALLOW).exists()
+
+
 def visible_damage(mirror: Path) -> str:
     """What the files alone show of it, without a call of git."""
     if not mirror.exists():
         return "absent"
     if (mirror / BROKEN_MARK).exists():
         return "found broken"
-    if (mirror / SHALLOW).exists():
+    if is_shallow(mirror):
         return "its history is cut short (shallow)"
     if (mirror / "info" / "grafts").exists():
         return "its history is altered (grafts)"

@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .damage import visible_damage
 from .use import Use
@@ -84,7 +85,9 @@ def evict(root: Path, repository: str) -> Evicted:
         raise ConfigurationError(f"there is no mirror of {repository}", remedy="`fc-data mirrors` lists them")
     gone = _remove(root, repository)
     if gone is None:
-        raise ItemFailure("busy", f"the mirror of {repository} is in use", remedy="Wait for the run that reads it")
+        raise ItemFailure(
+            FailureKind.BUSY, f"the mirror of {repository} is in use", remedy="Wait for the run that reads it"
+        )
     return gone
 
 

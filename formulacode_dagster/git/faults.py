@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 from .command import GitError
 
@@ -96,12 +97,15 @@ def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:
                 "git", f"cannot {subject}", why=why, remedy="See whether the host in GITHUB_CLONE_URL answers"
             )
         case Fault.VANISHED:
-            return ItemFailure("vanished", f"{repository} cannot be cloned: it is gone, or private", why=why)
+            return ItemFailure(FailureKind.VANISHED, f"{repository} cannot be cloned: it is gone, or private", why=why)
         case Fault.BROKEN:
             return ItemFailure(
-                "mirror_broken", f"the mirror of {repository} is damaged", why=why, remedy="The next run rebuilds it"
+                FailureKind.MIRROR_BROKEN,
+                f"the mirror of {repository} is damaged",
+                why=why,
+                remedy="The next run rebuilds it",
             )
         case Fault.TIMEOUT:
-            return ItemFailure("timeout", f"git took too long to {subject}", why=why, remedy="Try again")
+            return ItemFailure(FailureKind.TIMEOUT, f"git took too long to {subject}", why=why, remedy="Try again")
         case _:
-            return ItemFailure("git", f"git failed to {subject}", why=why, log_tail=error.stderr)
+            return ItemFailure(FailureKind.GIT, f"git failed to {subject}", why=why, log_tail=error.stderr)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .blobs import fetch_missing, is_filtered
 from .command import GitError, git
@@ -59,7 +60,7 @@ class Mirror:
         found = self._read(self._here, sha.encode())
         if found is None or found[0] != "commit":
             raise ItemFailure(
-                "commit_missing",
+                FailureKind.COMMIT_MISSING,
                 f"commit {sha} is not in the mirror of {self.repository}",
                 remedy="It was not fetched, or the server does not have it any more",
             )
@@ -70,7 +71,7 @@ class Mirror:
         try:
             self.commit(sha)
         except ItemFailure as failure:
-            if failure.kind == "commit_missing":
+            if failure.kind == FailureKind.COMMIT_MISSING:
                 return False
             raise
         return True

@@ -15,10 +15,11 @@ from pathlib import Path
 from filelock import Timeout
 
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 from .blobs import missing_objects
 from .command import GitError, git
-from .damage import damage_of
+from .damage import damage_of, is_shallow
 from .eviction import Evicted, clear_partial, locked, make_room, mirror_path, partial_path
 from .history import Mirror
 from .remote import KEPT, Remote, checked_name
@@ -96,7 +97,9 @@ class MirrorCache:
                 yield
         except Timeout as error:
             raise ItemFailure(
-                "busy", f"another process has held the mirror of {repository} for an hour", remedy=f"See {self._root}"
+                FailureKind.BUSY,
+                f"another process has held the mirror of {repository} for an hour",
+                remedy=f"See {self._root}",
             ) from error
 
     def _rebuild(self, repository: str, path: Path) -> None:
@@ -105,7 +108,7 @@ class MirrorCache:
         try:
             self._remote.clone(repository, fresh)
             if damage := damage_of(fresh):
-                kind = "shallow" if "shallow" in damage else "mirror_broken"
+                kind = FailureKind.SHALLOW if is_shallow(fresh) else FailureKind.MIRROR_BROKEN
                 raise ItemFailure(kind, f"a fresh clone of {repository} cannot be used", why=damage)
             if path.exists():
                 # Somebody may be reading the damaged one, and need what it was fetched for.

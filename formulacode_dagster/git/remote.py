@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 from .blobs import REMOTE
 from .command import GitError, git
@@ -27,7 +28,9 @@ def checked_name(repository: str) -> str:
     """*repository* when it is a plain `owner/name`; raises ItemFailure (kind `name`) when it could leave its folder."""
     name = repository.partition("/")[2]
     if not _NAME.fullmatch(repository) or name in (".", "..") or name.endswith(".git"):
-        raise ItemFailure("name", f"{repository!r} is not the name of a repository", remedy="Write it as owner/repo")
+        raise ItemFailure(
+            FailureKind.NAME, f"{repository!r} is not the name of a repository", remedy="Write it as owner/repo"
+        )
     return repository
 
 
@@ -129,7 +132,9 @@ class Remote:
             raise OutsideSystemError(
                 "git", f"the folder {self._folder} is not there", remedy="Set GITHUB_CLONE_URL to a folder of mirrors"
             )
-        raise ItemFailure("vanished", f"{repository} cannot be cloned: there is no {self._folder / repository}.git")
+        raise ItemFailure(
+            FailureKind.VANISHED, f"{repository} cannot be cloned: there is no {self._folder / repository}.git"
+        )
 
     def _url_of(self, repository: str) -> str:
         if self._folder is None:

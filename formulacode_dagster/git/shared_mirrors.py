@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
 
 from .changes import prepare
 from .history import Mirror
@@ -64,7 +65,7 @@ class SharedMirrors:
             mirror = self._opened(repository, shared)
             yield mirror
         except ItemFailure as failure:
-            if failure.kind == "mirror_broken" and mirror is not None:
+            if failure.kind == FailureKind.MIRROR_BROKEN and mirror is not None:
                 with shared.opening:
                     # The next reader has it rebuilt; those who read it now keep theirs.
                     shared.mirror = None if shared.mirror is mirror else shared.mirror

@@ -10,10 +10,10 @@ from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
 OFFENDERS_SHOWN = 50
-VANISHED = "vanished"
 """Kind of failure of a repository that is gone from GitHub: nothing can be taken in of it, and nobody can mend that."""
 _SHA = re.compile(r"[0-9a-f]{40}")
 
@@ -68,7 +68,7 @@ def counts_match(
     failed = [
         f"{entry.item}: {entry.detail}"
         for entry in windows
-        if entry.state is ItemState.FAILED and entry.reason != VANISHED
+        if entry.state is ItemState.FAILED and entry.reason != FailureKind.VANISHED
     ]
     silent = [
         f"{name}: neither counted nor failed"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .nodes import Answered, read
 from .queries import CODE_SEARCH_PATH
@@ -210,5 +211,5 @@ def _ceiling(low: int) -> int:
 
 def _incomplete(piece: _Slice, why: str) -> ItemFailure:
     return ItemFailure(
-        "incomplete", f"the code search for {piece.query!r} is not complete", why=why, remedy="Try again"
+        FailureKind.INCOMPLETE, f"the code search for {piece.query!r} is not complete", why=why, remedy="Try again"
     )

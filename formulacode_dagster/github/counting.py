@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from formulacode_dagster.github.transport.answers import GraphQLAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.models.repository import Repository
 
 from .nodes import RepositoryStatus, SearchCount, read
@@ -85,7 +85,10 @@ async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Co
             break
     for position, question in pending.items():
         answers[position] = ItemFailure(
-            "incomplete", f"GitHub does not count what {question.name} merged", why=why[position], remedy="Try again"
+            FailureKind.INCOMPLETE,
+            f"GitHub does not count what {question.name} merged",
+            why=why[position],
+            remedy="Try again",
         )
     return [answers[position] for position in range(len(questions))]
 
@@ -110,7 +113,9 @@ def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | 
     nodes = answer.data.get("nodes") or []
     raw = nodes[index] if index < len(nodes) else None
     if raw is None and answer.missing("nodes", index):
-        return ItemFailure("vanished", f"{question.name} is gone from GitHub", why=_words(answer, ("nodes", index)))
+        return ItemFailure(
+            FailureKind.VANISHED, f"{question.name} is gone from GitHub", why=_words(answer, ("nodes", index))
+        )
     count = answer.data.get(f"c{index}")
     if raw is None or count is None:
         path: tuple[str | int, ...] = ("nodes", index) if raw is None else (f"c{index}",)
@@ -122,7 +127,7 @@ def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | 
         return _Again(question, str(failure))
     if status.database_id != question.repository.id:
         return ItemFailure(
-            "incomplete",
+            FailureKind.INCOMPLETE,
             f"the node id of {question.name} leads to another repository",
             why=f"{status.name_with_owner} has id {status.database_id}, not {question.repository.id}",
             remedy="Materialize the month's repositories again",

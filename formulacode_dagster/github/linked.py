@@ -11,6 +11,7 @@ from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 
 from .nodes import Connection, IssueNode, NamedNode, PullRequestNode, read
 from .queries import PULL_REQUEST_CLOSING_ISSUES, PULL_REQUEST_LABELS
@@ -106,4 +107,4 @@ async def _whole(
             return nodes
         shortage = f"{len(nodes)} of {page.total_count}"
         page = None
-    raise ItemFailure("incomplete", f"GitHub shows {shortage} {field} of {node_id}", remedy="Try again")
+    raise ItemFailure(FailureKind.INCOMPLETE, f"GitHub shows {shortage} {field} of {node_id}", remedy="Try again")

@@ -17,6 +17,7 @@ from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadKind, UnreadableLink
 from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 
 from .references import Reference
 from .threads import Thread, ThreadNode, as_it_stood, link_to, read_threads
@@ -53,10 +54,10 @@ async def walk_links(
     name = Reference(repository, number)
     root = (await read_threads(client, [name]))[name]
     if isinstance(root, UnreadableLink):
-        kind = "vanished" if root.reason == "not_found" else "incomplete"
+        kind = FailureKind.VANISHED if root.reason == "not_found" else FailureKind.INCOMPLETE
         raise ItemFailure(kind, f"GitHub does not show {name}", why=root.reason)
     if root.kind != "PullRequest":
-        raise ItemFailure("not_a_pull_request", f"{name} is an issue", remedy="Name a pull request")
+        raise ItemFailure(FailureKind.NOT_A_PULL_REQUEST, f"{name} is an issue", remedy="Name a pull request")
     return await _Walk(client, root, before or root.merged_at, limit, only_issues).walk(depth)
 
 

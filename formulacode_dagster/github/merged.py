@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.models.errors import TRANSIENT_KINDS, ItemFailure
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
 from formulacode_dagster.models.repository import Repository
 
 from .counting import Counted, Ended, Question, count_merged
@@ -165,5 +166,5 @@ class _Intake:
 
     def _incomplete(self, name: str, why: str) -> ItemFailure:
         return ItemFailure(
-            "incomplete", f"the window {self._month} of {name} is not complete", why=why, remedy="Try again"
+            FailureKind.INCOMPLETE, f"the window {self._month} of {name} is not complete", why=why, remedy="Try again"
         )

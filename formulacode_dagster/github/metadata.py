@@ -10,6 +10,7 @@ from formulacode_dagster.github.transport.answers import GraphQLAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.reasons import FailureKind
 
 from .nodes import RepositoryNode, read
 from .queries import REPOSITORIES_BY_ID, repositories_by_name
@@ -75,7 +76,7 @@ async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
         else:
             words = "; ".join(str(error) for error in answer.errors)
             what = f"GitHub does not tell about {len(pending)} repositories, {pending[0]} among them"
-            raise ItemFailure("incomplete", what, why=words, remedy="Try again")
+            raise ItemFailure(FailureKind.INCOMPLETE, what, why=words, remedy="Try again")
     return found
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 Node = TypeVar("Node")
 
@@ -158,7 +159,7 @@ def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ItemFailure(
-            "incomplete", f"GitHub's answer about {what} lacks something", why=f"{where}: {first['msg']}"
+            FailureKind.INCOMPLETE, f"GitHub's answer about {what} lacks something", why=f"{where}: {first['msg']}"
         ) from error
 
 

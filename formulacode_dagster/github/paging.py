@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from formulacode_dagster.github.transport.answers import GraphQLAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .counting import Counted
 from .nodes import PullRequestNode, SearchPage, read
@@ -72,7 +73,7 @@ async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> lis
             answer = await client.graphql(merged_pull_requests(len(asked)), variables)
         except ItemFailure as failure:
             # GitHub answers 502 to a page whose pull requests are too heavy together.
-            if failure.kind == "overloaded" and size > SMALLEST_PAGE:
+            if failure.kind == FailureKind.OVERLOADED and size > SMALLEST_PAGE:
                 size //= 2
                 continue
             for one, _ in asked:

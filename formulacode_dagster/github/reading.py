@@ -12,6 +12,7 @@ from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.links import Link, UnreadableLink
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.timeline import TimelineEvent
 
 from .linked import whole_pull_request
@@ -52,9 +53,13 @@ async def read_pull_request(client: GitHubClient, repository: str, number: int) 
     if raw is None:
         missing = answer.missing("repository") or answer.missing("repository", "pullRequest")
         words = "; ".join(str(error) for error in answer.errors)
-        raise ItemFailure("vanished" if missing else "incomplete", f"GitHub does not show {name}", why=words)
+        raise ItemFailure(
+            FailureKind.VANISHED if missing else FailureKind.INCOMPLETE, f"GitHub does not show {name}", why=words
+        )
     if read(_Unmerged, raw, name).merged_at is None:
-        raise ItemFailure("not_merged", f"{name} is not merged", remedy="Only merged pull requests are read whole")
+        raise ItemFailure(
+            FailureKind.NOT_MERGED, f"{name} is not merged", remedy="Only merged pull requests are read whole"
+        )
     node = read(PullRequestNode, raw, name)
     return await whole_pull_request(
         client,
@@ -76,7 +81,7 @@ async def read_diff(client: GitHubClient, repository: str, number: int) -> bytes
         if not failure.why.startswith("406"):
             raise
         raise ItemFailure(
-            "too_large",
+            FailureKind.TOO_LARGE,
             f"GitHub gives no diff of {item_key(repository, number)}",
             why=failure.why,
             remedy="Read it from a mirror",
@@ -96,7 +101,7 @@ async def read_files(client: GitHubClient, repository: str, number: int) -> tupl
         pull = (await client.rest(PULL_REQUEST_PATH.format(repository=repository, number=number))).data
         if pull["changed_files"] != len(files):
             raise ItemFailure(
-                "too_large",
+                FailureKind.TOO_LARGE,
                 f"GitHub lists {len(files)} of the {pull['changed_files']} files of {item_key(repository, number)}",
                 remedy="Read them from a mirror",
             )
@@ -111,10 +116,10 @@ async def read_thread(client: GitHubClient, repository: str, number: int, before
     name = Reference(repository, number)
     node = (await read_threads(client, [name]))[name]
     if isinstance(node, UnreadableLink):
-        kind = "vanished" if node.reason == "not_found" else "incomplete"
+        kind = FailureKind.VANISHED if node.reason == "not_found" else FailureKind.INCOMPLETE
         raise ItemFailure(kind, f"GitHub does not show {name}", why=node.reason)
     if before is not None and node.created_at >= before:
-        raise ItemFailure("vanished", f"{name} was opened only at {node.created_at.isoformat()}")
+        raise ItemFailure(FailureKind.VANISHED, f"{name} was opened only at {node.created_at.isoformat()}")
     (thread,) = await as_it_stood(client, [node], before)
     return link_to(thread, distance=0)
 

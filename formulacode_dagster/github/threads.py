@@ -13,6 +13,7 @@ from formulacode_dagster.github.transport.answers import GraphQLAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, UnreadableLink
+from formulacode_dagster.models.reasons import FailureKind
 
 from .linked import GHOST
 from .nodes import Actor, Answered, Connection, RepositoryRef, read
@@ -111,7 +112,7 @@ async def read_threads(
     try:
         return await _read_together(client, names)
     except ItemFailure as failure:
-        if failure.kind != "overloaded":
+        if failure.kind != FailureKind.OVERLOADED:
             raise
     if len(names) == 1:
         return {names[0]: UnreadableLink(name=str(names[0]), reason="overloaded")}

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 from .nodes import Answered, Connection, EditNode, read
 from .queries import BODY_VERSIONS
@@ -83,7 +84,7 @@ async def _histories(client: GitHubClient, ids: Sequence[str]) -> dict[str, list
         if not waiting:
             return found
     raise ItemFailure(
-        "incomplete",
+        FailureKind.INCOMPLETE,
         f"GitHub does not show how {len(waiting)} texts, {waiting[0]} first, were edited",
         remedy="Try again",
     )

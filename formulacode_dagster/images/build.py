@@ -10,6 +10,7 @@ from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.protocol import NO_SUBMODULES, Engine, Progress
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.verification import Verified, verify_image
 from formulacode_dagster.verification.contents import Listing, listings
@@ -35,7 +36,7 @@ class Built:
             return None
         log = f"{self.log}\n$ verify {failed.name}\n{failed.log_tail}"
         what = f"{self.image.tag} does not hold"
-        return BuildFailure(failed.name, what, why=failed.detail, log=log, stage=failed.name, rc=failed.rc)
+        return BuildFailure(FailureKind(failed.name), what, why=failed.detail, log=log, stage=failed.name, rc=failed.rc)
 
 
 def build_and_verify(

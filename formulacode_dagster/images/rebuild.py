@@ -10,6 +10,7 @@ from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.verification.contents import Listing, listings
 from formulacode_dagster.verification.facts import gather_facts
@@ -39,7 +40,7 @@ def rebuild(
     """
     if image.engine is not engine.name:
         raise ItemFailure(
-            "other_engine",
+            FailureKind.OTHER_ENGINE,
             f"{image.tag} was built by the {image.engine} engine, and {engine.name} is at work",
             remedy=f"Set FC_ENGINE={image.engine}",
         )
@@ -89,7 +90,7 @@ def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence
         return IMAGE, installed_in(engine, image)
     if not image.installed:
         raise ItemFailure(
-            "nothing_kept",
+            FailureKind.NOTHING_KEPT,
             f"{image.tag} is gone, and nothing was kept of what was installed in it",
             remedy="Materialize images again for this pull request",
         )

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.github.checks import VANISHED
 from formulacode_dagster.github.tracking import TrackingRules, entry_for, judge, not_among
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import ApiUsage, ListedRepository
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.store import ledger
 
@@ -64,7 +64,7 @@ async def decide(item: WorkItem[Candidate]) -> Outcome[Repository]:
     if rejection is not None:
         return Outcome(repository, detail=rejection.detail, rejection=rejection)
     if repository.state is RepositoryState.VANISHED:
-        raise ItemFailure(VANISHED, f"{repository.full_name} is not on GitHub, or not any more")
+        raise ItemFailure(FailureKind.VANISHED, f"{repository.full_name} is not on GitHub, or not any more")
     parts = [f"asv configuration at {repository.config_path}"] if repository.config_path else []
     if listed is not None:
         parts.append(f"allowed: {listed.reason}")
@@ -95,7 +95,7 @@ def found_again(connection: Connection, month: str) -> set[str]:
         entry.item
         for entry in ledger.entries_of(connection, month, Stage.PULL_REQUESTS)
         if entry.state is ItemState.FAILED
-        and entry.reason == VANISHED
+        and entry.reason == FailureKind.VANISHED
         and seen is not None
         and (entry.finished_at is None or entry.finished_at < seen)
     }

@@ -20,16 +20,10 @@ from typing import Generic
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.errors import (
-    TRANSIENT_KINDS,
-    ConfigurationError,
-    ItemFailure,
-    NotAsked,
-    OutsideSystemError,
-    Rejection,
-)
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind, SkipReason
 from formulacode_dagster.store import blobs, ledger
 from formulacode_dagster.store.database import Database
 
@@ -205,7 +199,7 @@ async def _do(run: StageRun, item: WorkItem[T], previous: LedgerEntry | None, wo
             raise OutsideSystemError(
                 "disk", f"no space left for {item.name}", why=str(error), remedy="Free some space, then run again"
             ) from error
-        state, reason = ItemState.FAILED, "unexpected"
+        state, reason = ItemState.FAILED, FailureKind.UNEXPECTED
         detail, log_tail = f"{type(error).__name__}: {error}", traceback.format_exc()
     seconds = time.monotonic() - started
     cost = outcome.cost if outcome is not None else Cost()
@@ -291,7 +285,7 @@ def _skipped(run: StageRun, item: WorkItem[T]) -> LedgerEntry:
         month=run.month,
         item=item.name,
         state=ItemState.SKIPPED,
-        reason="not_asked",
+        reason=SkipReason.NOT_ASKED,
         detail="outside what the run was asked to do",
         run_id=run.run_id,
         inputs=item.inputs,

@@ -16,6 +16,7 @@ from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import Change, ChangedFile
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.timeline import TimelineEvent
 
 from . import settings
@@ -47,7 +48,7 @@ class ReadingClient(client.GitHubClient):
         try:
             return await reading.read_diff(self, repository, number)
         except ItemFailure as failure:
-            if failure.kind != "too_large":
+            if failure.kind != FailureKind.TOO_LARGE:
                 raise
             return (await self._from_mirror(repository, number))[1]
 
@@ -56,7 +57,7 @@ class ReadingClient(client.GitHubClient):
         try:
             return await reading.read_files(self, repository, number)
         except ItemFailure as failure:
-            if failure.kind != "too_large":
+            if failure.kind != FailureKind.TOO_LARGE:
                 raise
             return (await self._from_mirror(repository, number))[0].files
 

@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import BenchmarkFailure, Measurement, Side
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.remote import Remote, Survey, describe
 
@@ -180,7 +181,7 @@ def _apply(session: Session, patch: bytes) -> None:
     )
     if not applied.ok:
         raise ItemFailure(
-            "oracle_does_not_apply",
+            FailureKind.ORACLE_DOES_NOT_APPLY,
             "the author's patch does not apply to the image's checkout",
             why=describe(applied).replace("\n", "; "),
             remedy="Check that the image holds the base commit",
@@ -193,10 +194,10 @@ def _rebuild(session: Session, side: Side, limits: ResourceLimits, log: _Log) ->
     log.keep(f"rebuilt in {built.seconds:.1f} s; {describe(built)}")
     if built.ok:
         return
-    kind = "timeout" if built.timed_out else f"{'oracle' if side is Side.ORACLE else 'base'}_does_not_build"
+    does_not_build = FailureKind.ORACLE_DOES_NOT_BUILD if side is Side.ORACLE else FailureKind.BASE_DOES_NOT_BUILD
     what = "with the author's patch the package" if side is Side.ORACLE else "the unmodified package"
     raise ItemFailure(
-        kind,
+        FailureKind.TIMEOUT if built.timed_out else does_not_build,
         f"{what} {'takes too long to build' if built.timed_out else 'does not build'}",
         why=describe(built).partition("\n")[0],
         log_tail=f"{built.stdout[-LOG_BYTES:].decode(errors='replace')}\n{describe(built)}",
@@ -225,7 +226,7 @@ class _Chooser:
         try:
             return suite, *self._select()
         except (Rejection, ItemFailure) as end:
-            if isinstance(end, ItemFailure) and end.kind != "benchmarks_fail":
+            if isinstance(end, ItemFailure) and end.kind != FailureKind.BENCHMARKS_FAIL:
                 raise
             ended: Rejection | ItemFailure = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
@@ -281,7 +282,7 @@ class _Chooser:
 
 def _nothing_timed(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
     return ItemFailure(
-        "benchmarks_fail",
+        FailureKind.BENCHMARKS_FAIL,
         "every relevant benchmark failed while it was timed",
         why="; ".join(f"{one.benchmark}: {one.kind} on the {one.side}" for one in failures[:SHOWN]),
         log_tail="\n".join(f"{one.benchmark}: {one.message}" for one in failures[:SHOWN]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 if TYPE_CHECKING:
     from unidiff.patch import PatchedFile
@@ -36,7 +37,7 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
         # Latin-1 maps every byte to one character, so content in any encoding keeps its lines.
         parsed = PatchSet(patch.decode("latin-1"))
     except UnidiffParseError as error:
-        raise ItemFailure("malformed_patch", "the patch cannot be read", why=str(error)) from error
+        raise ItemFailure(FailureKind.MALFORMED_PATCH, "the patch cannot be read", why=str(error)) from error
     return tuple(_file_change(file) for file in parsed)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import BenchmarkFailure, Side
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.suites.locations import CodeLocation
 from formulacode_dagster.suites.remote import Survey, Surveyed
 
@@ -58,7 +58,7 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
     ]
     if not candidates:
         raise ItemFailure(
-            "benchmarks_fail",
+            FailureKind.BENCHMARKS_FAIL,
             "no benchmark runs on base and oracle",
             why=f"{len(failures)} failures" if failures else "the suite defines no time benchmark",
             log_tail="\n".join(f"{one.side} {one.benchmark} {one.kind}: {one.message}" for one in failures[:SHOWN]),
@@ -124,7 +124,7 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, Surveyed], oracle: Survey) -> 
     if broken:
         shown = list(broken.items())[:SHOWN]
         raise ItemFailure(
-            "oracle_breaks_benchmarks",
+            FailureKind.ORACLE_BREAKS_BENCHMARKS,
             f"{len(broken)} benchmarks or modules work on the base and fail with the author's patch",
             why=", ".join(name for name, _ in shown),
             remedy="Look at the messages: the patch may need an environment that the base does not",

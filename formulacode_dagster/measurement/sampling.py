@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import BenchmarkFailure, Sample, Side
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.remote import NotTimed, Remote
 
 from .plan import SamplingPlan, interleave
@@ -93,7 +94,7 @@ def _raise_if_oracle_breaks(failures: Iterable[BenchmarkFailure]) -> None:
     broken = [failure for failure in failures if failure.side is Side.ORACLE and failure.kind != "skipped"]
     if broken:
         raise ItemFailure(
-            "oracle_breaks_benchmarks",
+            FailureKind.ORACLE_BREAKS_BENCHMARKS,
             f"{len(broken)} benchmarks ran with the author's patch once and then failed",
             why=f"{broken[0].benchmark}: {broken[0].kind}",
             remedy="Look at the message: a benchmark that fails now and then cannot be measured",

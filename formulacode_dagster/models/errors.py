@@ -12,10 +12,8 @@ FormulaCodeError
 
 from __future__ import annotations
 
-from .items import Cost, RejectionReason
-
-TRANSIENT_KINDS = frozenset({"timeout", "interrupted", "incomplete", "overloaded", "mirror_broken", "model_answer"})
-"""Kinds of item failure that another attempt may cure; the others wait for `force`, new inputs or new code."""
+from .items import Cost
+from .reasons import FailureKind, RejectionReason, SkipReason
 
 
 class FormulaCodeError(Exception):
@@ -50,12 +48,10 @@ class GateClosedError(FormulaCodeError):
 
 
 class ItemFailure(FormulaCodeError):
-    """One item failed. `kind` is a short stable code (``timeout``, ``build``, ``patch_mismatch`` …), `cost` what it
-    consumed all the same, `log` the whole log where there is one.
-    """
+    """One item failed; `cost` is what it consumed all the same, `log` the whole log where there is one."""
 
     def __init__(
-        self, kind: str, what: str, *, why: str = "", remedy: str = "", log_tail: str = "", cost: Cost = Cost()
+        self, kind: FailureKind, what: str, *, why: str = "", remedy: str = "", log_tail: str = "", cost: Cost = Cost()
     ) -> None:
         self.kind = kind
         self.log_tail = log_tail
@@ -65,9 +61,9 @@ class ItemFailure(FormulaCodeError):
 
 
 class NotAsked(FormulaCodeError):
-    """One item is skipped: *reason* is a short stable code, *what* a sentence."""
+    """One item is skipped; *what* is a sentence."""
 
-    def __init__(self, reason: str, what: str) -> None:
+    def __init__(self, reason: SkipReason, what: str) -> None:
         self.reason = reason
         super().__init__(what)
 

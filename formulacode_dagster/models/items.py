@@ -35,27 +35,6 @@ class ItemState(StrEnum):
     SKIPPED = "skipped"
 
 
-class RejectionReason(StrEnum):
-    """Why an item was decided against. A decision, never an error."""
-
-    FORK = "fork"
-    ARCHIVED = "archived"
-    EMPTY = "empty"
-    PRIVATE = "private"
-    FEW_STARS = "few_stars"
-    LANGUAGE = "language"
-    DENIED = "denied"
-    NO_PATCH = "no_patch"
-    TITLE = "title"
-    NO_CORE_FILE = "no_core_file"
-    PATCH_TOO_LARGE = "patch_too_large"
-    TOO_MANY_FILES = "too_many_files"
-    NOT_PERFORMANCE = "not_performance"
-    NO_SUITE = "no_suite"
-    NO_RELEVANT_BENCHMARK = "no_relevant_benchmark"
-    NO_SPEEDUP = "no_speedup"
-
-
 class Cost(Frozen):
     """What an item, a stage or a month consumed. Sums with ``+``."""
 

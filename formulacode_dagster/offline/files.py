@@ -15,6 +15,7 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.intake import ApiUsage, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository
 
 from .completion import Completion
@@ -99,7 +100,7 @@ class FilesSource:
         known = next((found for name in names if (found := windows.repositories.get(name))), None)
         if known is None:
             raise ItemFailure(
-                "not_in_source",
+                FailureKind.NOT_IN_SOURCE,
                 f"{repository.full_name} is in none of {self._files}",
                 remedy="Add it, or materialize `repositories` again from the same source",
             )
@@ -107,7 +108,7 @@ class FilesSource:
         reported = windows.reported.get(known.full_name.lower(), len(rows))
         if reported != len(rows):
             raise ItemFailure(
-                "incomplete",
+                FailureKind.INCOMPLETE,
                 f"the window {month} of {repository.full_name} is not complete",
                 why=f"{self._files.pull_requests} holds {len(rows)} of it, {self._files.counts} says {reported}",
                 remedy="Export it again",

@@ -21,6 +21,7 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.intake import ApiUsage, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 
 from .identity import derived_id
@@ -113,7 +114,7 @@ class MirrorsSource:
         name = next((names[one.lower()] for one in asked if one.lower() in names), None)
         if name is None:
             raise ItemFailure(
-                "not_in_source",
+                FailureKind.NOT_IN_SOURCE,
                 f"{repository.full_name} is not in the folder of mirrors",
                 remedy="Add it as owner/name.git, or materialize `repositories` again from the same source",
             )
@@ -140,7 +141,10 @@ class MirrorsSource:
         if fault_of(error) is Fault.BROKEN:
             why = error.stderr.splitlines()[-1] if error.stderr else ""
             return ItemFailure(
-                "mirror_broken", f"the mirror {self._paths[name]} cannot be read", why=why, remedy="Make it anew"
+                FailureKind.MIRROR_BROKEN,
+                f"the mirror {self._paths[name]} cannot be read",
+                why=why,
+                remedy="Make it anew",
             )
         return translate(error, "read the history of", name)
 

@@ -13,6 +13,7 @@ from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 
 from .anonymize import People
 from .leak_guard import WITHHELD, Solution, without_references
@@ -65,7 +66,7 @@ def render_problem_statement(
     )
     if leaked := leaks(text, patch):
         raise ItemFailure(
-            "leak",
+            FailureKind.LEAK,
             f"{len(leaked)} lines of the solution of {facts.item} stay in its statement, whatever is withheld",
             why=f"the first is {leaked[0][:80]!r}",
             remedy="Look at the pull request's text; this is a gap in problems/leak_guard.py",

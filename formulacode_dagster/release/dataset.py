@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import TaskRecord
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:
     for before, after in itertools.pairwise(ordered):
         if before.task_id == after.task_id:
             raise ItemFailure(
-                "duplicate_task",
+                FailureKind.DUPLICATE_TASK,
                 f"two tasks are called {after.task_id}",
                 why=f"{before.repo_name}#{before.pr_number} and {after.repo_name}#{after.pr_number}",
                 remedy="Find out which repository took over the other's name, and reject one of them",
@@ -141,7 +142,9 @@ def from_parquet(content: bytes, where: str) -> pl.DataFrame:
     try:
         return pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ItemFailure("unreadable", f"{where} is no readable Parquet file", why=str(error)[:300]) from error
+        raise ItemFailure(
+            FailureKind.UNREADABLE, f"{where} is no readable Parquet file", why=str(error)[:300]
+        ) from error
 
 
 def first_difference(released: pl.DataFrame, wanted: pl.DataFrame) -> str:

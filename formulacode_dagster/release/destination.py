@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 
 from .card import CARD_FILE, data_path, render_card, verified_path
@@ -80,7 +81,7 @@ def require_unchanged(month: Month, frame: pl.DataFrame, destination: str, conte
     if released.schema == frame.schema and rows_checksum(released) == rows_checksum(frame):
         return
     raise ItemFailure(
-        "released_tag",
+        FailureKind.RELEASED_TAG,
         f"{month.key} was released before as {month.release} at {destination}, with other rows",
         why=f"a released tag is never changed, and against it {first_difference(released, frame)}",
         remedy="Keep the release as it is, or release to another dataset (HF_DATASET)",

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 
 from .atomic import PARTIAL, disk_errors, sync_folder, write_atomically
@@ -138,7 +139,7 @@ def _manifest(released: Path) -> Manifest:
         return Manifest.model_validate_json((released / MANIFEST).read_bytes())
     except (ValidationError, FileNotFoundError) as error:
         raise ItemFailure(
-            "unreadable",
+            FailureKind.UNREADABLE,
             f"{released / MANIFEST} is missing or malformed",
             why="somebody changed a released folder",
             remedy="Restore the folder from a backup, or release to another one",

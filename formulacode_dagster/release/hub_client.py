@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 from .atomic import disk_error
 
@@ -118,7 +119,7 @@ def _raise_for_answer(attempt: str, error: HfHubHTTPError, token: str) -> NoRetu
         raise OutsideSystemError(
             SYSTEM, f"cannot {attempt}", why=why, remedy="Run the month again later; it goes on where it stopped"
         ) from None
-    raise ItemFailure("hub_refused", f"cannot {attempt}", why=why) from None
+    raise ItemFailure(FailureKind.HUB_REFUSED, f"cannot {attempt}", why=why) from None
 
 
 def _raise_dead(attempt: str, error: BaseException, token: str) -> NoReturn:

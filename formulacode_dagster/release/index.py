@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
 
 from .dataset import rows_checksum, schema_checksum
 
@@ -46,7 +47,7 @@ class Index(Frozen):
             return cls.model_validate_json(content)
         except ValidationError as error:
             raise ItemFailure(
-                "unreadable",
+                FailureKind.UNREADABLE,
                 f"{where} is malformed",
                 why=str(error)[:300],
                 remedy="Restore it from the last release's tag; nothing was written",

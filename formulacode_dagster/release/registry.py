@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage
 
 from .names import MAX_NAME, docker_name
@@ -97,7 +98,7 @@ class Registry:
             return int(client.images.get(image.digest).attrs["Size"])
         except ImageNotFound as error:
             raise ItemFailure(
-                "image_missing",
+                FailureKind.IMAGE_MISSING,
                 f"{image.location} cannot be published",
                 why=f"the image that was measured, {image.digest}, is no longer on this machine",
                 remedy="Materialize images and measurements again for this pull request",
@@ -155,7 +156,7 @@ class Registry:
             _untag(client, pinned)
         if found != image.digest:
             raise ItemFailure(
-                "published_tag",
+                FailureKind.PUBLISHED_TAG,
                 f"{reference} holds another image than the one that was measured",
                 why=f"it is {found}, measured was {image.digest}; a published tag is never overwritten",
                 remedy="Remove the tag from the registry if nobody depends on it, or publish to another namespace",
@@ -163,7 +164,7 @@ class Registry:
         pulled = next((status.removeprefix(_DIGEST) for status in lines if status.startswith(_DIGEST)), "")
         if not pulled:
             raise ItemFailure(
-                "not_pulled_back",
+                FailureKind.NOT_PULLED_BACK,
                 f"{reference} did not come back by its digest {digest}",
                 why="the pull ended without naming a digest",
                 remedy="Run published_images again",

@@ -9,6 +9,7 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage, TaskRecord
 
 from .names import docker_name
@@ -34,7 +35,7 @@ def build_task_record(
     _require_one_task(pr, classification, statement, environment, measurement, image, published)
     if not measurement.is_faster or not measurement.significant:
         raise ItemFailure(
-            "not_a_task",
+            FailureKind.NOT_A_TASK,
             f"{pr.item} is not a task",
             why="no benchmark was measured to be faster",
             remedy="Only release pull requests whose measurement says is_faster",
@@ -83,7 +84,7 @@ def _significant(pr: PullRequest, measurement: Measurement) -> list[BenchmarkRes
     missing = sorted(set(measurement.significant) - set(by_name))
     if missing:
         raise ItemFailure(
-            "mismatch",
+            FailureKind.MISMATCH,
             f"{pr.item}: the measurement of {missing[0]} is missing",
             why=f"{len(missing)} benchmarks are called faster and have no samples",
             remedy="Measure the pull request again with --force",
@@ -103,11 +104,13 @@ def _require_one_task(
     parts = (classification, statement, environment, measurement, image, published)
     for part in parts:
         if part is not None and (part.repository_id, part.number) != pr.key:
-            raise ItemFailure("mismatch", f"{pr.item}: a {type(part).__name__} of another pull request was handed in")
+            raise ItemFailure(
+                FailureKind.MISMATCH, f"{pr.item}: a {type(part).__name__} of another pull request was handed in"
+            )
     measured = {image.digest, *([published.image_digest] if published else [])}
     if measured != {measurement.image_digest}:
         raise ItemFailure(
-            "mismatch",
+            FailureKind.MISMATCH,
             f"{pr.item}: what was measured is not what is released",
             why=f"measured {measurement.image_digest}, built or published {', '.join(sorted(measured))}",
             remedy="Materialize images, measurements and published_images again for this pull request",

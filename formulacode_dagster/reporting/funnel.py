@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RejectionReason, Stage
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.store.usage import UsageTotal
 
 SCREENED_OUT = frozenset(

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -184,7 +185,7 @@ class Endpoint:
             return said
         self._count_unanswered(said)
         raise ItemFailure(
-            "model_request",
+            FailureKind.MODEL_REQUEST,
             f"{self._place} refuses the request",
             why=said,
             remedy="If it is too long for the model, use one with a larger context",
@@ -221,7 +222,7 @@ class Endpoint:
             )
         self._count_unanswered(said)
         return ItemFailure(
-            "timeout" if timed_out else "model_answer",
+            FailureKind.TIMEOUT if timed_out else FailureKind.MODEL_ANSWER,
             f"the model at {self._place} gave no answer in {attempts} attempts",
             why=said,
             remedy="Run again to ask again",

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from formulacode_dagster.models.completion import Completion, CompletionCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.reasons import FailureKind
 
 from .budget import Budget, Prices
 from .endpoint import Endpoint, Message, Reply, Retries
@@ -89,7 +90,7 @@ class LanguageModel:
             talk = [*messages, *_correction(reply, problem)]
         said = (reply.refusal or reply.content)[:_BEGINNING]
         raise ItemFailure(
-            "model_answer",
+            FailureKind.MODEL_ANSWER,
             f"{self.name} gave no usable answer in {_ASKED} attempts",
             why=f"{problem}; it said: {said!r}",
             remedy="Run again to ask again, or use another LLM_MODEL",

@@ -10,9 +10,9 @@ import re
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.paths import PathKind, kind_of
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import RejectionReason
 
 POSITIVE = re.compile(
     r"\b(?:perf|performan(?:ce|t)|speed\w*|fast(?:er|est|path)?|quick(?:er|ly)|slow(?:er|ness|down\w*|ly)?"

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Command, FilePatch
 
 from . import recipes, sources
@@ -77,7 +78,7 @@ def write_task(spec: BuildSpec, folder: Path) -> None:
     for name in spec.build_environment:
         if not _VARIABLE.fullmatch(name):
             raise ItemFailure(
-                "build", f"{name!r} cannot be the name of a variable", remedy="Drop it from the environment"
+                FailureKind.BUILD, f"{name!r} cannot be the name of a variable", remedy="Drop it from the environment"
             )
     (folder / "base-sha").write_text(spec.base_sha + "\n")
     (folder / "package-root").write_text(spec.package_root + "\n")
@@ -102,7 +103,7 @@ def write_submodules(spec: BuildSpec, mirrors: Mapping[str, Path], folder: Path)
     for module in spec.submodules:
         if module.repository not in mirrors:
             raise ItemFailure(
-                "submodule",
+                FailureKind.SUBMODULE,
                 f"{module.path} is {module.repository}, of which no mirror was given",
                 remedy="Hand the mirrors of all submodules to the build",
             )
@@ -112,7 +113,7 @@ def write_submodules(spec: BuildSpec, mirrors: Mapping[str, Path], folder: Path)
 def _require_anchor(spec: BuildSpec, origins: Origins) -> None:
     if not sources.is_ancestor(origins.mirror, spec.anchor_sha, spec.base_sha):
         raise ItemFailure(
-            "anchor",
+            FailureKind.ANCHOR,
             f"{spec.anchor_sha} is not in the history of {spec.base_sha}",
             remedy="Anchor the task at a commit that its base descends from",
         )
@@ -144,5 +145,5 @@ def _patched(patches: tuple[FilePatch, ...]) -> Iterator[str]:
 def _inside(path: str) -> str:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or ".git" in pure.parts:
-        raise ItemFailure("build", f"{path} is not a path in the repository", remedy="Correct the spec")
+        raise ItemFailure(FailureKind.BUILD, f"{path} is not a path in the repository", remedy="Correct the spec")
     return path

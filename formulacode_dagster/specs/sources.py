@@ -11,6 +11,7 @@ from typing import IO
 
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
 COMMIT_REF = "refs/formulacode/commit"
 PARTIAL_REF = "refs/formulacode/partial"
@@ -134,7 +135,7 @@ def _git(folder: Path, *arguments: str, stdin: str | None = None, stdout: IO[byt
     )
     if done.returncode != 0:
         raise ItemFailure(
-            "mirror",
+            FailureKind.MIRROR,
             f"git {arguments[0] if arguments[0] != '-c' else arguments[2]} failed in {folder}",
             why=done.stderr.decode(errors="replace").strip()[-500:],
             remedy="Fetch the mirror again",

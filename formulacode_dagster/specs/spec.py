@@ -11,6 +11,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, Toolchain
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Isolation
 
 from .fixes import with_fixes
@@ -90,7 +91,7 @@ def instrument_for(python: str) -> tuple[str, ...]:
     """The pinned measuring tools for interpreter *python*; raises ItemFailure (`interpreter`) when there are none."""
     if python not in INSTRUMENT_VERSIONS:
         raise ItemFailure(
-            "interpreter",
+            FailureKind.INTERPRETER,
             f"no pinned asv_runner for Python {python}",
             remedy=f"Pick one of {', '.join(INSTRUMENT_VERSIONS)}",
         )
@@ -102,7 +103,9 @@ def instrument_requirements(spec: BaseParts) -> str:
     lines = []
     for requirement in spec.instrument:
         if requirement not in INSTRUMENT_HASHES:
-            raise ItemFailure("build", f"{requirement} has no recorded hash", remedy="Add it to INSTRUMENT_HASHES")
+            raise ItemFailure(
+                FailureKind.BUILD, f"{requirement} has no recorded hash", remedy="Add it to INSTRUMENT_HASHES"
+            )
         lines.append(f"{requirement} --hash={INSTRUMENT_HASHES[requirement]}\n")
     return "".join(lines)
 

@@ -9,7 +9,7 @@ from formulacode_dagster.declarations.asv_config import FILE_NAMES, AsvConfig, f
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.reasons import RejectionReason
 
 MOST_LATER = 20
 """Later commits that are looked at: a configuration that twenty changes did not complete is not becoming a suite."""

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.locations import CodeLocation
 
 ARCHIVE = "fc_harness.pyz"
@@ -246,10 +247,10 @@ def _entry(name: str) -> zipfile.ZipInfo:
 def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
     """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness came to its end over *what*."""
     if completed.timed_out:
-        raise ItemFailure("timeout", f"{what} took too long", log_tail=describe(completed))
+        raise ItemFailure(FailureKind.TIMEOUT, f"{what} took too long", log_tail=describe(completed))
     if not answers or answers[-1]["event"] != "end":
         raise ItemFailure(
-            "benchmarks_fail",
+            FailureKind.BENCHMARKS_FAIL,
             f"{what} broke off",
             why=describe(completed).partition("\n")[0],
             log_tail=describe(completed),
@@ -260,7 +261,7 @@ def _parse(model: type[M], answer: Mapping[str, object]) -> M:
     try:
         return model.model_validate({name: value for name, value in answer.items() if name != "event"})
     except ValidationError as error:
-        raise ItemFailure("benchmarks_fail", "the suite's answer is malformed", why=str(error)) from error
+        raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "the suite's answer is malformed", why=str(error)) from error
 
 
 def _all_names(answers: Iterable[Mapping[str, object]], event: str) -> tuple[str, ...]:

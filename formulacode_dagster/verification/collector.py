@@ -13,6 +13,7 @@ from pathlib import Path
 
 from formulacode_dagster.environments import uv_words
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 INSTALL_SECONDS = 300
 _FOLDER = Path(__file__).with_name("collectors")
@@ -45,7 +46,7 @@ def collector_archive(name: str) -> bytes:
             why, remedy = uv_words.last_line(said), "Check the network and the index settings"
             if uv_words.UNREACHABLE.search(said) or uv_words.REFUSED.search(said):
                 raise OutsideSystemError("package index", f"{name} cannot be had", why=why, remedy=remedy)
-            raise ItemFailure("collector", f"{name} cannot be had", why=why, remedy=remedy)
+            raise ItemFailure(FailureKind.COLLECTOR, f"{name} cannot be had", why=why, remedy=remedy)
         return _packed(Path(folder))
 
 

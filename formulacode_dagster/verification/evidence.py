@@ -16,6 +16,7 @@ from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.suites.reading import SuiteReading, read_suite
 from formulacode_dagster.suites.remote import Remote, Survey
@@ -130,7 +131,7 @@ class Evidence:
         Discovering and running is one start of the interpreter and one import of every module, unless all are slow.
         """
         found: Survey | ItemFailure = ItemFailure(
-            "benchmarks", f"{self.subject.image.spec.base_sha} holds no asv configuration"
+            FailureKind.BENCHMARKS, f"{self.subject.image.spec.base_sha} holds no asv configuration"
         )
         for limit in BENCHMARK_SECONDS if self.spec.benchmark_dir else ():
             try:

@@ -10,6 +10,7 @@ from typing import Protocol
 from formulacode_dagster.git.command import GitError, git
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import sources
 
 from .scan import telling_lines
@@ -75,7 +76,10 @@ class MirrorOrigin:
             if error.too_long:
                 return []
             raise ItemFailure(
-                "mirror", f"the change cannot be read from {self._mirror}", why=error.stderr, remedy="Fetch it again"
+                FailureKind.MIRROR,
+                f"the change cannot be read from {self._mirror}",
+                why=error.stderr,
+                remedy="Fetch it again",
             ) from error
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, Verification
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.suites.remote import Survey
 
@@ -20,7 +21,7 @@ from .gates import GATES
 from .origin import MirrorOrigin
 
 TAIL_CHARACTERS = 20_000
-OURS = frozenset({"collector", "image_gone", "mirror"})
+OURS = frozenset({FailureKind.COLLECTOR, FailureKind.IMAGE_GONE, FailureKind.MIRROR})
 """Kinds of failure that say nothing about the image."""
 
 Listener = Callable[[Verification], None]
@@ -36,6 +37,8 @@ class Verified:
     """Names of the benchmarks that were found."""
     facts: ImageFacts
     """What the one pass over the image's files told."""
+    lost: Mapping[str, str] = field(default_factory=dict)
+    """Modules and classes of the suite that could not be loaded, and why."""
 
     @property
     def failure(self) -> Verification | None:
@@ -84,5 +87,6 @@ def verify(subject: Subject, listener: Listener | None = None) -> Verified:
                 break
         asked = {one.name for one in made}
         survey = evidence.survey if "benchmarks" in asked else None
-        names = survey.discovered if isinstance(survey, Survey) else ()
-        return Verified(tuple(made), names, evidence.facts)
+        if not isinstance(survey, Survey):
+            return Verified(tuple(made), (), evidence.facts)
+        return Verified(tuple(made), survey.discovered, evidence.facts, survey.lost)

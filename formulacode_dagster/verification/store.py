@@ -10,6 +10,7 @@ from pathlib import Path
 from formulacode_dagster.git.command import GitError
 from formulacode_dagster.git.objects import Commit, ObjectReader
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import sources
 
 TREE = "40000"
@@ -89,14 +90,14 @@ class Store:
             found = self._reader.get(sha.encode())
         except GitError as error:
             raise ItemFailure(
-                "declared_commit", f"the image's repository is damaged at {sha}", why=str(error)
+                FailureKind.DECLARED_COMMIT, f"the image's repository is damaged at {sha}", why=str(error)
             ) from error
         if found is None or found[0] != kind:
-            raise ItemFailure("declared_commit", f"the image's repository lacks the {kind} {sha}")
+            raise ItemFailure(FailureKind.DECLARED_COMMIT, f"the image's repository lacks the {kind} {sha}")
         content = found[1]
         digest = hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
         if digest != sha:
-            raise ItemFailure("declared_commit", f"the image's repository holds another {kind} as {sha}")
+            raise ItemFailure(FailureKind.DECLARED_COMMIT, f"the image's repository holds another {kind} as {sha}")
         return content
 
     def _git(self, *arguments: str) -> str:
@@ -109,5 +110,5 @@ class Store:
         )
         if done.returncode != 0:
             why = done.stderr.decode(errors="replace").strip()[-300:]
-            raise ItemFailure("declared_commit", "the image's repository cannot be read", why=why)
+            raise ItemFailure(FailureKind.DECLARED_COMMIT, "the image's repository cannot be read", why=why)
         return done.stdout.decode(errors="surrogateescape")

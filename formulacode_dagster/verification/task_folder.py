@@ -27,6 +27,7 @@ from formulacode_dagster.engines.failures import tail
 from formulacode_dagster.engines.processes import FILE_BYTES
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
 
 TASK_FILE = "task.toml"
 MOST_BYTES = 32 << 20
@@ -128,7 +129,8 @@ def _built(dockerfile: Path, daemon: DockerDaemon, limits: ResourceLimits) -> st
     command += ["--file", str(dockerfile), str(dockerfile.parent)]
     done = daemon.run(command, timeout=limits.build_seconds)
     if not done.ok:
-        kind, how = ("timeout", f"was killed after {done.seconds:.0f} s") if done.timed_out else ("build", "failed")
+        kind = FailureKind.TIMEOUT if done.timed_out else FailureKind.BUILD
+        how = f"was killed after {done.seconds:.0f} s" if done.timed_out else "failed"
         said = tail(done.stderr.decode(errors="replace"))
         raise ItemFailure(kind, f"the build of {dockerfile} {how}", why=said.rpartition("\n")[2], log_tail=said)
     return tag

@@ -21,6 +21,7 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, Verification
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.remote import START_SECONDS, NotTimed, Survey, Surveyed
 
 from .discovery import benchmarks
@@ -102,7 +103,7 @@ class ProfileVerifier(Verifier):
         survey = self._survey(evidence)
         found = benchmarks(survey, evidence.reading)
         if isinstance(survey, ItemFailure):
-            return _result(found, time.monotonic() - started, is_late=survey.kind == "timeout")
+            return _result(found, time.monotonic() - started, is_late=survey.kind == FailureKind.TIMEOUT)
         ran = one_benchmark_runs(survey)
         for verification in (found, ran):
             if not verification.ok:

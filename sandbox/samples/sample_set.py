@@ -8,9 +8,10 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Category
-from formulacode_dagster.models.items import ItemState, RejectionReason, Stage
+from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergeKind
+from formulacode_dagster.models.reasons import RejectionReason
 
 from .catalog import catalog, repositories
 from .definitions import SampleRepository

@@ -16,6 +16,7 @@ from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.store.database import Database
 from resources.postgres import PostgresResource
 
@@ -99,7 +100,7 @@ def test_the_failure_of_the_stage_is_told_when_its_books_cannot_be_kept(database
 
     run = StageRun(cast("Database", Gone()), Stage.PULL_REQUESTS, "2026-02", "run 1")
     with pytest.raises(ItemFailure, match="the cause"):
-        use(run, Asking("run 1"), ItemFailure("timeout", "the cause"))
+        use(run, Asking("run 1"), ItemFailure(FailureKind.TIMEOUT, "the cause"))
     with pytest.raises(OutsideSystemError, match="postgres"):
         use(run, Asking("run 1"))
 

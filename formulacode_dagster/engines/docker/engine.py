@@ -15,6 +15,7 @@ from formulacode_dagster.engines.processes import FILE_BYTES
 from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, aside_tag, env_tag, task_tag
 
@@ -222,4 +223,4 @@ class DockerEngine:
 
 
 def _gone(image: BuiltImage) -> ItemFailure:
-    return ItemFailure("image_gone", f"{image.tag} ({image.digest}) is not here", remedy="Build it again")
+    return ItemFailure(FailureKind.IMAGE_GONE, f"{image.tag} ({image.digest}) is not here", remedy="Build it again")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import LABEL, DockerDaemon
 from .leftovers import remove_container
@@ -41,7 +42,7 @@ def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
     base_sha = told.get("base-sha", "").strip()
     if not _SHA.fullmatch(base_sha):
         raise ItemFailure(
-            "not_ours",
+            FailureKind.NOT_OURS,
             f"{reference} is no image of a task",
             why=f"{TASK}/base-sha does not name a commit",
             remedy="Name an image that the platform built or published",
@@ -94,7 +95,7 @@ def _pulled(daemon: DockerDaemon, reference: str) -> Image:
             why = str(error.explanation or error)[:300]
             if any(word in why.lower() for word in _NOT_THERE):
                 raise ItemFailure(
-                    "image_gone", f"there is no image {reference}", why=why, remedy="Build or pull it first"
+                    FailureKind.IMAGE_GONE, f"there is no image {reference}", why=why, remedy="Build or pull it first"
                 ) from error
             raise OutsideSystemError("registry", f"cannot pull {reference}", why=why) from error
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import DockerDaemon
 from .disk import DiskWatch
@@ -98,7 +99,7 @@ class DockerSession:
             done = self._daemon.run([*options, str(self._container.id), *argv], timeout=timeout, stdin=stdin)
         if watch.written is not None:
             raise ItemFailure(
-                "disk",
+                FailureKind.DISK,
                 f"{argv[0]} was ended after it had written {watch.written / 1e6:.0f} MB",
                 remedy="Look at what the code writes; FC_DISK_MB is the limit",
             )
@@ -119,7 +120,7 @@ class DockerSession:
                 if "no space left" in str(error):
                     raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error
                 raise ItemFailure(
-                    "session_gone",
+                    FailureKind.SESSION_GONE,
                     f"the container ended under {argv[0]}",
                     why=str(error.explanation)[:300],
                     remedy="Look at what the code does to other processes",

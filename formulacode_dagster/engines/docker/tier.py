@@ -16,6 +16,7 @@ from formulacode_dagster.engines.protocol import Progress
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.image import Tier
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import context, recipes
 from formulacode_dagster.specs import spec as naming
 
@@ -151,7 +152,7 @@ class TierBuilder:
             return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
         if tier == "base" and _NO_IMAGE.search(end):
             return BuildFailure(
-                "interpreter",
+                FailureKind.INTERPRETER,
                 f"OS image {arguments['OS_IMAGE']} cannot be had",
                 log=self.log,
                 stage=tier,
@@ -159,7 +160,7 @@ class TierBuilder:
             )
         if CRATES_LOST in end:
             return BuildFailure(
-                "crates", f"{what}: the crates of Cargo.lock cannot be fetched", log=self.log, stage=tier
+                FailureKind.CRATES, f"{what}: the crates of Cargo.lock cannot be fetched", log=self.log, stage=tier
             )
         return failure_of(
             what,

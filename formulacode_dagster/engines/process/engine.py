@@ -26,6 +26,7 @@ from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import spec as naming
 from formulacode_dagster.specs.context import Origins
 
@@ -123,7 +124,9 @@ class ProcessEngine:
         Raises ItemFailure (`image_gone`) when the folder is not there any more.
         """
         if not self.exists(image):
-            raise ItemFailure("image_gone", f"{image.tag} is not in {image.location}", remedy="Build it again")
+            raise ItemFailure(
+                FailureKind.IMAGE_GONE, f"{image.tag} is not in {image.location}", remedy="Build it again"
+            )
         folder = new_session_folder(self._sessions, run_id=run_id)
         session = ProcessSession(
             Layout(folder),
@@ -219,7 +222,7 @@ class ProcessEngine:
             if done.returncode == 0 and python in self._installed:
                 return self._installed[python]
         raise ItemFailure(
-            "interpreter",
+            FailureKind.INTERPRETER,
             f"no Python {python} on this machine",
             why=f"it has {', '.join(sorted(self._installed)) or 'none'}",
             remedy="Install it, let uv download it, or build with Docker",

@@ -16,6 +16,7 @@ from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import recipes
 
 from .layout import SYSTEM_PATH, Layout
@@ -128,7 +129,7 @@ class ProcessSession:
         for path, content in self._put.items():
             if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
                 raise ItemFailure(
-                    "harness_changed",
+                    FailureKind.HARNESS_CHANGED,
                     f"the code under measurement changed {path.name} of the harness",
                     remedy="Look at what it does; nothing it reported can be trusted",
                 )

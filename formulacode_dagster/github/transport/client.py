@@ -16,6 +16,7 @@ from formulacode_dagster.github.queries import PROBE, RATE_LIMIT_PATH
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.reasons import FailureKind
 
 from .accounting import Account, Ledger
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
@@ -160,7 +161,7 @@ class GitHubClient:
                 return RestAnswer(answer.status, answer.data, answer.next_page, moved_to)
             url = httpx.URL(self._within(str(url), answer.moved_to))
             moved_to = str(url)
-        raise ItemFailure("request", f"GitHub redirects GET {path} in circles")
+        raise ItemFailure(FailureKind.REQUEST, f"GitHub redirects GET {path} in circles")
 
     async def _get(self, url: httpx.URL, resource: Resource, accept: str) -> RestAnswer:
         kept = await self._cache.find(str(url), accept) if self._cache else {}
@@ -196,7 +197,7 @@ class GitHubClient:
         target = urljoin(url, location)
         if urlsplit(target)[:2] != urlsplit(self._url)[:2]:
             raise ItemFailure(
-                "request", f"GitHub redirects {urlsplit(url).path} to another host, which is not followed"
+                FailureKind.REQUEST, f"GitHub redirects {urlsplit(url).path} to another host, which is not followed"
             )
         return target
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 import httpx
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 
 from .accounting import Ledger
 from .answers import GraphQLAnswer, Resource
@@ -73,7 +74,7 @@ class Exchange:
                     if not self.pool.has_other(resource, refused_to):
                         if answer is not None:
                             return answer
-                        raise refusal(what, verdict.words)
+                        raise refusal(what, verdict)
                 case Outcome.PRIMARY_LIMIT | Outcome.SECONDARY_LIMIT:
                     limits += 1
                     self._check_limits(resource, limits, what, verdict)
@@ -86,7 +87,7 @@ class Exchange:
                     wait = max(self.retries.passing(failures), verdict.wait or 0.0)
                     await self.waits.whole(resource, f"GitHub failed to answer ({verdict.words}), trying again", wait)
                 case _:
-                    raise refusal(what, verdict.words)
+                    raise refusal(what, verdict)
 
     async def once(
         self,
@@ -154,7 +155,9 @@ class Exchange:
         except ConfigurationError as error:
             return error
         if lives:
-            return ItemFailure("overloaded", f"GitHub cannot answer: {attempts}", why=verdict.words, remedy="Try again")
+            return ItemFailure(
+                FailureKind.OVERLOADED, f"GitHub cannot answer: {attempts}", why=verdict.words, remedy="Try again"
+            )
         return OutsideSystemError(
             "github",
             f"{self.url} does not answer: {attempts}",

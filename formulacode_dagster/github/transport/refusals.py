@@ -5,12 +5,20 @@ from __future__ import annotations
 import httpx
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 
+from .retry import Verdict
 from .tokens import SETTING
 
 WORDS_SHOWN = 500
 
-_KINDS = {"404": "vanished", "410": "vanished", "451": "vanished", "403": "forbidden"}
+_KINDS = {
+    404: FailureKind.VANISHED,
+    410: FailureKind.VANISHED,
+    451: FailureKind.VANISHED,
+    403: FailureKind.FORBIDDEN,
+    None: FailureKind.GRAPHQL,
+}
 
 
 def words_of(response: httpx.Response) -> str:
@@ -32,8 +40,7 @@ def token_needed(what: str, words: str) -> ConfigurationError:
     )
 
 
-def refusal(what: str, words: str) -> ItemFailure:
-    """For a call that would be refused again; the kind follows from the status that *words* start with."""
-    status = words[:3]
-    kind = _KINDS.get(status, "request" if status.isdigit() else "graphql")
-    return ItemFailure(kind, f"GitHub refuses {what} for good", why=words)
+def refusal(what: str, verdict: Verdict) -> ItemFailure:
+    """For a call that would be refused again; the kind follows from the status of the answer."""
+    kind = _KINDS.get(verdict.status, FailureKind.REQUEST)
+    return ItemFailure(kind, f"GitHub refuses {what} for good", why=verdict.words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
@@ -57,6 +57,8 @@ class Verdict:
     outcome: Outcome
     wait: float | None = None
     words: str = ""
+    status: int | None = None
+    """The HTTP status that it follows from; None where that was fine, and what came with it was not."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,10 @@ def _jitter(low: float, high: float) -> float:
 
 def judge(response: httpx.Response, words: str, now: float) -> Verdict:
     """What the status and headers of *response* call for; *words* is GitHub's message, *now* the local time."""
+    return replace(_judged(response, words, now), status=response.status_code)
+
+
+def _judged(response: httpx.Response, words: str, now: float) -> Verdict:
     status = response.status_code
     if 200 <= status < 300:
         return Verdict(Outcome.OK)

@@ -10,6 +10,7 @@ from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.verification.contents import Listing
 
@@ -24,7 +25,7 @@ MOST_SECONDS = 5400.0
 """After so long no further attempt is begun."""
 NEIGHBOUR = "recipe_of_a_neighbour"
 """Stands for the rule of an attempt that starts with all fixes of the nearest built commit."""
-_BEYOND_REPAIR = frozenset({"timeout", "crates"})
+_BEYOND_REPAIR = frozenset({FailureKind.TIMEOUT, FailureKind.CRATES})
 
 
 def forget(attempt: BuildAttempt) -> None:
@@ -80,7 +81,7 @@ class _Repair:
             ended = self._repaired(self._attempts.make((), ""))
         best = self._widened(ended)
         if best.holds is None:
-            raise best.failure or ItemFailure("build", f"{self._task.pr.item} does not hold")
+            raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} does not hold")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
         return image, best
 
@@ -107,10 +108,10 @@ class _Repair:
         fix = None
         if is_unread(ended.environment):
             fix = fix_of_metadata(ended.holds.verified.facts, ended.spec, ended.environment)
-        lost = next((one for one in ended.holds.verified.verifications if one.name == "benchmarks"), None)
         by_metadata = fix is not None
-        if fix is None and lost is not None and " lost: " in lost.detail:
-            fix = self._proposed(Loss("benchmarks", f"{lost.detail}\n{lost.log_tail}"), ended)
+        if fix is None and ended.holds.verified.lost:
+            found = next(one for one in ended.holds.verified.verifications if one.name == FailureKind.BENCHMARKS)
+            fix = self._proposed(Loss(found.name, f"{found.detail}\n{found.log_tail}"), ended)
         if fix is None or fix.step_down or any(fix.asks_the_same(one) for one in self._vain):
             return ended
         tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)

@@ -18,9 +18,9 @@ from formulacode_dagster.github.transport import client as client_module
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.errors import TRANSIENT_KINDS
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.store import checks as gates
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES

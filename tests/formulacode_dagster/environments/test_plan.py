@@ -6,9 +6,9 @@ from formulacode_dagster.environments.checks import every_lock_is_hashed, interp
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.models.recipe import Fix, Submodule
 
 MONTH = Month.parse("2026-01")

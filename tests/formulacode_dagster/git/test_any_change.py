@@ -17,8 +17,8 @@ from formulacode_dagster.git import changes
 from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.pull_request import MergedPullRequest, MergeKind
+from formulacode_dagster.models.reasons import RejectionReason
 from tests.records import make_merged
 
 MONTH = 1_770_000_000

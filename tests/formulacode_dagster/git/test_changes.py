@@ -9,7 +9,7 @@ import pytest
 from formulacode_dagster.git import changes
 from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.reasons import RejectionReason
 
 
 def squashed(origin, mirror_of, message="Change"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import RejectionReason
+from formulacode_dagster.models.reasons import RejectionReason
 from tests.formulacode_dagster.github.merged_windows import every, failure, numbers
 
 

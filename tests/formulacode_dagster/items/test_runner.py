@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from formulacode_dagster.items.runner import KEEP_SECONDS, KEPT_AT_ONCE, MAX_ATTEMPTS, StageRun, in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
-from formulacode_dagster.models.items import Cost, ItemState, RejectionReason, RunOptions, Stage
+from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_log
 from formulacode_dagster.store.database import Database
@@ -76,10 +77,10 @@ def test_new_inputs_and_force_make_items_pending_again(database: Database) -> No
 def test_one_bad_item_never_stops_the_others(database: Database) -> None:
     kept = Kept()
     trouble: dict[str, Exception] = {
-        "a/b#1": ItemFailure("build", "does not build", log_tail="gcc said no"),
+        "a/b#1": ItemFailure(FailureKind.BUILD, "does not build", log_tail="gcc said no"),
         "a/b#2": Rejection(RejectionReason.NO_SPEEDUP, "1.0×"),
         "a/b#3": ZeroDivisionError("a bug of ours"),
-        "a/b#4": NotAsked("process_engine", "no image"),
+        "a/b#4": NotAsked(SkipReason.PROCESS_ENGINE, "no image"),
     }
     summary = run(database, [*trouble, "a/b#5"], kept, trouble=trouble)
     by_item = {entry.item: entry for entry in summary.standing}
@@ -122,7 +123,10 @@ def test_what_no_item_would_fare_better_with_stops_the_stage_and_is_no_items_fai
 
 def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_are_not(database: Database) -> None:
     kept = Kept()
-    trouble: dict[str, Exception] = {"a/b#1": ItemFailure("timeout", "late"), "a/b#2": ItemFailure("build", "broken")}
+    trouble: dict[str, Exception] = {
+        "a/b#1": ItemFailure(FailureKind.TIMEOUT, "late"),
+        "a/b#2": ItemFailure(FailureKind.BUILD, "broken"),
+    }
     for _ in range(MAX_ATTEMPTS + 2):
         run(database, ["a/b#1", "a/b#2"], kept, trouble=trouble)
     assert kept.seen.count("a/b#1") == MAX_ATTEMPTS
@@ -131,7 +135,7 @@ def test_transient_failures_are_tried_again_but_not_for_ever_and_permanent_ones_
 
 def test_what_a_dead_system_let_fail_may_be_tried_again_however_often_it_was_dead(database: Database) -> None:
     trouble: dict[str, Exception] = {
-        "a/b#1": ItemFailure("timeout", "no answer"),
+        "a/b#1": ItemFailure(FailureKind.TIMEOUT, "no answer"),
         "a/b#2": OutsideSystemError("llm", "has answered none of the last questions"),
     }
     for _ in range(MAX_ATTEMPTS + 2):

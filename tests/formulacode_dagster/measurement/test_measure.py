@@ -10,8 +10,8 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
 
 PLAN = SamplingPlan(seconds_per_sample=0.02)

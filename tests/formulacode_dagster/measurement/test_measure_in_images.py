@@ -13,8 +13,8 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import EngineName, ResourceLimits
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec

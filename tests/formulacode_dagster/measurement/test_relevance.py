@@ -3,8 +3,8 @@ import pytest
 from formulacode_dagster.measurement.changed_code import ChangedCode
 from formulacode_dagster.measurement.relevance import Candidate, comparable, completed, select
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.locations import CodeLocation
 from formulacode_dagster.suites.remote import Survey, Surveyed, TracedCode
 

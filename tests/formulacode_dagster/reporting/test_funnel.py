@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RejectionReason, Stage
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.reporting.funnel import SCREENED_OUT, Funnel, count_funnel
 from formulacode_dagster.store.usage import UsageTotal
 

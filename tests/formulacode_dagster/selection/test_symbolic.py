@@ -3,8 +3,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import RejectionReason
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.selection.symbolic import ScreenLimits, screen
 
 MakePullRequest = Callable[..., PullRequest]

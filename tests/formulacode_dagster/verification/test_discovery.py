@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.reading import ModuleReading, SuiteReading
 from formulacode_dagster.suites.remote import Survey, Surveyed
 from formulacode_dagster.verification.discovery import benchmarks
@@ -64,7 +65,7 @@ def test_nothing_left_is_no_pass_and_keeps_the_tracebacks() -> None:
 
 
 def test_a_survey_that_broke_off_or_was_killed_is_no_pass() -> None:
-    late = ItemFailure("timeout", "surveying the suite took too long", log_tail="timed out after 420 s")
+    late = ItemFailure(FailureKind.TIMEOUT, "surveying the suite took too long", log_tail="timed out after 420 s")
     for verdict in (benchmarks(late, READING), one_benchmark_runs(late)):
         assert not verdict.ok
         assert verdict.detail == "surveying the suite took too long"

@@ -9,6 +9,8 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.library import MultiVerifier as OfTheLibrary
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.verification import ORDER
 from formulacode_dagster.verification.verifiers import (
     TIMED_OUT,
     MultiVerifier,
@@ -99,3 +101,7 @@ def test_an_image_that_is_nowhere_or_of_somebody_else_is_refused() -> None:
     with pytest.raises(ItemFailure, match="no image of a task") as caught:
         find_image(DockerDaemon(), reference)
     assert caught.value.kind == "not_ours"
+
+
+def test_a_verification_that_fails_gives_the_failure_its_name() -> None:
+    assert set(ORDER) <= set(FailureKind)

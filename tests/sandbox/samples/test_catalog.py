@@ -9,9 +9,10 @@ import pytest
 from formulacode_dagster.models.diff import split_patch
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import ItemState, RejectionReason, Stage
+from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergeKind, PullRequest
+from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.selection.symbolic import screen
 from sandbox.model.rules import judge
 from sandbox.samples import GeneratedPullRequest, SampleSet, catalog, expected_outcomes

@@ -13,6 +13,7 @@ from formulacode_dagster.images.repairs.loop import MOST_ATTEMPTS, NEIGHBOUR, bu
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.attempts import attempts_of, last_attempt, log_of_attempt
 from formulacode_dagster.store.database import Database
@@ -61,7 +62,7 @@ def test_the_interpreter_is_stepped_down_twice_at_most_when_nothing_tells_more()
 def test_a_fix_that_cannot_be_planned_is_recorded_and_another_is_tried() -> None:
     def replan(fixes: Sequence[Fix]) -> Environment:
         if any("wheel" in fix.requirements for fix in fixes):
-            raise ItemFailure("lock", "no solution", log_tail="uv's words")
+            raise ItemFailure(FailureKind.LOCK, "no solution", log_tail="uv's words")
         return make_environment(fixes)
 
     engine = FailingEngine(f"error: invalid command 'bdist_wheel'\n{STRANGE}", "error: the end")

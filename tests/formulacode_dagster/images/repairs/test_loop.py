@@ -22,6 +22,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Command, Fix, OnFailure
 from tests.support.images import LIMITS, PURE, make_sample
 
@@ -139,7 +140,7 @@ def test_an_image_that_holds_is_never_lost_for_a_better_one(workshop: Workshop) 
     task = workshop.task("kept", files)
 
     def refuse(_: Sequence[Fix]) -> Environment:
-        raise ItemFailure("lock", "no solution")
+        raise ItemFailure(FailureKind.LOCK, "no solution")
 
     image = workshop.build(Task(**{**vars(task), "replan": refuse}))
     assert workshop.story == [(4, "done", ""), (5, "plan", "missing_module")]

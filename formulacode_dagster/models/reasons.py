@@ -1,0 +1,135 @@
+"""Why an item did not end as done: one list for each state it may have ended in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RejectionReason(StrEnum):
+    """Why an item was decided against. A decision, never an error."""
+
+    FORK = "fork"
+    ARCHIVED = "archived"
+    EMPTY = "empty"
+    PRIVATE = "private"
+    FEW_STARS = "few_stars"
+    LANGUAGE = "language"
+    DENIED = "denied"
+    NO_PATCH = "no_patch"
+    TITLE = "title"
+    NO_CORE_FILE = "no_core_file"
+    PATCH_TOO_LARGE = "patch_too_large"
+    TOO_MANY_FILES = "too_many_files"
+    NOT_PERFORMANCE = "not_performance"
+    NO_SUITE = "no_suite"
+    NO_RELEVANT_BENCHMARK = "no_relevant_benchmark"
+    NO_SPEEDUP = "no_speedup"
+
+
+class SkipReason(StrEnum):
+    """Why an item was left out of a run."""
+
+    NOT_ASKED = "not_asked"
+    PARTIAL_RUN = "partial_run"
+    """Only whole months are released."""
+    PROCESS_ENGINE = "process_engine"
+    """Built in a folder: there is no image to publish."""
+    NO_REGISTRY = "no_registry"
+
+
+class FailureKind(StrEnum):
+    """What kind of error an item failed with. Those of a built image are named like the verification that failed."""
+
+    UNEXPECTED = "unexpected"
+    """An error of ours: the log's tail has the traceback."""
+    TIMEOUT = "timeout"
+    BUSY = "busy"
+    DISK = "disk"
+
+    # GitHub, and what stands in for it offline
+    VANISHED = "vanished"
+    INCOMPLETE = "incomplete"
+    OVERLOADED = "overloaded"
+    FORBIDDEN = "forbidden"
+    REQUEST = "request"
+    GRAPHQL = "graphql"
+    TOO_LARGE = "too_large"
+    NOT_MERGED = "not_merged"
+    NOT_A_PULL_REQUEST = "not_a_pull_request"
+    NOT_IN_SOURCE = "not_in_source"
+
+    # git, and the change of a pull request
+    NAME = "name"
+    GIT = "git"
+    MIRROR = "mirror"
+    MIRROR_BROKEN = "mirror_broken"
+    SHALLOW = "shallow"
+    COMMIT_MISSING = "commit_missing"
+    NO_BASE = "no_base"
+    UNSAFE_PATH = "unsafe_path"
+    PATCH_MISMATCH = "patch_mismatch"
+    MALFORMED_PATCH = "malformed_patch"
+
+    # the model, and the statement
+    MODEL_ANSWER = "model_answer"
+    MODEL_REQUEST = "model_request"
+    LEAK = "leak"
+
+    # what a repository declares, and the lock
+    ASV_CONFIG = "asv_config"
+    PACKAGE_ROOT = "package_root"
+    INTERPRETER = "interpreter"
+    LOCK = "lock"
+    ANCHOR = "anchor"
+    SUBMODULE = "submodule"
+
+    # building and running images
+    BUILD = "build"
+    CRATES = "crates"
+    IMAGE_GONE = "image_gone"
+    NOT_OURS = "not_ours"
+    SESSION_GONE = "session_gone"
+    HARNESS_CHANGED = "harness_changed"
+    OTHER_ENGINE = "other_engine"
+    NOTHING_KEPT = "nothing_kept"
+    COLLECTOR = "collector"
+
+    # verifications of an image
+    DECLARED_COMMIT = "declared_commit"
+    IMPORTS = "imports"
+    BENCHMARKS = "benchmarks"
+    ONE_BENCHMARK_RUNS = "one_benchmark_runs"
+    TESTS_COLLECT = "tests_collect"
+    NOTHING_PLANTED = "nothing_planted"
+    NO_CREDENTIALS = "no_credentials"
+    ORACLE_ABSENT = "oracle_absent"
+
+    # measuring
+    BENCHMARKS_FAIL = "benchmarks_fail"
+    BASE_DOES_NOT_BUILD = "base_does_not_build"
+    ORACLE_DOES_NOT_BUILD = "oracle_does_not_build"
+    ORACLE_DOES_NOT_APPLY = "oracle_does_not_apply"
+    ORACLE_BREAKS_BENCHMARKS = "oracle_breaks_benchmarks"
+
+    # releasing
+    NOT_A_TASK = "not_a_task"
+    MISMATCH = "mismatch"
+    DUPLICATE_TASK = "duplicate_task"
+    RELEASED_TAG = "released_tag"
+    PUBLISHED_TAG = "published_tag"
+    HUB_REFUSED = "hub_refused"
+    IMAGE_MISSING = "image_missing"
+    NOT_PULLED_BACK = "not_pulled_back"
+    UNREADABLE = "unreadable"
+
+
+TRANSIENT_KINDS = frozenset(
+    {
+        FailureKind.TIMEOUT,
+        FailureKind.INCOMPLETE,
+        FailureKind.OVERLOADED,
+        FailureKind.MIRROR_BROKEN,
+        FailureKind.MODEL_ANSWER,
+    }
+)
+"""What another attempt may cure; the others wait for `force`, new inputs or new code."""
