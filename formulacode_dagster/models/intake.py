@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -89,7 +88,3 @@ class IntakeSource(Protocol):
     def usage(self) -> tuple[ApiUsage, ...]:
         """What was asked of the outside so far, a line per resource; empty for a source that asks nobody."""
         ...
-
-
-SourceFactory = Callable[[Stage, str, str], IntakeSource]
-"""Makes a source for (stage, month key, run id), by which its usage is booked."""

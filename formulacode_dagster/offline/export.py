@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic_core import to_json, to_jsonable_python
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
@@ -21,12 +22,14 @@ from formulacode_dagster.store.artifacts import INTAKE_COUNTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import merged_of
 
 from . import schema
-from .schema import FORMATS, SCHEMAS, FileSchema, Kind
+from .schema import FORMATS, SCHEMAS, FileSchema
 
 if TYPE_CHECKING:
     import polars as pl
 
-Rows = Iterator[dict[str, Any]]
+Cells = dict[str, Any]
+"""A row of a file by columns, what nobody knows left out."""
+
 ROWS_AT_ONCE = 500
 
 
@@ -43,36 +46,34 @@ def export_month(connection: Connection, month: Month, folder: Path, ending: str
     taken = next((path for path in there if path.exists()), None)
     if taken is not None:
         raise ConfigurationError(f"{taken} is there already", remedy="Name another folder, or delete it")
-    rows: dict[str, Rows] = {
+    rows: dict[str, Iterator[Cells]] = {
         schema.REPOSITORIES.name: map(_repository, repositories),
         schema.PULL_REQUESTS.name: (
-            _plain(row) for one in repositories for row in merged_of(connection, month.key, one.id)
+            _cells(schema.PULL_REQUESTS, row)
+            for one in repositories
+            for row in merged_of(connection, month.key, one.id)
         ),
-        schema.COUNTS.name: (_plain(count) for count in counts),
+        schema.COUNTS.name: (_cells(schema.COUNTS, count) for count in counts),
     }
+    paths = {one: folder / f"{one.name}{ending}" for one in SCHEMAS}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return {
-            folder / f"{one.name}{ending}": _write(folder / f"{one.name}{ending}", one, rows[one.name])
-            for one in SCHEMAS
-        }
+        return {path: _write(path, one, rows[one.name]) for one, path in paths.items()}
     except OSError as error:
         raise OutsideSystemError("disk", f"cannot write to {folder}", why=str(error)) from error
 
 
-def _repository(row: Repository) -> dict[str, Any]:
-    plain = _plain(row)
-    plain["id"] = row.id if row.id > 0 else None
-    plain["stars"] = None if row.stars == UNKNOWN_STARS else row.stars
-    plain["language"] = None if row.language == UNKNOWN_LANGUAGE else row.language
-    return plain
+def _cells(columns: FileSchema, row: BaseModel, unknown: Collection[str] = ()) -> Cells:
+    """What the columns hold of *row*, the *unknown* ones left out."""
+    return row.model_dump(include=set(columns.columns).difference(unknown), exclude_none=True)
 
 
-def _plain(row: BaseModel) -> dict[str, Any]:
-    return row.model_dump(mode="python")
+def _repository(row: Repository) -> Cells:
+    unknown = {"id": row.id < 0, "stars": row.stars == UNKNOWN_STARS, "language": row.language == UNKNOWN_LANGUAGE}
+    return _cells(schema.REPOSITORIES, row, [name for name, is_unknown in unknown.items() if is_unknown])
 
 
-def _write(path: Path, columns: FileSchema, rows: Rows) -> int:
+def _write(path: Path, columns: FileSchema, rows: Iterator[Cells]) -> int:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         written = _WRITERS[path.suffix](partial, columns, rows)
@@ -83,87 +84,57 @@ def _write(path: Path, columns: FileSchema, rows: Rows) -> int:
     return written
 
 
-def _text(value: Any) -> Any:
-    """What JSON and CSV hold of *value*."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if isinstance(value, (list, tuple)):
-        return [_text(one) for one in value]
-    if isinstance(value, dict):
-        return {key: _text(one) for key, one in value.items()}
-    return value
-
-
-def _jsonl(path: Path, columns: FileSchema, rows: Rows) -> int:
-    def write(stream: IO[str]) -> int:
-        written = 0
-        for row in rows:
-            cells = {name: _text(row[name]) for name in columns.by_name if row[name] is not None}
-            stream.write(json.dumps(cells, ensure_ascii=False) + "\n")
-            written += 1
-        return written
-
-    with path.open("w", encoding="utf-8", newline="\n") as stream:
-        return write(stream)
-
-
-def _csv(path: Path, columns: FileSchema, rows: Rows) -> int:
+def _jsonl(path: Path, _: FileSchema, rows: Iterator[Cells]) -> int:
     written = 0
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(columns.by_name)
+    with path.open("wb") as stream:
         for row in rows:
-            cells = (_text(row[name]) for name in columns.by_name)
-            writer.writerow([json.dumps(one, ensure_ascii=False) if isinstance(one, list) else one for one in cells])
+            stream.write(to_json(row) + b"\n")
             written += 1
     return written
 
 
-def _parquet(path: Path, columns: FileSchema, rows: Rows) -> int:
+def _csv(path: Path, columns: FileSchema, rows: Iterator[Cells]) -> int:
+    written = 0
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns.columns)
+        writer.writeheader()
+        for row in rows:
+            cells = {name: to_json(cell).decode() if isinstance(cell, tuple) else cell for name, cell in row.items()}
+            writer.writerow(to_jsonable_python(cells))
+            written += 1
+    return written
+
+
+def _parquet(path: Path, columns: FileSchema, rows: Iterator[Cells]) -> int:
     import polars as pl
 
-    types = {column.name: _type(column.kind) for column in columns.columns}
-    frames: list[pl.DataFrame] = []
-    batch: list[dict[str, Any]] = []
-
-    def flush() -> None:
-        frames.append(pl.DataFrame(batch, schema=types, orient="row"))
-        batch.clear()
-
-    for row in rows:
-        batch.append({name: _cell(row[name]) for name in types})
-        if len(batch) == ROWS_AT_ONCE:
-            flush()
-    flush()
-    whole = pl.concat(frames)
+    types = {name: _type(field.annotation) for name, field in columns.model.model_fields.items()}
+    # in parts, since Python's own objects take many times the room of a frame
+    frames = [pl.DataFrame(batch, schema=types) for batch in iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])]
+    whole = pl.concat([pl.DataFrame(schema=types), *frames])
     whole.write_parquet(path)
     return whole.height
 
 
-def _cell(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _type(kind: Kind) -> pl.DataType:
+def _type(annotation: Any) -> pl.DataType:
     import polars as pl
 
-    time = pl.Datetime("us", "UTC")
-    issue = {
-        "repository": pl.String(),
-        "number": pl.Int64(),
-        "title": pl.String(),
-        "body": pl.String(),
-        "author": pl.String(),
-        "created_at": time,
+    types: dict[Any, pl.DataType] = {
+        int: pl.Int64(),
+        datetime: pl.Datetime("us", "UTC"),
+        datetime | None: pl.Datetime("us", "UTC"),
     }
-    types: dict[Kind, pl.DataType] = {
-        Kind.COUNT: pl.Int64(),
-        Kind.NUMBER: pl.Int64(),
-        Kind.TIME: time,
-        Kind.TEXTS: pl.List(pl.String()),
-        Kind.ISSUES: pl.List(pl.Struct(issue)),
-    }
-    return types.get(kind, pl.String())
+    if get_origin(annotation) is tuple:
+        return pl.List(_type(get_args(annotation)[0]))
+    if get_origin(annotation) is Annotated:
+        return _type(get_args(annotation)[0])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return pl.Struct({name: _type(field.annotation) for name, field in annotation.model_fields.items()})
+    return types.get(annotation, pl.String())
 
 
-_WRITERS: dict[str, Callable[[Path, FileSchema, Rows], int]] = {".parquet": _parquet, ".csv": _csv, ".jsonl": _jsonl}
+_WRITERS: dict[str, Callable[[Path, FileSchema, Iterator[Cells]], int]] = {
+    ".parquet": _parquet,
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+}

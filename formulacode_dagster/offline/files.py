@@ -19,10 +19,10 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository
 
 from .completion import Completion
+from .identity import with_vanished
 from .problems import EnoughProblems, Problems
 from .spool import Spool
 from .tables import Repositories, named_repositories, read_counts, read_repositories, spool_pull_requests
-from .wanted import with_wanted
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class FilesSource:
     async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
         """The repositories of the file, else those that the pull requests name; and those *wanted*, as vanished."""
         found = await asyncio.to_thread(self._repositories_of, month)
-        return with_wanted(month, found.all(), wanted)
+        return with_vanished(month, found.all(), wanted)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* merged in *month*.

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, select
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount
-from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS, REPOSITORIES
 from formulacode_dagster.store.windows import replace_window
 
@@ -24,6 +25,28 @@ def derived_id(full_name: str) -> int:
     """The stand-in for the id of *full_name*, the same on every machine; names are compared without case."""
     digest = hashlib.sha256(full_name.lower().encode()).digest()
     return -1 - int.from_bytes(digest[:8], "big") % _RANGE
+
+
+def known_by_name(month: Month, name: str, state: RepositoryState = RepositoryState.ACTIVE) -> Repository:
+    """A repository of *month* of which nobody tells more than its *name*."""
+    return Repository(
+        month=month.key,
+        id=derived_id(name),
+        node_id="",
+        full_name=name,
+        state=state,
+        stars=UNKNOWN_STARS,
+        language=UNKNOWN_LANGUAGE,
+        config_path="",
+    )
+
+
+def with_vanished(month: Month, found: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
+    """*found*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
+    known = {name.lower() for one in found for name in (one.full_name, *one.aliases)}
+    missing = {name.lower(): name for name in asked_for if name.lower() not in known}
+    absent = [known_by_name(month, name, RepositoryState.VANISHED) for name in missing.values()]
+    return tuple(sorted((*found, *absent), key=lambda one: one.full_name.lower()))
 
 
 def settle(connection: Connection, month: str, repositories: Sequence[Repository]) -> tuple[Repository, ...]:

@@ -24,10 +24,9 @@ from formulacode_dagster.models.pull_request import IntakeCount, MergedPullReque
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 
-from .identity import derived_id
+from .identity import derived_id, with_vanished
 from .side import linked_issues, newest_body, newest_title, utc
 from .side_file import PullRequestFacts, RepositoryFacts, SideFile
-from .wanted import with_wanted
 
 CONFIG_NAMES = frozenset({"asv.conf.json", "asv.conf.jsonc"})
 AT_ONCE = 2
@@ -82,7 +81,7 @@ class MirrorsSource:
                 return await asyncio.to_thread(self._look, month, name, path, name.lower() in asked)
 
         found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
-        return with_wanted(month, [one for one in found if one is not None], wanted)
+        return with_vanished(month, [one for one in found if one is not None], wanted)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* that its default branch merged in *month*; all that the history tells.

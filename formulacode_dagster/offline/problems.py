@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from formulacode_dagster.models.errors import ConfigurationError
 
 SHOWN = 20
@@ -31,8 +33,17 @@ class Problems:
         if len(self._found) >= SHOWN:
             raise EnoughProblems
 
-    def __bool__(self) -> bool:
-        return bool(self._found)
+    def add_row(self, path: Path, where: str, error: ValidationError) -> None:
+        """Note every cell that *error* refuses in the row at *where*; raises EnoughProblems as `add` does."""
+        for fault in error.errors(include_url=False):
+            match fault["type"]:
+                case "missing":
+                    what = "is empty"
+                case "value_error":
+                    what = f"is {_shown(fault['input'])}: {fault['ctx']['error']}"
+                case _:
+                    what = f"is {_shown(fault['input'])}: {fault['msg']}"
+            self.add(path, where, ".".join(map(str, fault["loc"])), what)
 
     def raise_any(self, source: str) -> None:
         """Raise ConfigurationError naming all that was found in *source*; nothing when that is nothing."""
@@ -47,7 +58,6 @@ class Problems:
         )
 
 
-def shown(value: object) -> str:
-    """*value* for a message, cut where it is long."""
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= VALUE_SHOWN else f"{text[:VALUE_SHOWN]}…"

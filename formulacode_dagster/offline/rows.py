@@ -1,6 +1,7 @@
 """Rows of a CSV, JSONL or Parquet file, one after the other: nothing but the row at hand is kept in memory.
 
-CSV and JSONL are read by the standard library, which can tell the line of what is wrong; polars reads Parquet.
+CSV and JSONL are read by the standard library, which can tell the line of what is wrong (polars cannot); polars reads
+Parquet.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from typing import IO, Any, cast
 from formulacode_dagster.models.month import Month
 
 from .problems import Problems
-from .schema import FileSchema
-from .values import LONGEST
+from .schema import LONGEST, FileSchema
 
 LONGEST_LINE = 16 * LONGEST
 PARQUET_ROWS = 1_000
@@ -57,15 +57,21 @@ def read_rows(path: Path, schema: FileSchema, problems: Problems, month: Month |
         problems.add(path, "", "", f"cannot be read: {error.strerror or error}")
 
 
-def _header(path: Path, names: list[str], schema: FileSchema, problems: Problems) -> bool:
-    """Whether the columns *names* are those of *schema*."""
+def _all_known(path: Path, where: str, names: Iterable[str], schema: FileSchema, problems: Problems) -> bool:
+    """Whether *schema* has columns of these *names*."""
+    strangers = [name for name in names if name not in schema.columns]
+    for name in strangers:
+        problems.add(path, where, name, f"there is no such column; there are {', '.join(schema.columns)}")
+    return not strangers
+
+
+def _is_header(path: Path, names: list[str], schema: FileSchema, problems: Problems) -> bool:
+    """Whether *names* can be the columns of a file of *schema*."""
     where = "header" if path.suffix == ".csv" else ""
     missing = [name for name in schema.required if name not in names]
     for name in missing:
         problems.add(path, where, name, "this column is missing")
-    for name in names:
-        if name not in schema.by_name:
-            problems.add(path, where, name, f"there is no such column; there are {', '.join(schema.by_name)}")
+    _all_known(path, where, names, schema, problems)
     doubled = [name for name, times in Counter(names).items() if times > 1]
     for name in doubled:
         problems.add(path, where, name, "this column is there twice")
@@ -84,7 +90,7 @@ def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems) -> I
                 continue
             if names is None:
                 names = cells
-                if not _header(path, names, schema, problems):
+                if not _is_header(path, names, schema, problems):
                     return
             elif len(cells) != len(names):
                 problems.add(path, where, "", f"has {len(cells)} cells, the header {len(names)}")
@@ -96,11 +102,11 @@ def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems) -> I
         problems.add(path, f"line {line + 1}", "", f"cannot be read as CSV: {error}")
         return
     if names is None:
-        _header(path, [], schema, problems)
+        _is_header(path, [], schema, problems)
 
 
 def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems) -> Iterator[Row]:
-    for number, line in enumerate(_lines(text), start=1):
+    for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE + 1), ""), start=1):
         where = f"line {number}"
         if len(line) > LONGEST_LINE:
             problems.add(path, where, "", f"is longer than {LONGEST_LINE:,} characters")
@@ -115,16 +121,8 @@ def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems) ->
         if not isinstance(cells, dict):
             problems.add(path, where, "", "is not a JSON object")
             continue
-        strangers = [name for name in cells if name not in schema.by_name]
-        for name in strangers:
-            problems.add(path, where, name, f"there is no such column; there are {', '.join(schema.by_name)}")
-        if not strangers:
+        if _all_known(path, where, cells, schema, problems):
             yield Row(where, cells)
-
-
-def _lines(text: IO[str]) -> Iterator[str]:
-    while line := text.readline(LONGEST_LINE + 1):
-        yield line
 
 
 def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | None) -> Iterator[Row]:
@@ -142,7 +140,7 @@ def _parquet(path: Path, schema: FileSchema, problems: Problems, month: Month | 
         scan = pl.scan_parquet(path, glob=False, row_index_name=place, row_index_offset=1)
         types = dict(scan.collect_schema())
         del types[place]
-        if not _header(path, list(types), schema, problems):
+        if not _is_header(path, list(types), schema, problems):
             return
         naive = [name for name, kind in types.items() if isinstance(kind, pl.Datetime) and kind.time_zone is None]
         for name in naive:

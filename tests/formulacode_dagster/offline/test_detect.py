@@ -54,6 +54,7 @@ def test_the_state_changes_with_what_lies_there(write, mirrors):
 def test_the_explanation_names_every_column(tmp_path: Path):
     text = describe()
     for schema in SCHEMAS:
-        for column in schema.columns:
-            assert f"  {column.name} " in text
-            assert column.meaning in text
+        for name, field in schema.model.model_fields.items():
+            assert f"  {name} " in text
+            assert field.description
+            assert field.description in text
