@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.images.task_builds import TaskBuilds
+from formulacode_dagster.images.stage import TaskBuilds
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import WorkItem

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.images.reproducing import CHECK, rebuild_stored, sample, verdict
+from formulacode_dagster.images.reproducibility import CHECK, rebuild_stored, sample, verdict
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage

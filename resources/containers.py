@@ -10,16 +10,16 @@ import dagster as dg
 from pydantic import PrivateAttr
 
 from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.engines.docker.storeroom import DockerStoreroom
+from formulacode_dagster.engines.docker.image_store import DockerImageStore
+from formulacode_dagster.engines.image_store import ImageStore
 from formulacode_dagster.engines.installation import installation_id
+from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.interpreters import installed_interpreters
-from formulacode_dagster.engines.process.storeroom import ProcessStoreroom
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.engines.select import choose_engine
-from formulacode_dagster.engines.storeroom import Storeroom
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.eviction import GIGABYTE
-from formulacode_dagster.housekeeping.tidying import Budgets
+from formulacode_dagster.housekeeping.cleanup import Budgets
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits
@@ -60,7 +60,7 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     def resolver(self) -> Resolver:
         """What turns declared requirements into hashed locks."""
         engine, _ = self.chosen()
-        reading = engine.reading() if isinstance(engine, DockerEngine) else None
+        reading = engine.uv_runner() if isinstance(engine, DockerEngine) else None
 
         def interpreters() -> dict[str, Path]:
             import uv
@@ -112,13 +112,13 @@ class ContainersResource(dg.ConfigurableResource[Any]):
             build_cache=int(decimal_number("FC_BUILD_CACHE_GB", self.build_cache_gigabytes) * GIGABYTE) or None,
         )
 
-    def storerooms(self) -> list[Storeroom]:
+    def image_stores(self) -> list[ImageStore]:
         """Where images of ours are kept: the folders of this machine, and the Docker daemon where it is the engine."""
         engine, _ = self.chosen()
-        rooms: list[Storeroom] = [ProcessStoreroom(self._builds)]
+        stores: list[ImageStore] = [ProcessImageStore(self._builds)]
         if isinstance(engine, DockerEngine):
-            rooms.append(DockerStoreroom(engine.daemon, self._installation()))
-        return rooms
+            stores.append(DockerImageStore(engine.daemon, self._installation()))
+        return stores
 
     @property
     def _builds(self) -> Path:

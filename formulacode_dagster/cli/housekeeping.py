@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from formulacode_dagster.housekeeping.tidying import tidy_all
+from formulacode_dagster.housekeeping.cleanup import clean_up_all
 
 from .operate import database, resolved
 
@@ -14,7 +14,7 @@ def tidy_up(console: Console, *, remove: bool) -> None:
     """Show what housekeeping would remove from every engine, or *remove* it; raises OutsideSystemError."""
     containers = resolved("containers")
     with database() as store:
-        done = tidy_all(store, containers.storerooms(), containers.budgets, dry_run=not remove)
+        done = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
     table = Table(box=None)
     for heading in ("what", "why", "MB"):
         table.add_column(heading, justify="right" if heading == "MB" else "left", overflow="fold")

@@ -7,7 +7,7 @@ import uuid
 from rich.console import Console
 from rich.table import Table
 
-from formulacode_dagster.images.reproducing import rebuild_stored
+from formulacode_dagster.images.reproducibility import rebuild_stored
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.image import BuiltImage

@@ -15,10 +15,10 @@ from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits, Verification
 from formulacode_dagster.verification.evidence import Subject
 from formulacode_dagster.verification.origin import FolderOrigin
-from formulacode_dagster.verification.report import Report, gate_reports, write_report
+from formulacode_dagster.verification.report import Report, verification_reports, write_report
 from formulacode_dagster.verification.scan import own_secrets
-from formulacode_dagster.verification.sequence import Verified, verify
 from formulacode_dagster.verification.task_folder import TaskFolder, image_of, read_task_folder
+from formulacode_dagster.verification.verify import ImageVerification, verify
 
 from .operate import resolved
 
@@ -66,7 +66,7 @@ class _Run:
         self._say(f"{'verified' if verified.failure is None else 'not verified'}: see {path}")
         return verified.failure is None
 
-    def write(self, *, verified: Verified | None = None, error: str = "") -> Path:
+    def write(self, *, verified: ImageVerification | None = None, error: str = "") -> Path:
         """Write down what is known by now."""
         task, image = self._task, self._image
         report = Report(
@@ -78,7 +78,7 @@ class _Run:
             seconds=round(time.monotonic() - self._started, 2),
             ok=verified is not None and verified.failure is None,
             error=error,
-            gates=gate_reports(self._made),
+            gates=verification_reports(self._made),
             benchmarks=verified.benchmarks if verified else (),
         )
         return write_report(self._folder, report, own_secrets(os.environ))

@@ -36,8 +36,8 @@ class ImageFile:
 
 
 @dataclass(frozen=True)
-class ImageWords:
-    """What an image says beside its files. A folder of the process engine says nothing."""
+class ImageConfig:
+    """What an image declares beside its files. A folder of the process engine declares nothing."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)

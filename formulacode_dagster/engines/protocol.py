@@ -14,7 +14,7 @@ from typing import Protocol
 
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier, Toolchain
 
-from .files import ImageFile, ImageWords
+from .files import ImageConfig, ImageFile
 
 Progress = Callable[[str], None]
 """Called with one line of a build's log at a time."""
@@ -83,7 +83,7 @@ class Session(Protocol):
         Without *cwd* it runs outside the checkout, lest sources stand in for the built package.
         """
 
-    def rebuild(self, *, timeout: float) -> Completed:
+    def reinstall(self, *, timeout: float) -> Completed:
         """Install the package again from the checkout as it now stands, the way the image was built, offline."""
 
 
@@ -103,19 +103,19 @@ class Engine(Protocol):
         run_id: str,
         submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
-        aside: bool = False,
+        rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build *spec* from the bare repository *mirror*, and those of its *submodules* by `owner/name`.
 
-        With *aside*, `env` and `task` are built again, out of no cache, under tags of their own beside what is there.
+        With *rebuild*, `env` and `task` are built again without a cache, under tags of their own (`rebuild_tag`).
 
         Raises ItemFailure (kind `build`, `timeout`, `interpreter`) with the log's tail, OutsideSystemError when the
         daemon or the disk is gone. Building the same spec again costs next to nothing.
         """
 
-    def remove_aside(self, spec: BuildSpec) -> None:
-        """Remove what a build of *spec* aside has left; nothing is fine."""
+    def remove_rebuild(self, spec: BuildSpec) -> None:
+        """Remove what a rebuild of *spec* has left; nothing is fine."""
 
     def exists(self, image: BuiltImage) -> bool:
         """Whether the very image (by digest) is still here."""
@@ -126,8 +126,8 @@ class Engine(Protocol):
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, listed without running anything of it; each can be read until the next is taken."""
 
-    def words(self, image: BuiltImage) -> ImageWords:
-        """What the image says beside its files: the variables it sets, its labels, its history."""
+    def config(self, image: BuiltImage) -> ImageConfig:
+        """What the image declares beside its files: the variables it sets, its labels, its history."""
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove what killed runs left behind (all of ours when *run_id* is None); returns how much was removed."""

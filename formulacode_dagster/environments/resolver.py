@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from formulacode_dagster.declarations.declaration import requirement_name
-from formulacode_dagster.engines.reading import Answer, Reading
+from formulacode_dagster.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -53,7 +53,7 @@ class Resolver:
         *,
         environment: Mapping[str, str] | None = None,
         interpreters: Callable[[], Mapping[str, Path]] = dict,
-        reading: Reading | None = None,
+        reading: UvRunner | None = None,
         platform: str = "linux",
         timeout: float = 300.0,
     ) -> None:
@@ -186,7 +186,7 @@ class Resolver:
         answers.keep(key, resolution)
         return resolution
 
-    def _compile(self, question: Question) -> Answer:
+    def _compile(self, question: Question) -> UvResult:
         reading = self.reading if question.reads_sources else None
         fitting = self._interpreters().get(question.python) if question.reads_sources and reading is None else None
         fits = reading is not None or fitting is not None

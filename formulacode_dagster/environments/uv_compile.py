@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from formulacode_dagster.engines.reading import PYLOCK, Answer, Call
+from formulacode_dagster.engines.uv_runner import PYLOCK, UvCall, UvResult
 
 from .question import Question
 from .subprocesses import run_bounded
@@ -38,7 +38,7 @@ class Uv:
     environment: Mapping[str, str]
     cache_dir: Path
 
-    def compile(self, call: Call, *, interpreter: Path | None, timeout: float) -> Answer:
+    def compile(self, call: UvCall, *, interpreter: Path | None, timeout: float) -> UvResult:
         """Make *call* with *interpreter*, that of this process by default, in at most *timeout* seconds."""
         self.cache_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fc-resolve-") as name:
@@ -55,10 +55,10 @@ class Uv:
             )
             written = outcome.rc == 0 and not outcome.timed_out
             pylock = (folder / PYLOCK).read_text(encoding="utf-8") if written else ""
-            return Answer(outcome.rc, pylock, outcome.stderr, outcome.timed_out)
+            return UvResult(outcome.rc, pylock, outcome.stderr, outcome.timed_out)
 
 
-def call_of(question: Question, *, platform: str, ceilings: Sequence[str] = (), fits: bool = False) -> Call:
+def call_of(question: Question, *, platform: str, ceilings: Sequence[str] = (), fits: bool = False) -> UvCall:
     """*question* as uv takes it; the lock also keeps below *ceilings*. *fits* is as in `floors_of`."""
     arguments = [
         *("pip", "compile", "-", "--output-file", PYLOCK, "--format", "pylock.toml"),
@@ -80,7 +80,7 @@ def call_of(question: Question, *, platform: str, ceilings: Sequence[str] = (), 
             arguments += [option, file]
     if question.preferred:
         files[PYLOCK] = question.preferred
-    return Call(tuple(arguments), files, "".join(f"{requirement}\n" for requirement in question.requirements))
+    return UvCall(tuple(arguments), files, "".join(f"{requirement}\n" for requirement in question.requirements))
 
 
 def floors_of(question: Question, *, fits: bool) -> dict[str, datetime]:

@@ -12,7 +12,7 @@ from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
-from formulacode_dagster.verification import Verified, verify_image
+from formulacode_dagster.verification import ImageVerification, verify_image
 from formulacode_dagster.verification.contents import Listing, listings
 
 __all__ = ["BuildFailure", "Built", "build_and_verify"]
@@ -23,7 +23,7 @@ class Built:
     """A build that came to its end, and what the gates say of it."""
 
     image: BuiltImage
-    verified: Verified = field(repr=False)
+    verified: ImageVerification = field(repr=False)
     log: str = field(repr=False)
     installed: tuple[Listing, ...] = field(default=(), repr=False)
     """What is installed in the image, where all gates hold."""

@@ -15,7 +15,7 @@ from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.verification.contents import Listing, listings
 from formulacode_dagster.verification.facts import gather_facts
 
-from .reproduction import compare, compare_toolchains
+from .differences import compare, compare_toolchains
 from .submodules import submodule_mirrors
 
 IMAGE, KEPT = "the image", "what was kept of it"
@@ -56,13 +56,13 @@ def rebuild(
             mirror=mirror.path,
             submodules={name: one.path for name, one in modules.items()},
             run_id=run_id,
-            aside=True,
+            rebuild=True,
             progress=progress,
         )
         again = {"tag": outcome.tag, "digest": outcome.digest, "location": outcome.location}
         second = installed_in(engine, image.model_copy(update=again))
     finally:
-        engine.remove_aside(spec)
+        engine.remove_rebuild(spec)
     return Reproduction(
         month=image.month,
         repository_id=image.repository_id,

@@ -190,7 +190,7 @@ def _apply(session: Session, patch: bytes) -> None:
 
 
 def _rebuild(session: Session, side: Side, limits: ResourceLimits, log: _Log) -> None:
-    built = session.rebuild(timeout=limits.build_seconds)
+    built = session.reinstall(timeout=limits.build_seconds)
     log.keep(f"rebuilt in {built.seconds:.1f} s; {describe(built)}")
     if built.ok:
         return

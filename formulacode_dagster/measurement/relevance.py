@@ -10,7 +10,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import BenchmarkFailure, Side
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.suites.locations import CodeLocation
-from formulacode_dagster.suites.remote import Survey, Surveyed
+from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 
 from .changed_code import ChangedCode
 
@@ -24,7 +24,7 @@ SHOWN = 5
 class Candidate:
     """A benchmark that can be timed on the sides it was surveyed on."""
 
-    by_side: Mapping[Side, Surveyed]
+    by_side: Mapping[Side, SurveyedBenchmark]
     executes_change: bool | None
 
     @property
@@ -112,7 +112,7 @@ def _failures(side: Side, survey: Survey) -> Iterable[BenchmarkFailure]:
             yield BenchmarkFailure(benchmark=found.name, side=side, kind=found.outcome, message=found.message)
 
 
-def _raise_if_oracle_breaks(on_base: Mapping[str, Surveyed], oracle: Survey) -> None:
+def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
     """Raise when the oracle fails what runs on the base, whole modules included."""
     ran = [found for found in on_base.values() if found.outcome == "ran"]
     names = {found.name for found in ran}
@@ -132,7 +132,7 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, Surveyed], oracle: Survey) -> 
         )
 
 
-def _executes_change(base: Surveyed, oracle: Surveyed, changed: ChangedCode) -> bool | None:
+def _executes_change(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> bool | None:
     if executes(base, changed.base) or executes(oracle, changed.oracle):
         return True
     if changed.untraceable or not (base.traceable and oracle.traceable):
@@ -140,7 +140,7 @@ def _executes_change(base: Surveyed, oracle: Surveyed, changed: ChangedCode) -> 
     return False
 
 
-def executes(benchmark: Surveyed, changed: frozenset[CodeLocation]) -> bool:
+def executes(benchmark: SurveyedBenchmark, changed: frozenset[CodeLocation]) -> bool:
     """Whether a call of *benchmark* entered one of the functions *changed*."""
     return any(
         code.line == location.line and _is_file(code.file, location.path)

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.housekeeping.tidying import Tidied, tidy_all
+from formulacode_dagster.housekeeping.cleanup import CleanupReport, clean_up_all
 from formulacode_dagster.models.errors import FormulaCodeError
 from resources.containers import ContainersResource
 from resources.postgres import PostgresResource
@@ -28,10 +28,10 @@ def tidy_up(
     postgres: PostgresResource,
     containers: ContainersResource,
 ) -> dg.Output[None]:
-    """Tidy every storeroom; the metadata of the output tell what was done."""
+    """Clean up every image store; the metadata of the output tell what was done."""
     try:
         budgets = containers.budgets
-        done = tidy_all(postgres.database(), containers.storerooms(), budgets, dry_run=config.dry_run)
+        done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     for one in done:
@@ -44,7 +44,7 @@ def tidy_up(
     return dg.Output(None, metadata=_metadata(done, dry_run=config.dry_run))
 
 
-def _metadata(done: Sequence[Tidied], *, dry_run: bool) -> dict[str, Any]:
+def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]:
     gone = [
         dg.TableRecord({"where": one.where, "what": name, "why": why, "bytes": size})
         for one in done

@@ -20,7 +20,7 @@ from .wheels import has_wheels
 
 DEFAULT_OS_IMAGE = "python:{python}-slim-bookworm"
 LOCAL_NAMESPACE = "formulacode"
-_ASIDE = "-again"
+_REBUILD = "-again"
 _FLAGS = re.compile(r"FLAGS$")
 
 INSTRUMENT_VERSIONS = ("3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
@@ -174,14 +174,14 @@ def needs_crates(spec: BuildSpec) -> bool:
     return any(re.match(r"cargo\b", package) for package in spec.apt_packages)
 
 
-def aside_tag(tag: str) -> str:
-    """What a second build is called that stays beside the first."""
-    return f"{tag}{_ASIDE}"
+def rebuild_tag(tag: str) -> str:
+    """The tag of a second build, which stays beside the first to be compared with it."""
+    return f"{tag}{_REBUILD}"
 
 
-def is_aside(name: str) -> bool:
-    """Whether *name* is what `aside_tag` makes."""
-    return name.endswith(_ASIDE)
+def is_rebuild(name: str) -> bool:
+    """Whether *name* is what `rebuild_tag` makes."""
+    return name.endswith(_REBUILD)
 
 
 def spec_hash(spec: BuildSpec) -> str:

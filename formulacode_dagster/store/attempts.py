@@ -111,7 +111,7 @@ def nearest_recipe(connection: Connection, repository_id: int, merged_at: dateti
     return tuple(Fix.model_validate(fix) for fix in found or ())
 
 
-def vain_fixes(connection: Connection, repository_id: int) -> tuple[Fix, ...]:
+def ineffective_fixes(connection: Connection, repository_id: int) -> tuple[Fix, ...]:
     """Last fixes of attempts at images of *repository_id* that held already, and were kept as they were."""
     keys = ("month", "number", "attempt")
     statement = (

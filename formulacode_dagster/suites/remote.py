@@ -37,7 +37,7 @@ class TracedCode(Frozen):
     line: int
 
 
-class Surveyed(Frozen):
+class SurveyedBenchmark(Frozen):
     """One benchmark with one combination of parameters, run once."""
 
     name: str
@@ -58,7 +58,7 @@ class Surveyed(Frozen):
 class Survey(Frozen):
     """A suite as it is in one session."""
 
-    benchmarks: tuple[Surveyed, ...]
+    benchmarks: tuple[SurveyedBenchmark, ...]
     lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
     extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
     untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
@@ -163,14 +163,14 @@ class Remote:
                 continue
             require_end(completed, answers, "surveying the suite")
             return Survey(
-                benchmarks=tuple(_parse(Surveyed, a) for a in answers if a["event"] == "benchmark"),
+                benchmarks=tuple(_parse(SurveyedBenchmark, a) for a in answers if a["event"] == "benchmark"),
                 lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
                 extensions=_all_names(answers, "extensions"),
                 untimed=_all_names(answers, "untimed"),
             )
 
     def time(
-        self, benchmark: Surveyed, *, isolate: bool, seconds: float, hash_seed: int
+        self, benchmark: SurveyedBenchmark, *, isolate: bool, seconds: float, hash_seed: int
     ) -> tuple[Timed | NotTimed, float]:
         """One sample of *benchmark* from a fresh process, and how long all of it took, in seconds."""
         request = {

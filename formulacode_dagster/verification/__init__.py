@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .gates import ORDER
-from .sequence import Verified, verify_image
+from .verifications import VERIFICATION_NAMES
+from .verify import ImageVerification, verify_image
 
-__all__ = ["ORDER", "Verified", "verify_image"]
+__all__ = ["VERIFICATION_NAMES", "ImageVerification", "verify_image"]

@@ -14,7 +14,7 @@ from formulacode_dagster.suites.remote import Remote, describe
 
 from .collector import collector_archive, collector_for
 from .importing import last_line
-from .verdicts import listed
+from .results import listed
 
 NAME = "tests_collect"
 COLLECT_SECONDS = 600.0

@@ -6,7 +6,7 @@ from formulacode_dagster.models.image import Verification
 
 from .facts import ImageFacts
 from .origin import Tree
-from .verdicts import verdict
+from .results import result_of
 
 
 def declared_commit(facts: ImageFacts, base_sha: str, base: Tree) -> Verification:
@@ -20,4 +20,4 @@ def declared_commit(facts: ImageFacts, base_sha: str, base: Tree) -> Verificatio
         elif blob not in (fact.blob, fact.unix_blob) or (fact.target is not None) != (mode == "120000"):
             problems.append(f"{path} is not what the commit holds")
     problems += [f"{path} is not in the commit" for path in checkout if path not in base]
-    return verdict("declared_commit", problems, f"HEAD is {base_sha} and {len(base)} files equal it")
+    return result_of("declared_commit", problems, f"HEAD is {base_sha} and {len(base)} files equal it")

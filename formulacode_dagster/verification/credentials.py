@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from formulacode_dagster.models.image import Verification
 
 from .facts import ImageFacts
+from .results import result_of
 from .scan import forms_in, secrets_in
-from .verdicts import verdict
 
 
 def no_credentials(facts: ImageFacts, said: Mapping[str, str]) -> Verification:
@@ -25,4 +25,4 @@ def no_credentials(facts: ImageFacts, said: Mapping[str, str]) -> Verification:
         content = text.encode(errors="replace")
         problems += [f"{where} holds {what}" for what in (*secrets_in(content, secrets), *forms_in(content))]
     held = f"no token, key or password; none of {len(secrets)} secrets of this machine"
-    return verdict("no_credentials", problems, held)
+    return result_of("no_credentials", problems, held)

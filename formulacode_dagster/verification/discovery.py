@@ -10,7 +10,7 @@ from formulacode_dagster.suites.reading import SuiteReading
 from formulacode_dagster.suites.remote import Survey
 
 from .importing import last_line
-from .verdicts import listed
+from .results import listed
 
 NAME = "benchmarks"
 _NOT_FOUND = "ModuleNotFoundError: No module named"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from formulacode_dagster.declarations.asv_config import find_config, read_config
 from formulacode_dagster.declarations.tree import Tree
-from formulacode_dagster.engines.files import Area, ImageWords
+from formulacode_dagster.engines.files import Area, ImageConfig
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import ItemFailure
@@ -22,10 +22,10 @@ from formulacode_dagster.suites.reading import SuiteReading, read_suite
 from formulacode_dagster.suites.remote import Remote, Survey
 
 from .facts import ImageFacts, gather_facts
-from .origin import Origin, Truth
+from .origin import GroundTruth, Origin
 from .planted import Distribution, installed, site_packages
+from .repository import ImageRepository
 from .scan import Watch, own_secrets
-from .store import Store
 
 ENOUGH = 1
 """Benchmarks that run, after which no more are tried."""
@@ -60,8 +60,8 @@ class Evidence:
     stack: ExitStack = field(repr=False)
 
     @cached_property
-    def _empty_store(self) -> Store:
-        store = Store(self.folder / "store.git")
+    def _empty_repository(self) -> ImageRepository:
+        store = ImageRepository(self.folder / "store.git")
         self.stack.callback(store.close)
         return store
 
@@ -70,23 +70,23 @@ class Evidence:
         """What one pass over the image's files tells."""
         subject = self.subject
         watch = Watch(own_secrets(os.environ), subject.origin.lines, subject.image.spec.package_name)
-        return gather_facts(subject.engine.files(subject.image), objects=self._empty_store.objects, watch=watch)
+        return gather_facts(subject.engine.files(subject.image), objects=self._empty_repository.objects, watch=watch)
 
     @property
-    def store(self) -> Store:
+    def repository(self) -> ImageRepository:
         """The image's own objects."""
         _ = self.facts
-        return self._empty_store
+        return self._empty_repository
 
     @cached_property
-    def words(self) -> ImageWords:
+    def image_config(self) -> ImageConfig:
         """What the image says beside its files."""
-        return self.subject.engine.words(self.subject.image)
+        return self.subject.engine.config(self.subject.image)
 
     @cached_property
-    def truth(self) -> Truth:
+    def truth(self) -> GroundTruth:
         """What the host knows beside the image."""
-        return self.subject.origin.truth(self.store)
+        return self.subject.origin.truth(self.repository)
 
     @cached_property
     def local(self) -> tuple[Distribution, ...]:
@@ -108,7 +108,7 @@ class Evidence:
         spec = self.subject.image.spec
         if spec.benchmark_dir:
             return spec
-        tree = Tree(self.store, spec.base_sha)
+        tree = Tree(self.repository, spec.base_sha)
         path = find_config(tree)
         folder = "" if path is None else read_config(tree, path).benchmark_dir
         return spec.model_copy(update={"benchmark_dir": folder})
@@ -154,7 +154,7 @@ class Evidence:
         """What the files of the suite tell, read on the host at the declared commit."""
         if not self.spec.benchmark_dir:
             return SuiteReading(())
-        tree = Tree(self.store, self.subject.origin.base_sha)
+        tree = Tree(self.repository, self.subject.origin.base_sha)
         return read_suite(tree, self.spec.benchmark_dir, self.subject.suite.files)
 
 

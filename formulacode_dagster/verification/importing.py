@@ -12,7 +12,7 @@ from formulacode_dagster.suites.remote import Remote, describe
 
 from .facts import ImageFacts
 from .planted import Distribution, site_packages
-from .verdicts import SHOWN, listed
+from .results import SHOWN, listed
 
 IMPORT_SECONDS = 300.0
 _EXTENSION = re.compile(r"^(?P<module>.+?)(\.cpython-[^/]+|\.abi3)?\.so$")

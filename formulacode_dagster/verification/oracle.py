@@ -8,15 +8,15 @@ from formulacode_dagster.engines.files import Area
 from formulacode_dagster.models.image import Verification
 
 from .facts import ImageFacts
-from .origin import Truth
-from .verdicts import verdict
+from .origin import GroundTruth
+from .results import result_of
 
 _BORROWING = ".git/objects/info/alternates"
 
 
 def oracle_absent(
     facts: ImageFacts,
-    truth: Truth,
+    truth: GroundTruth,
     objects: Iterable[str],
     lines: frozenset[bytes],
     from_index: Collection[str] = (),
@@ -35,14 +35,14 @@ def oracle_absent(
             if solved := truth.solution.get(fact.blob) or truth.solution.get(fact.unix_blob):
                 problems.append(f"{area}: {path} is {solved} as the pull request left it")
     problems += _with_lines(facts, truth, from_index)
-    return verdict(
+    return result_of(
         "oracle_absent",
         problems,
         f"nothing after the base; {truth.changed} changed files are as before, {len(lines)} lines are nowhere",
     )
 
 
-def _with_lines(facts: ImageFacts, truth: Truth, from_index: Collection[str]) -> Iterator[str]:
+def _with_lines(facts: ImageFacts, truth: GroundTruth, from_index: Collection[str]) -> Iterator[str]:
     at_base = {
         key: lines for key, lines in facts.scan.lines.items() if key[0] is Area.REPOSITORY and key[1] in truth.tree
     }

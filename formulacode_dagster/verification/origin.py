@@ -13,8 +13,8 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import sources
 
+from .repository import ImageRepository
 from .scan import telling_lines
-from .store import Store
 
 EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 MOST_BYTES = 32 << 20
@@ -23,7 +23,7 @@ Tree = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Truth:
+class GroundTruth:
     """What the image is compared with."""
 
     base_sha: str
@@ -44,7 +44,7 @@ class Origin(Protocol):
     lines: frozenset[bytes]
     """Lines that the change adds, of those that stand for themselves."""
 
-    def truth(self, store: Store) -> Truth:
+    def truth(self, store: ImageRepository) -> GroundTruth:
         """What the image is compared with; *store* holds the image's own objects. Raises ItemFailure."""
 
 
@@ -58,7 +58,7 @@ class MirrorOrigin:
         self.base_sha = pr.change.base_sha
         self.lines = telling_lines(self._added())
 
-    def truth(self, store: Store) -> Truth:
+    def truth(self, store: ImageRepository) -> GroundTruth:
         """From the mirror alone."""
         del store
         base = sources.tree_of(self._mirror, self.base_sha)
@@ -66,7 +66,7 @@ class MirrorOrigin:
         known = {blob for _, blob in base.values()} | {EMPTY_BLOB}
         left = {merge[path][1]: path for path in self._changed if path in merge and merge[path][1] not in known}
         reachable = frozenset(sources.reachable_objects(self._mirror, self.base_sha))
-        return Truth(self.base_sha, base, reachable, left, len(self._changed))
+        return GroundTruth(self.base_sha, base, reachable, left, len(self._changed))
 
     def _added(self) -> list[bytes]:
         options = ("-r", "--patch", "--unified=0", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
@@ -91,10 +91,10 @@ class FolderOrigin:
         self.lines = telling_lines(added_lines(patch))
         self._changed = patch.count(b"\ndiff --git ") + patch.startswith(b"diff --git ")
 
-    def truth(self, store: Store) -> Truth:
+    def truth(self, store: ImageRepository) -> GroundTruth:
         """From the image's own objects, every one of them hashed: only the commit's true files have its id."""
         reachable = frozenset(store.reachable(self.base_sha))
-        return Truth(self.base_sha, store.tree(self.base_sha), reachable, {}, self._changed)
+        return GroundTruth(self.base_sha, store.tree(self.base_sha), reachable, {}, self._changed)
 
 
 def added_lines(patch: bytes) -> list[bytes]:

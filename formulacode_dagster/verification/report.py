@@ -16,8 +16,8 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import Verification
 
-from .gates import ORDER
 from .scan import Secret
+from .verifications import VERIFICATION_NAMES
 
 SUCCESS = "verification_success.json"
 FAILURE = "failure.json"
@@ -31,7 +31,7 @@ class State(StrEnum):
     NOT_REACHED = "not_reached"
 
 
-class GateReport(Frozen):
+class VerificationReport(Frozen):
     """One gate."""
 
     name: str
@@ -53,14 +53,14 @@ class Report(Frozen):
     seconds: float
     ok: bool
     error: str = Field(default="", description="why no gate could be asked, or no further one")
-    gates: tuple[GateReport, ...]
+    gates: tuple[VerificationReport, ...]
     benchmarks: tuple[str, ...] = ()
 
 
-def gate_reports(made: Sequence[Verification]) -> tuple[GateReport, ...]:
+def verification_reports(made: Sequence[Verification]) -> tuple[VerificationReport, ...]:
     """Every gate in its order, those that were not reached included."""
     by_name = {one.name: one for one in made}
-    return tuple(_gate_report(name, by_name.get(name)) for name in ORDER)
+    return tuple(_gate_report(name, by_name.get(name)) for name in VERIFICATION_NAMES)
 
 
 def write_report(folder: Path, report: Report, secrets: Iterable[Secret]) -> Path:
@@ -90,9 +90,9 @@ def write_report(folder: Path, report: Report, secrets: Iterable[Secret]) -> Pat
     return folder / name
 
 
-def _gate_report(name: str, made: Verification | None) -> GateReport:
+def _gate_report(name: str, made: Verification | None) -> VerificationReport:
     if made is None:
-        return GateReport(name=name, state=State.NOT_REACHED)
+        return VerificationReport(name=name, state=State.NOT_REACHED)
     state = State.PASSED if made.ok else State.FAILED
     facts = made.model_dump(include={"rc", "seconds", "detail", "log_tail"})
-    return GateReport(name=name, state=state, **facts)
+    return VerificationReport(name=name, state=state, **facts)

@@ -9,7 +9,7 @@ from formulacode_dagster.models.image import Verification
 from formulacode_dagster.suites.remote import Survey
 
 from .importing import last_line
-from .verdicts import listed
+from .results import listed
 
 NAME = "one_benchmark_runs"
 

@@ -8,7 +8,7 @@ import pytest
 
 from assets.checks import GATES
 from formulacode_dagster.cli.demo import DEMO_MONTHS
-from formulacode_dagster.images.reproducing import CHECK
+from formulacode_dagster.images.reproducibility import CHECK
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store import artifacts, ledger

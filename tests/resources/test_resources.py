@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from formulacode_dagster.cli.operate import resolved
-from formulacode_dagster.engines.docker.reading import DockerReading
+from formulacode_dagster.engines.docker.uv_runner import DockerUvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
@@ -111,7 +111,7 @@ def test_the_defaults_are_values_that_can_be(tmp_path: Path) -> None:
 @pytest.mark.docker
 def test_sources_are_read_where_images_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_ENGINE", "docker")
-    assert isinstance(resolved("containers").resolver().reading, DockerReading)
+    assert isinstance(resolved("containers").resolver().reading, DockerUvRunner)
     monkeypatch.setenv("FC_ENGINE", "process")
     assert resolved("containers").resolver().reading is None
 

@@ -19,7 +19,7 @@ from formulacode_dagster.measurement.verdict import judge
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Sample, Side
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
-from formulacode_dagster.suites.remote import NotTimed, Remote, Surveyed, Timed
+from formulacode_dagster.suites.remote import NotTimed, Remote, SurveyedBenchmark, Timed
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 
 
@@ -157,7 +157,7 @@ def _measurement(measured: Sequence[BenchmarkResult], /, **changes: object) -> M
     return row.model_copy(update=changes)
 
 
-def take(remote: Remote, benchmark: Surveyed, seconds: float = 0.01) -> Timed | NotTimed:
+def take(remote: Remote, benchmark: SurveyedBenchmark, seconds: float = 0.01) -> Timed | NotTimed:
     """A sample of *benchmark*, taken as its survey says, or why there is none."""
     return remote.time(benchmark, isolate=benchmark.isolate, seconds=seconds, hash_seed=1)[0]
 

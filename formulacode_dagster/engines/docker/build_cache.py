@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from formulacode_dagster.engines.storeroom import TrimmedCache
+from formulacode_dagster.engines.image_store import TrimmedCache
 
 from .daemon import API_SECONDS
 from .leftovers import moment

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from formulacode_dagster.engines.files import ImageFile, ImageWords
+from formulacode_dagster.engines.files import ImageConfig, ImageFile
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.engines.processes import FILE_BYTES
 from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
@@ -17,15 +17,15 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs.context import Origins
-from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, aside_tag, env_tag, task_tag
+from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, env_tag, rebuild_tag, task_tag
 
 from .build import build_image
 from .daemon import LABEL, DockerDaemon
-from .export import exported_files, image_words
+from .export import exported_files, image_config
 from .leftovers import LIFETIME_SECONDS, leftover_containers, remove_container
-from .reading import DockerReading
 from .session import USER, DockerSession
 from .settings import BuildSettings
+from .uv_runner import DockerUvRunner
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -77,9 +77,9 @@ class DockerEngine:
         """The daemon that builds."""
         return self._daemon
 
-    def reading(self) -> DockerReading:
+    def uv_runner(self) -> DockerUvRunner:
         """Where the source distributions of a lock are read: steps of builds."""
-        return DockerReading(self._daemon, self._settings, self._os_image)
+        return DockerUvRunner(self._daemon, self._settings, self._os_image)
 
     def interpreters(self) -> frozenset[str] | None:
         """None when OS images can be pulled; else the versions whose OS image is here."""
@@ -93,20 +93,20 @@ class DockerEngine:
         run_id: str,
         submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
-        aside: bool = False,
+        rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build the tiers of *spec* that are missing; see `Engine.build`."""
         del run_id  # equal specs give equal images, whichever run asks
         self._daemon.require_buildx()
         origins = Origins(mirror, submodules)
-        return build_image(self._daemon, self._settings, spec, origins, force=force, aside=aside, progress=progress)
+        return build_image(self._daemon, self._settings, spec, origins, force=force, rebuild=rebuild, progress=progress)
 
-    def remove_aside(self, spec: BuildSpec) -> None:
-        """Remove the tiers of *spec* that were built aside; see `Engine.remove_aside`."""
+    def remove_rebuild(self, spec: BuildSpec) -> None:
+        """Remove the tiers of *spec* that a rebuild left; see `Engine.remove_rebuild`."""
         import docker.errors
 
-        for tag in map(aside_tag, (task_tag(spec), env_tag(spec))):
+        for tag in map(rebuild_tag, (task_tag(spec), env_tag(spec))):
             with self._daemon.watched(f"remove {tag}"), suppress(docker.errors.ImageNotFound):
                 self._daemon.client.images.remove(tag)
 
@@ -139,8 +139,8 @@ class DockerEngine:
         finally:
             self._remove(container)
 
-    def words(self, image: BuiltImage) -> ImageWords:
-        """What the daemon tells of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
+    def config(self, image: BuiltImage) -> ImageConfig:
+        """The configuration of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
         import docker.errors
 
         with self._daemon.watched(f"inspect {image.tag}"):
@@ -149,7 +149,7 @@ class DockerEngine:
             except docker.errors.ImageNotFound as error:
                 raise _gone(image) from error
             history = found.history()
-        return image_words(found.attrs.get("Config") or {}, history)
+        return image_config(found.attrs.get("Config") or {}, history)
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
-from formulacode_dagster.engines.files import Area, ImageFile, ImageWords
+from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
 
 from .session import REPOSITORY, TOOLS, VENV
 
@@ -34,11 +34,11 @@ def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
             yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, partial(_content, archive, entry))
 
 
-def image_words(configuration: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> ImageWords:
-    """The image's words, from the daemon's `Config` and `history` of it."""
+def image_config(configuration: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> ImageConfig:
+    """The image's configuration, from the daemon's `Config` and `history` of it."""
     pairs = (str(entry).partition("=") for entry in configuration.get("Env") or ())
     commands = (part for key in ("Entrypoint", "Cmd", "OnBuild") for part in configuration.get(key) or ())
-    return ImageWords(
+    return ImageConfig(
         variables={name: value for name, _, value in pairs},
         labels={str(name): str(value) for name, value in (configuration.get("Labels") or {}).items()},
         history=(*(str(layer.get("CreatedBy", "")) for layer in history), *map(str, commands)),

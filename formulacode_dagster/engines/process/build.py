@@ -25,7 +25,7 @@ _TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-envi
 
 
 @dataclass(frozen=True)
-class Workshop:
+class BuildSettings:
     """What all builds of an engine share."""
 
     limits: ResourceLimits
@@ -39,27 +39,32 @@ class ProcessBuild:
     """The steps of one build, their common deadline and their log."""
 
     def __init__(
-        self, workshop: Workshop, spec: BuildSpec, work: Layout, interpreter: Interpreter, progress: Progress | None
+        self,
+        settings: BuildSettings,
+        spec: BuildSpec,
+        work: Layout,
+        interpreter: Interpreter,
+        progress: Progress | None,
     ) -> None:
-        self._workshop = workshop
+        self._settings = settings
         self._spec = spec
         self._work = work
         self._interpreter = interpreter
         self._progress = progress
         self._lines: list[str] = []
         self._lap = time.monotonic()
-        self._deadline = self._lap + workshop.limits.build_seconds
+        self._deadline = self._lap + settings.limits.build_seconds
 
-    def run(self, origins: Origins, *, aside: bool = False) -> Manifest:
-        """Build everything and write log and manifest, under the tags of a build *aside* where that is asked for.
+    def run(self, origins: Origins, *, rebuild: bool = False) -> Manifest:
+        """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
 
         Raises what `failure_of` says when a step does not succeed.
         """
-        named = naming.aside_tag if aside else str
+        named = naming.rebuild_tag if rebuild else str
         spec, work = self._spec, self._work
         work.make()
         context.write_instrument(spec, work.task)
-        context.write_locks(spec, work.task, fresh=aside)
+        context.write_locks(spec, work.task, fresh=rebuild)
         context.write_task(spec, work.task)
         self._step("install-instrument", online=True)
         toolchain = self._toolchain()
@@ -105,7 +110,7 @@ class ProcessBuild:
     def _toolchain(self) -> Toolchain:
         """What this machine builds with, told before any code of the repository is here."""
         command = [str(self._interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
-        environment = self._work.environment(self._workshop.uv, str(self._interpreter.path))
+        environment = self._work.environment(self._settings.uv, str(self._interpreter.path))
         done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self._work.folder)
         if not done.ok:
             raise failure_of(
@@ -128,17 +133,17 @@ class ProcessBuild:
         return self._lap - before
 
     def _step(self, script: str, *arguments: str, online: bool = False) -> None:
-        workshop = self._workshop
-        environment = self._work.environment(workshop.uv, str(self._interpreter.path))
+        settings = self._settings
+        environment = self._work.environment(settings.uv, str(self._interpreter.path))
         if online:
-            environment |= online_variables(workshop.environment)
-            environment["UV_CACHE_DIR"] = _cache(workshop.environment)
+            environment |= online_variables(settings.environment)
+            environment["UV_CACHE_DIR"] = _cache(settings.environment)
         self._say(f"$ {script}")
         done = run_bounded(
             ["bash", str(recipes.script(script)), *arguments],
             timeout=max(0.1, self._deadline - time.monotonic()),
             bounds=Bounds(
-                workshop.limits, isolate_network=workshop.isolate_network and not online, nice=BUILD_NICENESS
+                settings.limits, isolate_network=settings.isolate_network and not online, nice=BUILD_NICENESS
             ),
             environment=environment,
             cwd=self._work.folder,
@@ -152,7 +157,7 @@ class ProcessBuild:
                 log=self._log,
                 online=online,
                 timed_out=done.timed_out,
-                seconds=workshop.limits.build_seconds,
+                seconds=settings.limits.build_seconds,
             )
 
     def _say(self, line: str) -> None:

@@ -20,7 +20,7 @@ from typing import IO
 
 from filelock import FileLock
 
-from formulacode_dagster.engines.files import Area, ImageFile, ImageWords
+from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.engines.folders import copy_tree, remove_tree, walk
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
@@ -30,7 +30,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import spec as naming
 from formulacode_dagster.specs.context import Origins
 
-from .build import ProcessBuild, Workshop
+from .build import BuildSettings, ProcessBuild
 from .interpreters import Interpreter, installed_interpreters
 from .layout import Layout, Manifest
 from .session import ProcessSession, abandoned_sessions, new_session_folder
@@ -77,24 +77,24 @@ class ProcessEngine:
         run_id: str,
         submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
-        aside: bool = False,
+        rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
         del run_id  # a folder that a killed run left half built is known by its lock
         tag = naming.task_tag(spec)
-        final = Layout(self._images / _folder_name(naming.aside_tag(tag) if aside else tag))
+        final = Layout(self._images / _folder_name(naming.rebuild_tag(tag) if rebuild else tag))
         self._check_disk()
         with self._lock(tag):
             manifest = final.read_manifest()
-            if manifest is not None and not (force or aside):
+            if manifest is not None and not (force or rebuild):
                 return _outcome(final, manifest)
             interpreter = self._interpreter(spec.python)
             origins = Origins(mirror, submodules)
             work = Layout(self._root / "building" / _folder_name(tag))
             try:
                 remove_tree(work.folder)
-                manifest = ProcessBuild(self._workshop, spec, work, interpreter, progress).run(origins, aside=aside)
+                manifest = ProcessBuild(self._settings, spec, work, interpreter, progress).run(origins, rebuild=rebuild)
                 remove_tree(final.folder)
                 final.folder.parent.mkdir(parents=True, exist_ok=True)
                 work.folder.rename(final.folder)
@@ -106,11 +106,11 @@ class ProcessEngine:
                 remove_tree(work.folder)
             return _outcome(final, manifest)
 
-    def remove_aside(self, spec: BuildSpec) -> None:
-        """Remove the folder of *spec* that was built aside; see `Engine.remove_aside`."""
+    def remove_rebuild(self, spec: BuildSpec) -> None:
+        """Remove the folder that a rebuild of *spec* left; see `Engine.remove_rebuild`."""
         tag = naming.task_tag(spec)
         with self._lock(tag):
-            remove_tree(self._images / _folder_name(naming.aside_tag(tag)))
+            remove_tree(self._images / _folder_name(naming.rebuild_tag(tag)))
 
     def exists(self, image: BuiltImage) -> bool:
         """Whether the folder of *image* is here with the very digest."""
@@ -163,10 +163,10 @@ class ProcessEngine:
                     partial(_open, path),
                 )
 
-    def words(self, image: BuiltImage) -> ImageWords:
+    def config(self, image: BuiltImage) -> ImageConfig:
         """Nothing: a folder is its files."""
         del image
-        return ImageWords()
+        return ImageConfig()
 
     def clean(self, *, run_id: str | None = None) -> int:
         """Remove sessions of dead processes, or all of *run_id*, and half-built folders nobody is building."""
@@ -193,8 +193,8 @@ class ProcessEngine:
             ) from error
 
     @cached_property
-    def _workshop(self) -> Workshop:
-        return Workshop(self._limits, self.isolates_network, _uv(), self._environment)
+    def _settings(self) -> BuildSettings:
+        return BuildSettings(self._limits, self.isolates_network, _uv(), self._environment)
 
     @property
     def _images(self) -> Path:

@@ -83,7 +83,7 @@ class ProcessSession:
         self._check_harness()
         return done
 
-    def rebuild(self, *, timeout: float) -> Completed:
+    def reinstall(self, *, timeout: float) -> Completed:
         """Install the package again from the checkout as it now stands, offline."""
         return run_bounded(
             ["bash", str(recipes.script("install-package"))],

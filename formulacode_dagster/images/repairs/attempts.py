@@ -44,7 +44,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Ended:
+class AttemptResult:
     """How one attempt ended: `built` when it came to the gates, `failure` when it does not hold."""
 
     environment: Environment
@@ -84,7 +84,7 @@ class Attempts:
         self.made = 0
         """How many there were."""
 
-    def make(self, fixes: Sequence[Fix], rule: str) -> Ended:
+    def make(self, fixes: Sequence[Fix], rule: str) -> AttemptResult:
         """Plan with *fixes*, build, verify, and keep what came of it; *rule* is what made the last of them.
 
         Raises OutsideSystemError, after which nothing is known of the item, and what keeping raises.
@@ -117,7 +117,7 @@ class Attempts:
         )
         return ended
 
-    def _ended(self, fixes: Sequence[Fix]) -> Ended:
+    def _ended(self, fixes: Sequence[Fix]) -> AttemptResult:
         task = self._task
         environment = task.environment
         try:
@@ -126,7 +126,7 @@ class Attempts:
             spec = self._spec(environment)
         except ItemFailure as failure:
             unplanned = self._spec(task.environment).model_copy(update={"fixes": tuple(fixes)})
-            return Ended(environment, unplanned, None, failure, PLAN, failure.log or failure.log_tail)
+            return AttemptResult(environment, unplanned, None, failure, PLAN, failure.log or failure.log_tail)
         try:
             # the mirrors stay as long as something refers to them
             modules = task.submodules(spec.submodules)
@@ -142,13 +142,13 @@ class Attempts:
                 progress=self._progress,
             )
         except BuildFailure as failure:
-            return Ended(environment, spec, None, failure, failure.stage, failure.log)
+            return AttemptResult(environment, spec, None, failure, failure.stage, failure.log)
         except ItemFailure as failure:
-            return Ended(environment, spec, None, failure, PLAN, failure.log or failure.log_tail)
+            return AttemptResult(environment, spec, None, failure, PLAN, failure.log or failure.log_tail)
         lost = built.failure
         if lost is not None:
-            return Ended(environment, spec, built, lost, lost.stage, lost.log)
-        return Ended(environment, spec, built, log=built.log)
+            return AttemptResult(environment, spec, built, lost, lost.stage, lost.log)
+        return AttemptResult(environment, spec, built, log=built.log)
 
     def _spec(self, environment: Environment) -> BuildSpec:
         task = self._task

@@ -14,10 +14,10 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.verification.contents import Listing
 
-from .attempts import PLAN, Attempts, Ended, Task
+from .attempts import PLAN, AttemptResult, Attempts, Task
 from .built_metadata import fix_of_metadata, is_unread
-from .circumstances import Circumstances, read_circumstances
-from .propose import Known, Loss, propose
+from .propose import FailureLog, RepairContext, propose
+from .repository_facts import RepositoryFacts, read_repository_facts
 
 MOST_ATTEMPTS = 6
 """Builds of one task in one run; the neighbour's recipe is one of them."""
@@ -42,7 +42,7 @@ def build_until_it_holds(
     *,
     run_id: str,
     neighbour: Sequence[Fix] = (),
-    vain: Sequence[Fix] = (),
+    ineffective: Sequence[Fix] = (),
     first_attempt: int = 1,
     keep: Callable[[BuildAttempt], None] = forget,
     keep_installed: Callable[[Sequence[Listing]], None] = forget_installed,
@@ -51,31 +51,33 @@ def build_until_it_holds(
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
 
-    *neighbour* are the fixes of the nearest commit that was built, tried first; *vain* are those that won nothing for
-    an image of this repository that held without them, and are not tried again for that. Every attempt is handed to
-    *keep* as it ends, numbered from *first_attempt* on; to *keep_installed*, what is installed in the image that holds.
+    *neighbour* are the fixes of the nearest commit that was built, tried first; *ineffective* are those
+    that won nothing for an image of this repository that held without them, and are not tried again for that.
+
+    Every attempt is handed to *keep* as it ends, numbered from *first_attempt* on; what is installed in the image that
+    holds, to *keep_installed*.
 
     Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
     the disk or the package index is gone.
     """
     attempts = Attempts(engine, task, run_id=run_id, first=first_attempt, keep=keep, force=force, progress=progress)
-    image, ended = _Repair(attempts, task, vain).image(tuple(neighbour))
+    image, ended = _Repair(attempts, task, ineffective).image(tuple(neighbour))
     if ended.holds is not None:
         keep_installed(ended.holds.installed)
     return image, ended.log
 
 
 class _Repair:
-    def __init__(self, attempts: Attempts, task: Task, vain: Sequence[Fix]) -> None:
+    def __init__(self, attempts: Attempts, task: Task, ineffective: Sequence[Fix]) -> None:
         self._attempts = attempts
         self._task = task
-        self._vain = vain
+        self._ineffective = ineffective
         self._started = time.monotonic()
-        self._circumstances: Circumstances | None = None
+        self._repository_facts: RepositoryFacts | None = None
         self._refused: list[Fix] = []
         self._pythons: list[str] = []
 
-    def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, Ended]:
+    def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, AttemptResult]:
         ended = self._attempts.make(neighbour, NEIGHBOUR) if neighbour else None
         if ended is None or ended.holds is None:
             ended = self._repaired(self._attempts.make((), ""))
@@ -85,7 +87,7 @@ class _Repair:
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
         return image, best
 
-    def _repaired(self, ended: Ended) -> Ended:
+    def _repaired(self, ended: AttemptResult) -> AttemptResult:
         """The first attempt that holds, else the last that was built."""
         self._pythons = [ended.spec.python]
         while ended.holds is None and self._may_go_on:
@@ -101,7 +103,7 @@ class _Repair:
                 ended = tried
         return ended
 
-    def _widened(self, ended: Ended) -> Ended:
+    def _widened(self, ended: AttemptResult) -> AttemptResult:
         """*ended*, or better: one more attempt where the image holds, but misses modules or what its metadata names."""
         if ended.holds is None or not self._may_go_on:
             return ended
@@ -111,8 +113,8 @@ class _Repair:
         by_metadata = fix is not None
         if fix is None and ended.holds.verified.lost:
             found = next(one for one in ended.holds.verified.verifications if one.name == FailureKind.BENCHMARKS)
-            fix = self._proposed(Loss(found.name, f"{found.detail}\n{found.log_tail}"), ended)
-        if fix is None or fix.step_down or any(fix.asks_the_same(one) for one in self._vain):
+            fix = self._proposed(FailureLog(found.name, f"{found.detail}\n{found.log_tail}"), ended)
+        if fix is None or fix.step_down or any(fix.asks_the_same(one) for one in self._ineffective):
             return ended
         tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)
         if tried.holds is None:
@@ -124,7 +126,7 @@ class _Repair:
     def _may_go_on(self) -> bool:
         return self._attempts.made < MOST_ATTEMPTS and time.monotonic() - self._started < MOST_SECONDS
 
-    def _next(self, ended: Ended) -> Fix | None:
+    def _next(self, ended: AttemptResult) -> Fix | None:
         failure = ended.failure
         if failure is None or failure.kind in _BEYOND_REPAIR or ended.stage == PLAN:
             return None
@@ -132,24 +134,24 @@ class _Repair:
             fix = fix_of_metadata(ended.built.verified.facts, ended.spec, ended.environment)
             if fix is not None and fix not in (*ended.spec.fixes, *self._refused):
                 return fix
-        return self._proposed(Loss(ended.stage, f"{ended.log}\n{failure.why}"), ended)
+        return self._proposed(FailureLog(ended.stage, f"{ended.log}\n{failure.why}"), ended)
 
-    def _proposed(self, loss: Loss, ended: Ended) -> Fix | None:
-        return propose(loss, self._known(ended), without=self._refused)
+    def _proposed(self, failure: FailureLog, ended: AttemptResult) -> Fix | None:
+        return propose(failure, self._context(ended), without=self._refused)
 
-    def _known(self, ended: Ended) -> Known:
-        if self._circumstances is None:
+    def _context(self, ended: AttemptResult) -> RepairContext:
+        if self._repository_facts is None:
             try:
-                self._circumstances = read_circumstances(self._task.mirror, self._task.pr)
+                self._repository_facts = read_repository_facts(self._task.mirror, self._task.pr)
             except (ItemFailure, Rejection):
-                self._circumstances = Circumstances({}, has_submodules=False)
-        return Known(
+                self._repository_facts = RepositoryFacts({}, has_submodules=False)
+        return RepairContext(
             ended.spec,
-            rungs=_rungs(self._task.environment, self._pythons),
-            declared=self._circumstances.declared,
-            has_submodules=self._circumstances.has_submodules,
+            older_pythons=_older_pythons(self._task.environment, self._pythons),
+            declared=self._repository_facts.declared,
+            has_submodules=self._repository_facts.has_submodules,
         )
 
 
-def _rungs(environment: Environment, used: Sequence[str]) -> tuple[str, ...]:
+def _older_pythons(environment: Environment, used: Sequence[str]) -> tuple[str, ...]:
     return tuple(python for python in environment.python_candidates if python not in used)

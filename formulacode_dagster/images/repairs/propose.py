@@ -18,7 +18,7 @@ from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.specs.fixes import with_fixes
 
-from .rules import Moment, Rule, moment_of, rules
+from .rules import Phase, Rule, phase_of, rules
 
 EVIDENCE = 300
 _DOCKER_PREFIX = re.compile(r"^(#\d+ )?\d+\.\d+ +")
@@ -26,7 +26,7 @@ _STEP = "$ "
 
 
 @dataclass(frozen=True)
-class Loss:
+class FailureLog:
     """How an attempt ended: the tier or the verification, and what it said."""
 
     stage: str
@@ -34,27 +34,27 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Known:
+class RepairContext:
     """What is known of the task beside the log."""
 
     spec: BuildSpec
-    rungs: tuple[str, ...] = ()
+    older_pythons: tuple[str, ...] = ()
     """Interpreters that are left to step down to, best first."""
     declared: Mapping[str, str] = field(default_factory=dict)
     """Requirements that the repository declares anywhere, by normalised project name."""
     has_submodules: bool = False
 
 
-def propose(loss: Loss, known: Known, *, without: Sequence[Fix] = ()) -> Fix | None:
+def propose(failure: FailureLog, context: RepairContext, *, without: Sequence[Fix] = ()) -> Fix | None:
     """What to build differently after *loss*: the first rule that fires with something new; None when none does.
 
     *without* are fixes that were tried and could not even be planned.
     """
-    moment = moment_of(loss.stage)
-    if moment is None:
+    phase = phase_of(failure.stage)
+    if phase is None:
         return None
-    lines = list(telling_lines(loss.text))
-    fired = (fix for rule in rules() for fix in _fired(rule, moment, lines, known))
+    lines = list(telling_lines(failure.text))
+    fired = (fix for rule in rules() for fix in _fired(rule, phase, lines, context))
     return next((fix for fix in fired if not any(fix.asks_the_same(one) for one in without)), None)
 
 
@@ -66,45 +66,45 @@ def telling_lines(log: str) -> Iterator[str]:
         yield _DOCKER_PREFIX.sub("", line)
 
 
-def is_new(fix: Fix, known: Known, moment: Moment = Moment.TASK) -> bool:
+def is_new(fix: Fix, context: RepairContext, phase: Phase = Phase.TASK) -> bool:
     """Whether *fix* would change what is built."""
-    spec = known.spec
-    if fix.step_down and known.rungs:
+    spec = context.spec
+    if fix.step_down and context.older_pythons:
         return True
-    versions = _locked(spec, moment)
+    versions = _locked(spec, phase)
     asked = {text for earlier in spec.fixes for text in (*earlier.requirements, *earlier.constraints)}
     for text in fix.requirements:
         if text not in asked and not _holds(text, versions, absent=False):
             return True
     if any(text not in asked and not _holds(text, versions, absent=True) for text in fix.constraints):
         return True
-    if fix.submodules and _misses_submodules(known):
+    if fix.submodules and _misses_submodules(context):
         return True
     plain = fix.model_copy(update={"requirements": (), "constraints": (), "submodules": False, "step_down": False})
     return with_fixes(spec, (plain,)) != spec
 
 
-def _fired(rule: Rule, moment: Moment, lines: Sequence[str], known: Known) -> Iterator[Fix]:
-    spec = known.spec
+def _fired(rule: Rule, phase: Phase, lines: Sequence[str], context: RepairContext) -> Iterator[Fix]:
+    spec = context.spec
     spent = sum(fix.rule == rule.name for fix in spec.fixes)
-    if moment not in rule.at or (rule.at_most and spent >= rule.at_most):
+    if phase not in rule.at or (rule.at_most and spent >= rule.at_most):
         return
     if rule.python and not SpecifierSet(rule.python).contains(spec.python):
         return
-    if rule.locked and not _holds(rule.locked, _locked(spec, moment), absent=False):
+    if rule.locked and not _holds(rule.locked, _locked(spec, phase), absent=False):
         return
     if any(re.search(pattern, line) for pattern in rule.unless for line in lines):
         return
-    if rule.needs_submodules and not _misses_submodules(known):
+    if rule.needs_submodules and not _misses_submodules(context):
         return
-    for fix in _proposals(rule, list(_matches(rule, lines)), known, moment):
-        if _parses(fix) and is_new(fix, known, moment):
+    for fix in _proposals(rule, list(_matches(rule, lines)), context, phase):
+        if _parses(fix) and is_new(fix, context, phase):
             yield fix
 
 
-def _misses_submodules(known: Known) -> bool:
-    spec = known.spec
-    return known.has_submodules and not spec.submodules and not any(fix.submodules for fix in spec.fixes)
+def _misses_submodules(context: RepairContext) -> bool:
+    spec = context.spec
+    return context.has_submodules and not spec.submodules and not any(fix.submodules for fix in spec.fixes)
 
 
 def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[str]]]:
@@ -114,15 +114,17 @@ def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[s
             yield from ((line, match) for match in pattern.finditer(line))
 
 
-def _proposals(rule: Rule, found: Sequence[tuple[str, re.Match[str]]], known: Known, moment: Moment) -> Iterator[Fix]:
+def _proposals(
+    rule: Rule, found: Sequence[tuple[str, re.Match[str]]], context: RepairContext, phase: Phase
+) -> Iterator[Fix]:
     if rule.lookup is not None:
-        yield from _looked_up(rule, rule.lookup, found, known)
+        yield from _looked_up(rule, rule.lookup, found, context)
         return
-    versions = _locked(known.spec, moment)
+    versions = _locked(context.spec, phase)
     for fix in rule.fixes:
         for line, match in found:
             groups = match.groupdict("")
-            words = {"python": known.spec.python, "older": _older(groups.get("name", ""), versions), **groups}
+            words = {"python": context.spec.python, "older": _older(groups.get("name", ""), versions), **groups}
             values = _filled(fix.model_dump(mode="json"), words)
             yield Fix.model_validate({**values, "evidence": line.strip()[:EVIDENCE]})
 
@@ -137,16 +139,18 @@ def _older(module: str, versions: Mapping[str, str]) -> str:
     return f"{name}<{release[0]}.{release[1]}"
 
 
-def _looked_up(rule: Rule, kind: Kind, found: Sequence[tuple[str, re.Match[str]]], known: Known) -> Iterator[Fix]:
+def _looked_up(
+    rule: Rule, kind: Kind, found: Sequence[tuple[str, re.Match[str]]], context: RepairContext
+) -> Iterator[Fix]:
     """One fix with everything that the log misses and that the table knows."""
     provisions: dict[str, tuple[str, Provision]] = {}
     for line, match in found:
         name = match["name"]
-        if name not in provisions and (provision := _provision(kind, name, known)):
+        if name not in provisions and (provision := _provision(kind, name, context)):
             provisions[name] = line, provision
     if not provisions:
         return
-    words = {"python": known.spec.python}
+    words = {"python": context.spec.python}
     brought = [provision for _, provision in provisions.values()]
     yield Fix(
         rule=rule.name,
@@ -157,11 +161,11 @@ def _looked_up(rule: Rule, kind: Kind, found: Sequence[tuple[str, re.Match[str]]
     )
 
 
-def _provision(kind: Kind, name: str, known: Known) -> Provision | None:
+def _provision(kind: Kind, name: str, context: RepairContext) -> Provision | None:
     if kind is not Kind.MODULES:
         return provision_of(kind, name)
-    own = name.partition(".")[0] == known.spec.package_name
-    requirement = None if own else project_of(name, known.declared)
+    own = name.partition(".")[0] == context.spec.package_name
+    requirement = None if own else project_of(name, context.declared)
     return Provision(requirements=(requirement,)) if requirement else None
 
 
@@ -184,8 +188,8 @@ def _parses(fix: Fix) -> bool:
     return True
 
 
-def _locked(spec: BuildSpec, moment: Moment) -> dict[str, str]:
-    lock = spec.build_lock if moment is Moment.TASK and spec.build_lock else spec.lock
+def _locked(spec: BuildSpec, phase: Phase) -> dict[str, str]:
+    lock = spec.build_lock if phase is Phase.TASK and spec.build_lock else spec.lock
     return {canonicalize_name(pin.name): pin.version for pin in read_lock(lock).pins}
 
 

@@ -18,7 +18,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.recipe import Fix
 
 
-class Moment(StrEnum):
+class Phase(StrEnum):
     """When a loss shows: while a tier is built, or as what was built is to run."""
 
     BASE = "base"
@@ -27,20 +27,20 @@ class Moment(StrEnum):
     RUN = "run"
 
 
-_MOMENTS = {
-    "base": Moment.BASE,
-    "env": Moment.ENV,
-    "task": Moment.TASK,
-    "imports": Moment.RUN,
-    "benchmarks": Moment.RUN,
-    "one_benchmark_runs": Moment.RUN,
-    "tests_collect": Moment.RUN,
+_PHASES = {
+    "base": Phase.BASE,
+    "env": Phase.ENV,
+    "task": Phase.TASK,
+    "imports": Phase.RUN,
+    "benchmarks": Phase.RUN,
+    "one_benchmark_runs": Phase.RUN,
+    "tests_collect": Phase.RUN,
 }
 
 
-def moment_of(stage: str) -> Moment | None:
+def phase_of(stage: str) -> Phase | None:
     """When *stage*, a tier or a verification, happens; None where no other build would help."""
-    return _MOMENTS.get(stage)
+    return _PHASES.get(stage)
 
 
 class Rule(Frozen):
@@ -48,7 +48,7 @@ class Rule(Frozen):
 
     name: str
     why: str = Field(description="what is the matter when it fires")
-    at: tuple[Moment, ...]
+    at: tuple[Phase, ...]
     patterns: tuple[str, ...] = Field(min_length=1, description="regular expressions, each looked for in every line")
     unless: tuple[str, ...] = Field(default=(), description="what in the same log says that this is not the cause")
     lookup: Kind | None = Field(default=None, description="table in which the group `name` is looked up")

@@ -25,7 +25,7 @@ class Found(NamedTuple):
     benchmark: suite.Benchmark
 
 
-def in_turn(found: Sequence[Found], names: Iterable[str]) -> list[tuple[Found, int]]:
+def in_order_of_relevance(found: Sequence[Found], names: Iterable[str]) -> list[tuple[Found, int]]:
     """Every benchmark with each number of its combinations: first one of each, then the others.
 
     Within either, those come first that speak of most of *names*, where a name that few benchmarks use counts more;

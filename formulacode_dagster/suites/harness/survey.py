@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import suite
 from .child import Answer, in_child
-from .order import Found, enters, in_turn
+from .order import Found, enters, in_order_of_relevance
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -57,7 +57,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with
     deadline = time.monotonic() + float(request["budget"])
     caches: dict[str, tuple[str, Answer]] = {}
-    for (module, owner, attribute, benchmark), index in in_turn(found, request["names"]):
+    for (module, owner, attribute, benchmark), index in in_order_of_relevance(found, request["names"]):
         name = suite.label(benchmark, index)
         if only is not None and name not in only:
             continue

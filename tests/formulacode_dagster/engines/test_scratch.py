@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.process.storeroom import ProcessStoreroom
+from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.scratch import abandoned_scratch, scratch_folder
 
 PROGRAM = """
@@ -39,7 +39,7 @@ def test_what_a_killed_process_left_is_tidied_and_what_a_living_one_has_stays(
     killed = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, env={"TMPDIR": str(tmp_path)})
     assert killed.stdout is not None
     left = Path(killed.stdout.readline().decode().strip())
-    room = ProcessStoreroom(tmp_path / "builds")
+    room = ProcessImageStore(tmp_path / "builds")
     with scratch_folder() as living:
         assert room.remove_leftovers() == ()
         killed.kill()

@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulacode_dagster.engines.storeroom import Layer, Stock, StockedImage
-from formulacode_dagster.housekeeping.retention import Why, plan_removals
+from formulacode_dagster.engines.image_store import Inventory, Layer, StoredImage
+from formulacode_dagster.housekeeping.retention import RemovalReason, plan_removals
 from formulacode_dagster.models.image_need import ImageNeed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def image(name: str, *layers: tuple[str, int], days: float = 10, named: bool = True) -> StockedImage:
+def image(name: str, *layers: tuple[str, int], days: float = 10, named: bool = True) -> StoredImage:
     made_at = NOW - timedelta(days=days)
     names = (f"formulacode/{name}",) if named else ()
-    return StockedImage(f"sha256:{name}", names, made_at, tuple(Layer(*layer) for layer in layers))
+    return StoredImage(f"sha256:{name}", names, made_at, tuple(Layer(*layer) for layer in layers))
 
 
 def need(name: str, *, days: float = 0, unfinished: bool = False, only_copy: bool = False) -> dict[str, ImageNeed]:
@@ -41,20 +41,22 @@ TIERS = (
 
 
 def test_within_the_budget_everything_stays() -> None:
-    plan = plan_removals(Stock(TIERS), {}, budget=670, now=NOW)
+    plan = plan_removals(Inventory(TIERS), {}, budget=670, now=NOW)
     assert (plan.removals, plan.bytes_before, plan.bytes_after) == ((), 670, 670)
-    assert plan_removals(Stock(TIERS), {}, budget=None, now=NOW).removals == ()
+    assert plan_removals(Inventory(TIERS), {}, budget=None, now=NOW).removals == ()
 
 
 def test_the_least_recently_needed_go_first_and_no_more_than_the_budget_asks_for() -> None:
-    plan = plan_removals(Stock(TIERS), {}, budget=650, now=NOW)
-    assert [(str(one.image), one.why, one.bytes) for one in plan.removals] == [("formulacode/old", Why.BUDGET, 30)]
-    used = plan_removals(Stock(TIERS), need("old", days=1), budget=650, now=NOW)
+    plan = plan_removals(Inventory(TIERS), {}, budget=650, now=NOW)
+    assert [(str(one.image), one.reason, one.bytes) for one in plan.removals] == [
+        ("formulacode/old", RemovalReason.BUDGET, 30)
+    ]
+    used = plan_removals(Inventory(TIERS), need("old", days=1), budget=650, now=NOW)
     assert [str(one.image) for one in used.removals] == ["formulacode/new"], "a stage needed the old one yesterday"
 
 
 def test_a_tier_goes_after_all_that_lies_on_it() -> None:
-    plan = plan_removals(Stock(TIERS), {}, budget=0, now=NOW)
+    plan = plan_removals(Inventory(TIERS), {}, budget=0, now=NOW)
     assert [str(one.image) for one in plan.removals] == [
         f"formulacode/{name}" for name in ("old", "new", "repo", "base")
     ]
@@ -63,44 +65,46 @@ def test_a_tier_goes_after_all_that_lies_on_it() -> None:
 
 
 def test_what_an_unfinished_month_needs_stays_with_all_it_lies_on_whatever_the_budget() -> None:
-    plan = plan_removals(Stock(TIERS), need("old", days=50, unfinished=True), budget=0, now=NOW)
+    plan = plan_removals(Inventory(TIERS), need("old", days=50, unfinished=True), budget=0, now=NOW)
     assert [str(one.image) for one in plan.removals] == ["formulacode/new"]
     assert (plan.bytes_after, plan.needed_bytes) == (630, 630)
 
 
 def test_a_task_that_is_in_no_registry_goes_last() -> None:
-    plan = plan_removals(Stock(TIERS), need("old", days=50, only_copy=True), budget=640, now=NOW)
+    plan = plan_removals(Inventory(TIERS), need("old", days=50, only_copy=True), budget=640, now=NOW)
     assert [str(one.image) for one in plan.removals] == ["formulacode/new"]
 
 
 def test_an_image_that_may_be_in_the_making_stays() -> None:
     fresh = image("fresh", BASE, ("fresh", 10), days=0.01)
-    assert plan_removals(Stock((fresh,)), {}, budget=0, now=NOW).removals == ()
+    assert plan_removals(Inventory((fresh,)), {}, budget=0, now=NOW).removals == ()
 
 
 def test_bytes_that_somebody_elses_image_lies_on_are_not_counted_and_not_freed() -> None:
-    plan = plan_removals(Stock(TIERS, frozenset({"base"})), {}, budget=0, now=NOW)
+    plan = plan_removals(Inventory(TIERS, frozenset({"base"})), {}, budget=0, now=NOW)
     assert plan.bytes_before == 170
     assert [one.bytes for one in plan.removals] == [30, 40, 100], "the base stays: it would free nothing"
 
 
 def test_a_dangling_image_goes_after_a_day_unless_a_month_needs_the_very_image() -> None:
     dangling = (image("lost", ("lost", 7), days=2, named=False), image("just", ("just", 8), days=0.5, named=False))
-    plan = plan_removals(Stock(dangling), {}, budget=None, now=NOW)
-    assert [(str(one.image), one.why) for one in plan.removals] == [("sha256:lost", Why.DANGLING)]
-    kept = plan_removals(Stock(dangling), need("lost", unfinished=True), budget=None, now=NOW)
+    plan = plan_removals(Inventory(dangling), {}, budget=None, now=NOW)
+    assert [(str(one.image), one.reason) for one in plan.removals] == [("sha256:lost", RemovalReason.DANGLING)]
+    kept = plan_removals(Inventory(dangling), need("lost", unfinished=True), budget=None, now=NOW)
     assert kept.removals == ()
 
 
 def test_a_second_build_that_a_killed_rebuild_left_goes_after_a_day() -> None:
     left = (image("task-again", ("again", 7), days=2), image("new-again", ("fresh", 8), days=0.5))
-    plan = plan_removals(Stock(left), {}, budget=None, now=NOW)
-    assert [(str(one.image), one.why) for one in plan.removals] == [("formulacode/task-again", Why.ASIDE)]
+    plan = plan_removals(Inventory(left), {}, budget=None, now=NOW)
+    assert [(str(one.image), one.reason) for one in plan.removals] == [
+        ("formulacode/task-again", RemovalReason.REBUILD)
+    ]
 
 
 def test_two_images_of_the_same_layers_free_their_bytes_with_the_second() -> None:
     twins = (image("one", ("same", 9), days=3), image("two", ("same", 9), days=2))
-    plan = plan_removals(Stock(twins), {}, budget=0, now=NOW)
+    plan = plan_removals(Inventory(twins), {}, budget=0, now=NOW)
     assert [one.bytes for one in plan.removals] == [0, 9]
 
 
@@ -113,14 +117,14 @@ def test_two_images_of_the_same_layers_free_their_bytes_with_the_second() -> Non
 def test_whatever_is_stocked_the_books_balance_and_nothing_needed_loses_a_layer(
     drawn: list[tuple[list[int], int, bool]], budget: int
 ) -> None:
-    stocked: list[StockedImage] = []
+    stocked: list[StoredImage] = []
     needs: dict[str, ImageNeed] = {}
     for index, (path, days, unfinished) in enumerate(drawn):
         # a layer's id names all below it, as Docker's chain ids do
         layers = tuple((".".join(map(str, path[: end + 1])), 10 + path[end]) for end in range(len(path)))
         stocked.append(image(str(index), *layers, days=days))
         needs |= need(str(index), days=days / 2, unfinished=unfinished)
-    plan = plan_removals(Stock(tuple(stocked)), needs, budget=budget, now=NOW)
+    plan = plan_removals(Inventory(tuple(stocked)), needs, budget=budget, now=NOW)
     gone = {one.image for one in plan.removals}
     left = {layer for one in stocked if one not in gone for layer in one.layers}
     assert plan.bytes_after == sum(layer.bytes for layer in left)

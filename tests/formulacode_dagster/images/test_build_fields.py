@@ -149,11 +149,11 @@ def test_submodules_patches_and_files_are_in_what_is_built_and_not_in_the_checko
         assert (status.rc, status.stdout) == (0, b"")
         change = ["sed", "-i", "s/ANSWER + 0/ANSWER + 0 + 0/;s/self, Py/me, Py/", "tinyparts/_fast.c"]
         assert session.run(["sed", "-i", "$a /**/", "tinyparts/_fast.c"], timeout=30, cwd=session.repository).ok
-        rebuilt = session.rebuild(timeout=120)
+        rebuilt = session.reinstall(timeout=120)
         assert rebuilt.ok, rebuilt.stderr
         assert session.run(ask, timeout=30).stdout == b"answer 41\n", "a rebuild has submodules and patches, too"
         assert session.run(change, timeout=30, cwd=session.repository).ok
-        assert b"patch does not apply" in session.rebuild(timeout=120).stderr
+        assert b"patch does not apply" in session.reinstall(timeout=120).stderr
     toolchain = image.toolchain
     assert toolchain.python.startswith("3.11.")
     assert set(toolchain.tools) >= {"uv", "git", "asv_runner"}
@@ -191,13 +191,13 @@ def test_a_package_is_built_apart_from_what_it_runs_in_by_setup_py_install(
         for program in ("tinyparts", "tiny-script"):
             path = str(Path(session.python).with_name(program))
             assert session.run([path], timeout=30).stdout == b"answer 41\n"
-        assert session.rebuild(timeout=120).ok
+        assert session.reinstall(timeout=120).ok
 
 
 def test_a_build_aside_leaves_the_first_where_it_is(engine: Engine, pure: Sample, lock: str) -> None:
     spec = make_spec(pure, lock, os_image=OS_IMAGE, repository=f"Acme/{NAME}")
     first = engine.build(spec, mirror=pure.mirror, run_id="aside")
-    again = engine.build(spec, mirror=pure.mirror, run_id="aside", aside=True)
+    again = engine.build(spec, mirror=pure.mirror, run_id="aside", rebuild=True)
     assert [tier.tag for tier in again.tiers][:2] == [tier.tag for tier in first.tiers][:2]
     assert [tier.tag for tier in again.tiers][2:] == [f"{tier.tag}-again" for tier in first.tiers][2:]
     assert "+ tinypure==1.0" in again.log

@@ -7,7 +7,7 @@ import pytest
 from formulacode_dagster.images import checks as gates
 from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.image import BuiltImage, Verification
-from formulacode_dagster.verification import ORDER
+from formulacode_dagster.verification import VERIFICATION_NAMES
 from tests.records import make_image, make_spec
 from tests.support.images import MONTH
 
@@ -25,7 +25,7 @@ Gate = Callable[[str, list[BuiltImage]], GateVerdict]
 
 
 def test_every_verification_of_an_image_has_a_gate() -> None:
-    assert tuple(GATES.values()) == ORDER
+    assert tuple(GATES.values()) == VERIFICATION_NAMES
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def verified() -> BuiltImage:
         month=MONTH,
         spec=make_spec(task_id="Acme__tiny-5"),
         benchmarks=("bench.time_x",),
-        verifications=tuple(Verification(name=name, ok=True) for name in ORDER),
+        verifications=tuple(Verification(name=name, ok=True) for name in VERIFICATION_NAMES),
     )
 
 

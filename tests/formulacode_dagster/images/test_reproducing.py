@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from formulacode_dagster.images.reproducing import keep_listings, kept_listing, sample, verdict
+from formulacode_dagster.images.reproducibility import keep_listings, kept_listing, sample, verdict
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind, Reproduction
 from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.database import Database

@@ -6,7 +6,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Side
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.locations import CodeLocation
-from formulacode_dagster.suites.remote import Survey, Surveyed, TracedCode
+from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark, TracedCode
 
 CHANGED = ChangedCode(frozenset({CodeLocation("src/pkg/core.py", 7)}), frozenset(), ())
 COMPILED = ChangedCode(frozenset(), frozenset(), ("src/fast.c",))
@@ -25,7 +25,7 @@ def surveyed(attribute, index=0, **changes):
         "outcome": "ran",
         "traceable": True,
     }
-    return Surveyed.model_validate(fields | changes)
+    return SurveyedBenchmark.model_validate(fields | changes)
 
 
 def survey(*benchmarks, lost=None):

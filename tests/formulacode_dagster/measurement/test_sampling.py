@@ -7,7 +7,7 @@ from formulacode_dagster.measurement.relevance import Candidate
 from formulacode_dagster.measurement.sampling import take_samples
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Side
-from formulacode_dagster.suites.remote import NotTimed, Surveyed, Timed
+from formulacode_dagster.suites.remote import NotTimed, SurveyedBenchmark, Timed
 
 
 class ScriptedRemote:
@@ -23,7 +23,7 @@ class ScriptedRemote:
 
 def candidate(name):
     fields = {"name": name, "module": "m", "owner": "", "attribute": name, "index": 0, "timeout": 1.0}
-    surveyed = Surveyed.model_validate(fields | {"cache_folder": "", "outcome": "ran"})
+    surveyed = SurveyedBenchmark.model_validate(fields | {"cache_folder": "", "outcome": "ran"})
     return Candidate(dict.fromkeys(Side, surveyed), True)
 
 

@@ -70,6 +70,6 @@ def test_the_command_removes_only_when_told_to(home: Path) -> None:
 
 def test_the_docker_daemon_is_tidied_where_it_is_the_engine(home: Path) -> None:
     containers = resolved("containers")
-    assert [room.where for room in containers.storerooms()] == [str(home / "builds")]
+    assert [room.where for room in containers.image_stores()] == [str(home / "builds")]
     assert containers.budgets.images == 100 * 10**9
     assert containers.budgets.build_cache == 20 * 10**9

@@ -11,12 +11,12 @@ from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import (
     attempts_of,
+    ineffective_fixes,
     last_attempt,
     log_of_attempt,
     nearest_recipe,
     save_attempt,
     summary_of,
-    vain_fixes,
 )
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.tables import BLOBS
@@ -102,14 +102,14 @@ def test_fixes_that_won_nothing_for_an_image_that_held_are_remembered(database: 
         save_attempt(connection, make_attempt(2, rule="missing_header", spec=make_spec(fixes=(GSL,))))
         save_attempt(connection, make_attempt(1, number=6, **held))
         save_attempt(connection, make_attempt(2, number=6, rule="missing_header", spec=make_spec(fixes=(GSL,)), **held))
-        assert vain_fixes(connection, 7) == (), "no image is kept yet"
+        assert ineffective_fixes(connection, 7) == (), "no image is kept yet"
     _keep_image(database, 6, MOMENT, GSL)
     with database.transaction() as connection:
-        assert vain_fixes(connection, 7) == ()
+        assert ineffective_fixes(connection, 7) == ()
     _keep_image(database, 5, MOMENT)
     with database.transaction() as connection:
-        assert vain_fixes(connection, 7) == (GSL,)
-        assert vain_fixes(connection, 8) == ()
+        assert ineffective_fixes(connection, 7) == (GSL,)
+        assert ineffective_fixes(connection, 8) == ()
 
 
 def _keep_image(database: Database, number: int, merged_at: datetime, *fixes: Fix) -> None:

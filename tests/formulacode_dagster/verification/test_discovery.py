@@ -3,14 +3,14 @@ from __future__ import annotations
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.reading import ModuleReading, SuiteReading
-from formulacode_dagster.suites.remote import Survey, Surveyed
+from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 from formulacode_dagster.verification.discovery import benchmarks
 from formulacode_dagster.verification.running import one_benchmark_runs
 
 
-def surveyed(name: str, **more: object) -> Surveyed:
+def surveyed(name: str, **more: object) -> SurveyedBenchmark:
     facts = {"name": name, "module": "b", "owner": "", "attribute": "", "index": 0, "timeout": 1, "cache_folder": ""}
-    return Surveyed.model_validate({**facts, "outcome": "ran", "seconds": 0.1, **more})
+    return SurveyedBenchmark.model_validate({**facts, "outcome": "ran", "seconds": 0.1, **more})
 
 
 def survey(*names: str, lost: dict[str, str] | None = None, untimed: tuple[str, ...] = ()) -> Survey:

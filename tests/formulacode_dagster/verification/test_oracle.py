@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.files import Area, ImageWords
+from formulacode_dagster.engines.files import Area, ImageConfig
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.verification.credentials import no_credentials
 from formulacode_dagster.verification.facts import FileFact, ImageFacts
 from formulacode_dagster.verification.oracle import oracle_absent
-from formulacode_dagster.verification.origin import FolderOrigin, Truth, added_lines
+from formulacode_dagster.verification.origin import FolderOrigin, GroundTruth, added_lines
+from formulacode_dagster.verification.repository import ImageRepository
 from formulacode_dagster.verification.scan import Scan, Secret, Watch
-from formulacode_dagster.verification.store import Store
 from tests.support.images import Sample, git
 
 LINE = b"return cached_neighbours(graph, node)"
-TRUTH = Truth("b" * 40, {"fast/a.py": ("100644", "a" * 40)}, frozenset({"a" * 40}), {"c" * 40: "fast/a.py"}, 1)
+TRUTH = GroundTruth("b" * 40, {"fast/a.py": ("100644", "a" * 40)}, frozenset({"a" * 40}), {"c" * 40: "fast/a.py"}, 1)
 
 
 def judged(facts: ImageFacts, objects: set[str] = frozenset()) -> str:  # type: ignore[assignment]
@@ -65,9 +65,9 @@ def test_the_lines_of_a_patch_are_those_it_adds() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, pure: Sample) -> Store:
+def repository(tmp_path: Path, pure: Sample) -> ImageRepository:
     """The objects of a sample's base, as an image has them."""
-    made = Store(tmp_path / "store.git")
+    made = ImageRepository(tmp_path / "store.git")
     checkout = tmp_path / "checkout"
     subprocess.run(["git", "clone", "-q", "--no-local", str(pure.mirror), str(checkout)], check=True)
     for path in (checkout / ".git/objects").rglob("*"):
@@ -78,34 +78,36 @@ def store(tmp_path: Path, pure: Sample) -> Store:
     return made
 
 
-def test_the_files_of_a_commit_are_told_from_the_objects_of_the_image_alone(store: Store, pure: Sample) -> None:
+def test_the_files_of_a_commit_are_told_from_the_objects_of_the_image_alone(
+    repository: ImageRepository, pure: Sample
+) -> None:
     listed = git(pure.mirror, "ls-tree", "-r", pure.base).splitlines()
     expected = {line.partition("\t")[2]: tuple(line.split()[0:3:2]) for line in listed}
-    assert store.tree(pure.base) == expected
-    assert store.list(pure.base, "benchmarks") == ["benchmarks/__init__.py", "benchmarks/bench_total.py"]
-    assert b"TimeTotal" in (store.read(pure.base, "benchmarks/bench_total.py") or b"")
-    assert store.read(pure.base, "nothing") is None
-    assert pure.merge in store.all_objects() - store.reachable(pure.base)
-    store.close()
+    assert repository.tree(pure.base) == expected
+    assert repository.list(pure.base, "benchmarks") == ["benchmarks/__init__.py", "benchmarks/bench_total.py"]
+    assert b"TimeTotal" in (repository.read(pure.base, "benchmarks/bench_total.py") or b"")
+    assert repository.read(pure.base, "nothing") is None
+    assert pure.merge in repository.all_objects() - repository.reachable(pure.base)
+    repository.close()
 
 
-def test_an_object_that_is_not_what_its_name_says_is_not_believed(store: Store, pure: Sample) -> None:
+def test_an_object_that_is_not_what_its_name_says_is_not_believed(repository: ImageRepository, pure: Sample) -> None:
     with pytest.raises(ItemFailure, match="lacks the commit"):
-        store.tree("1" * 40)
+        repository.tree("1" * 40)
     tree = git(pure.mirror, "rev-parse", f"{pure.base}^{{tree}}")
-    forged = store.objects / "22" / ("2" * 38)
+    forged = repository.objects / "22" / ("2" * 38)
     forged.parent.mkdir()
     content = f"tree {tree}\nauthor a <a> 1 +0000\ncommitter a <a> 1 +0000\n\nx".encode()
     forged.write_bytes(zlib.compress(b"commit %d\0" % len(content) + content))
     with pytest.raises(ItemFailure, match="holds another commit"):
-        store.tree("2" * 40)
-    store.close()
+        repository.tree("2" * 40)
+    repository.close()
 
 
 def test_a_credential_in_the_files_or_in_the_image_s_own_words_fails_without_its_value() -> None:
     facts = ImageFacts(scan=Scan(Watch((Secret("GH_TOKENS", b"value-of-ours"),))))
-    assert no_credentials(facts, ImageWords(variables={"PATH": "/bin"}).by_place).ok
-    words = ImageWords(
+    assert no_credentials(facts, ImageConfig(variables={"PATH": "/bin"}).by_place).ok
+    words = ImageConfig(
         variables={"TOKEN": "value-of-ours"}, labels={"by": "hf_" + "aB" * 17}, history=("RUN x", "ARG a=value-of-ours")
     )
     verdict = no_credentials(facts, words.by_place)

@@ -8,8 +8,8 @@ import pytest
 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import Verification
-from formulacode_dagster.verification import ORDER
-from formulacode_dagster.verification.report import FAILURE, SUCCESS, Report, gate_reports, write_report
+from formulacode_dagster.verification import VERIFICATION_NAMES
+from formulacode_dagster.verification.report import FAILURE, SUCCESS, Report, verification_reports, write_report
 from formulacode_dagster.verification.scan import Secret
 
 MADE = (
@@ -27,15 +27,19 @@ def report(*, ok: bool) -> Report:
         started_at=datetime(2026, 2, 1, tzinfo=UTC),
         seconds=4.5,
         ok=ok,
-        gates=gate_reports(MADE),
+        gates=verification_reports(MADE),
     )
 
 
 def test_every_gate_has_a_state_whether_it_was_reached_or_not(tmp_path: Path) -> None:
     path = write_report(tmp_path, report(ok=False), [])
     told = json.loads(path.read_text())
-    assert [gate["name"] for gate in told["gates"]] == list(ORDER)
-    assert [gate["state"] for gate in told["gates"]] == ["passed", "failed", *["not_reached"] * (len(ORDER) - 2)]
+    assert [gate["name"] for gate in told["gates"]] == list(VERIFICATION_NAMES)
+    assert [gate["state"] for gate in told["gates"]] == [
+        "passed",
+        "failed",
+        *["not_reached"] * (len(VERIFICATION_NAMES) - 2),
+    ]
     assert told["gates"][1] | {"rc": 1, "seconds": 1.0, "detail": "no"} == told["gates"][1]
 
 

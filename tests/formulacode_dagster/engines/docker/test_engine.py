@@ -138,7 +138,7 @@ def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: D
         assert session.run(ask, timeout=30).stdout == b"41\n"
         change = ["sed", "-i", "s/41/42/", "tinyc/answer.h"]
         assert session.run(change, timeout=30, cwd=session.repository).ok
-        rebuilt = session.rebuild(timeout=120)
+        rebuilt = session.reinstall(timeout=120)
         assert rebuilt.ok, rebuilt.stderr
         assert session.run(ask, timeout=30).stdout == b"42\n"
 

@@ -16,8 +16,8 @@ import pytest
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.docker.image_store import DockerImageStore
 from formulacode_dagster.engines.docker.leftovers import leftover_containers, remove_container
-from formulacode_dagster.engines.docker.storeroom import DockerStoreroom
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.models.image import EngineName
 from tests.support.images import LIMITS, Sample, as_image, make_spec
@@ -86,11 +86,11 @@ def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunne
             assert session.run([session.python, program], timeout=60).stdout == b"6\n"
             (container,) = engine.daemon.client.containers.list(filters={"label": f"formulacode.run={name}"})
             assert container.attrs["Mounts"] == [], "a folder of ours is not there"
-            assert session.rebuild(timeout=120).ok
+            assert session.reinstall(timeout=120).ok
         assert any(file.path.endswith("tinypure/__init__.py") for file in engine.files(image))
-        room = DockerStoreroom(engine.daemon, name)
+        room = DockerImageStore(engine.daemon, name)
         assert room.where == f"Docker ({tunnel.address})"
-        assert image.tag in {str(one) for one in room.stock().images}
+        assert image.tag in {str(one) for one in room.inventory().images}
         assert tunnel.connections > 5
     finally:
         for one in engine.daemon.client.images.list(filters={"label": f"formulacode.installation={name}"}):

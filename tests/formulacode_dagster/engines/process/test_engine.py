@@ -38,7 +38,7 @@ def test_a_rebuild_sees_a_patch_that_only_touches_a_c_header(engine: ProcessEngi
         ask = [session.python, "-c", "import tinyc; print(tinyc.answer())"]
         assert session.run(ask, timeout=30).stdout == b"41\n"
         Path(session.repository, "tinyc/answer.h").write_text("#define ANSWER 42\n")
-        rebuilt = session.rebuild(timeout=120)
+        rebuilt = session.reinstall(timeout=120)
         assert rebuilt.ok, rebuilt.stderr
         assert session.run(ask, timeout=30).stdout == b"42\n"
     with engine.session(compiled_image, run_id="run") as session:
@@ -52,7 +52,7 @@ def test_a_rebuild_is_not_fooled_by_bytecode_of_a_source_with_equal_size_and_tim
         ask = [session.python, "-c", "import tinypure; print(tinypure.total(4))"]
         for number in (5, 6, 7):
             Path(session.repository, "tinypure/__init__.py").write_text(f"def total(n):\n    return {number}\n")
-            assert session.rebuild(timeout=120).ok
+            assert session.reinstall(timeout=120).ok
             assert session.run(ask, timeout=30).stdout == f"{number}\n".encode()
 
 
@@ -61,7 +61,7 @@ def test_a_rebuild_of_code_that_does_not_build_fails_and_leaves_the_old_package(
 ) -> None:
     with engine.session(compiled_image, run_id="run") as session:
         Path(session.repository, "tinyc/answer.h").write_text("#error no\n")
-        rebuilt = session.rebuild(timeout=120)
+        rebuilt = session.reinstall(timeout=120)
         assert not rebuilt.ok
         assert b"#error no" in rebuilt.stdout + rebuilt.stderr
         assert session.run([session.python, "-c", "import tinyc"], timeout=30).ok

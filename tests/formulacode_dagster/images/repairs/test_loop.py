@@ -65,10 +65,16 @@ class Workshop:
             submodules=partial(submodule_mirrors, self.cache),
         )
 
-    def build(self, task: Task, neighbour: Sequence[Fix] = (), vain: Sequence[Fix] = ()) -> BuiltImage:
+    def build(self, task: Task, neighbour: Sequence[Fix] = (), ineffective: Sequence[Fix] = ()) -> BuiltImage:
         self.kept.clear()
         image, log = build_until_it_holds(
-            self.engine, task, run_id="run", neighbour=neighbour, vain=vain, first_attempt=4, keep=self.kept.append
+            self.engine,
+            task,
+            run_id="run",
+            neighbour=neighbour,
+            ineffective=ineffective,
+            first_attempt=4,
+            keep=self.kept.append,
         )
         assert "$ install-package" in log
         return image
@@ -149,5 +155,5 @@ def test_an_image_that_holds_is_never_lost_for_a_better_one(workshop: Workshop) 
     assert workshop.engine.exists(image)
 
     in_vain = workshop.kept[1].spec.fixes[0].model_copy(update={"evidence": "of another commit"})
-    workshop.build(task, vain=[in_vain])
+    workshop.build(task, ineffective=[in_vain])
     assert workshop.story == [(4, "done", "")], "what won nothing is not tried again"

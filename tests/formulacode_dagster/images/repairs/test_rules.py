@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.declarations.names import Kind, project_of, provision_of
-from formulacode_dagster.images.repairs.propose import Known, Loss, propose
+from formulacode_dagster.images.repairs.propose import FailureLog, RepairContext, propose
 from formulacode_dagster.images.repairs.rules import Rule, rules
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.specs.fixes import with_fixes
@@ -20,20 +20,20 @@ CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("logs.toml"
 
 @pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
 def test_a_real_log_makes_its_rule_propose_its_fix_once(case: dict[str, Any]) -> None:
-    known = Known(
+    context = RepairContext(
         make_spec(python=case["python"], locked=case.get("locked", ()), apt_packages=case.get("apt_packages", ())),
-        rungs=("3.7",),
+        older_pythons=("3.7",),
         has_submodules=case["rule"] == "submodules",
     )
-    loss = Loss(case["stage"], case["log"])
-    fix = propose(loss, known)
+    failure = FailureLog(case["stage"], case["log"])
+    fix = propose(failure, context)
     assert fix is not None
     assert fix.rule == case["rule"]
     assert fix.evidence in case["log"]
     assert fix == Fix.model_validate({"rule": fix.rule, "evidence": fix.evidence, **case["fix"]})
 
-    repaired = with_fixes(known.spec, (fix,)).model_copy(update={"fixes": (fix,)})
-    again = propose(loss, Known(repaired, has_submodules=known.has_submodules))
+    repaired = with_fixes(context.spec, (fix,)).model_copy(update={"fixes": (fix,)})
+    again = propose(failure, RepairContext(repaired, has_submodules=context.has_submodules))
     assert again is None or changes(again) != changes(fix)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.images.reproduction import compare, compare_toolchains
+from formulacode_dagster.images.differences import compare, compare_toolchains
 from formulacode_dagster.models.image import Toolchain
 from formulacode_dagster.models.reproduction import Difference, DifferenceKind, Reproduction
 from formulacode_dagster.verification.contents import Listing

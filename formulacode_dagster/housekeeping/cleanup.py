@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from formulacode_dagster.engines.storeroom import Storeroom, TrimmedCache
+from formulacode_dagster.engines.image_store import ImageStore, TrimmedCache
 from formulacode_dagster.models.image_need import ImageNeed
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.image_needs import image_needs
@@ -18,15 +18,15 @@ GIGABYTE = 10**9
 
 @dataclass(frozen=True)
 class Budgets:
-    """Bytes that images, and the build cache, may take in one storeroom; None: no limit."""
+    """Bytes that images, and the build cache, may take in one image store; None: no limit."""
 
     images: int | None
     build_cache: int | None
 
 
 @dataclass(frozen=True)
-class Tidied:
-    """What was removed from one storeroom; with `dry_run`, what would be."""
+class CleanupReport:
+    """What was removed from one image store; with `dry_run`, what would be."""
 
     where: str
     dry_run: bool
@@ -53,7 +53,7 @@ class Tidied:
         for name in self.leftovers:
             yield name, "left by a dead process", 0
         for one in self.removed:
-            yield str(one.image), one.why.value, one.bytes
+            yield str(one.image), one.reason.value, one.bytes
         if self.cache is not None and self.cache.records:
             yield f"{self.cache.records} records of the build cache", "budget", self.cache.freed
 
@@ -80,41 +80,41 @@ class Tidied:
         return max(0, self.image_bytes - budgets.images) if budgets.images is not None else 0
 
 
-def tidy_all(
-    database: Database, storerooms: Sequence[Storeroom], budgets: Budgets, *, dry_run: bool
-) -> tuple[Tidied, ...]:
-    """`tidy` each of *storerooms*, with the needs that *database* tells just before."""
+def clean_up_all(
+    database: Database, image_stores: Sequence[ImageStore], budgets: Budgets, *, dry_run: bool
+) -> tuple[CleanupReport, ...]:
+    """`clean_up` each of *image_stores*, with the needs that *database* tells just before."""
     done = []
-    for storeroom in storerooms:
+    for image_store in image_stores:
         with database.transaction() as connection:
             needs = image_needs(connection)
-        done.append(tidy(storeroom, needs, budgets, now=datetime.now(tz=UTC), dry_run=dry_run))
+        done.append(clean_up(image_store, needs, budgets, now=datetime.now(tz=UTC), dry_run=dry_run))
     return tuple(done)
 
 
-def tidy(
-    storeroom: Storeroom, needs: Mapping[str, ImageNeed], budgets: Budgets, *, now: datetime, dry_run: bool
-) -> Tidied:
-    """Remove what *storeroom* need not keep, see `plan_removals`; *needs* are those of the database, by digest.
+def clean_up(
+    image_store: ImageStore, needs: Mapping[str, ImageNeed], budgets: Budgets, *, now: datetime, dry_run: bool
+) -> CleanupReport:
+    """Remove what *image_store* need not keep, see `plan_removals`; *needs* are those of the database, by digest.
 
     The build cache comes last: what a removed image lay on is then the cache's alone, and counts there. With *dry_run*
     nothing is removed. Raises OutsideSystemError when the daemon or the disk is gone; what was removed before is.
     """
-    leftovers = storeroom.leftovers() if dry_run else storeroom.remove_leftovers()
-    stock = storeroom.stock()
-    plan = plan_removals(stock, needs, budget=budgets.images, now=now)
-    removed = plan.removals if dry_run else tuple(one for one in plan.removals if storeroom.discard(one.image))
-    return Tidied(
-        where=storeroom.where,
+    leftovers = image_store.leftovers() if dry_run else image_store.remove_leftovers()
+    inventory = image_store.inventory()
+    plan = plan_removals(inventory, needs, budget=budgets.images, now=now)
+    removed = plan.removals if dry_run else tuple(one for one in plan.removals if image_store.discard(one.image))
+    return CleanupReport(
+        where=image_store.where,
         dry_run=dry_run,
         leftovers=leftovers,
         removed=removed,
         in_use=tuple(str(one.image) for one in plan.removals if one not in removed),
-        images_kept=len(stock.images) - len(removed),
+        images_kept=len(inventory.images) - len(removed),
         image_bytes=_left(plan, removed),
         needed_bytes=plan.needed_bytes,
-        foreign_images=stock.foreign_images,
-        cache=storeroom.trim_cache(budgets.build_cache, dry_run=dry_run),
+        foreign_images=inventory.foreign_images,
+        cache=image_store.trim_cache(budgets.build_cache, dry_run=dry_run),
     )
 
 

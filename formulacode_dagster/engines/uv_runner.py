@@ -1,4 +1,4 @@
-"""Where source distributions are read for a lock: their code then runs, so an engine lends the place."""
+"""Running `uv pip compile` where it reads source distributions: their code runs, so an engine lends the place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PYLOCK = "pylock.toml"
 
 
 @dataclass(frozen=True)
-class Call:
+class UvCall:
     """One call of `uv pip compile`, made in a folder that holds *files*; the lock is written to `pylock.toml` there."""
 
     arguments: tuple[str, ...]
@@ -20,7 +20,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
+class UvResult:
     """How uv ended; `pylock` is what it wrote when `rc` is 0."""
 
     rc: int
@@ -29,13 +29,13 @@ class Answer:
     timed_out: bool = False
 
 
-class Reading(Protocol):
+class UvRunner(Protocol):
     """Where uv runs when it is to read source distributions, whose code then runs too."""
 
     name: str
     """Of the kind of place: answers of one kind do not stand for those of another."""
 
-    def compile(self, call: Call, *, python: str, index: Mapping[str, str], timeout: float) -> Answer:
+    def compile(self, call: UvCall, *, python: str, index: Mapping[str, str], timeout: float) -> UvResult:
         """Make *call* where the interpreter is *python* (`3.12`), in at most *timeout* seconds.
 
         *index* are uv's variables for another index than its default.

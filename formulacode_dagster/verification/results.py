@@ -9,7 +9,7 @@ from formulacode_dagster.models.image import Verification
 SHOWN = 5
 
 
-def verdict(name: str, problems: Sequence[str], otherwise: str) -> Verification:
+def result_of(name: str, problems: Sequence[str], otherwise: str) -> Verification:
     """The gate *name* holds when there are no *problems*; *otherwise* is what it then says."""
     if not problems:
         return Verification(name=name, ok=True, detail=otherwise)

@@ -88,7 +88,7 @@ def engine() -> DockerEngine:
 def reader(engine: DockerEngine, index: PackageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resolver:
     monkeypatch.setenv("HF_TOKEN", "hunter2")
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "UV_HTTP_RETRIES": "0"}
-    return Resolver(tmp_path / "cache", environment=settings, reading=engine.reading(), timeout=120)
+    return Resolver(tmp_path / "cache", environment=settings, reading=engine.uv_runner(), timeout=120)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_what_it_leaves_in_the_place_of_an_answer_fails_its_item_and_no_stage(
 def test_one_that_hangs_is_a_timeout_and_is_gone(engine: DockerEngine, index: PackageIndex, tmp_path: Path) -> None:
     publish(index, "hanging", HANGS)
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "UV_HTTP_RETRIES": "0"}
-    reader = Resolver(tmp_path, environment=settings, reading=engine.reading(), timeout=15)
+    reader = Resolver(tmp_path, environment=settings, reading=engine.uv_runner(), timeout=15)
     with pytest.raises(ItemFailure) as caught:
         reader.resolve(["hanging"], python="3.12", exclude_newer=AT, build_sources=True)
     assert caught.value.kind == "timeout"
@@ -165,5 +165,5 @@ def test_the_real_index_gives_the_lock_that_this_machine_would_give(tmp_path: Pa
     at = datetime(2021, 6, 1, tzinfo=UTC)
     engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(BUNDLE) if BUNDLE else None)
     asked = {"python": "3.9", "exclude_newer": at, "build_sources": True}
-    inside = Resolver(tmp_path / "in", reading=engine.reading()).resolve(["docopt"], **asked)
+    inside = Resolver(tmp_path / "in", reading=engine.uv_runner()).resolve(["docopt"], **asked)
     assert inside.lock == Resolver(tmp_path / "out").resolve(["docopt"], **asked).lock

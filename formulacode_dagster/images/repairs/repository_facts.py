@@ -14,7 +14,7 @@ from formulacode_dagster.suites.commits import find_suite
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class RepositoryFacts:
     """Facts about the base commit."""
 
     declared: Mapping[str, str]
@@ -22,7 +22,7 @@ class Circumstances:
     has_submodules: bool
 
 
-def read_circumstances(reader: CommitReader, pr: PullRequest) -> Circumstances:
+def read_repository_facts(reader: CommitReader, pr: PullRequest) -> RepositoryFacts:
     """Read them at the base of *pr*. Raises what `find_suite` and `read_repository` raise."""
     base = Tree(reader, pr.change.base_sha)
     suite = find_suite(reader, pr.change.base_sha, pr.facts.merge_commit_sha)
@@ -31,4 +31,4 @@ def read_circumstances(reader: CommitReader, pr: PullRequest) -> Circumstances:
     declared: dict[str, str] = {}
     for item in judge([*(repository.metadata.dependencies or ()), *offered]).accepted:
         declared.setdefault(requirement_name(item.text), item.text)
-    return Circumstances(declared, base.has(".gitmodules"))
+    return RepositoryFacts(declared, base.has(".gitmodules"))

@@ -8,8 +8,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from formulacode_dagster.engines.folders import remove_tree
+from formulacode_dagster.engines.image_store import Inventory, Layer, StoredImage, TrimmedCache
 from formulacode_dagster.engines.scratch import abandoned_scratch
-from formulacode_dagster.engines.storeroom import Layer, Stock, StockedImage, TrimmedCache
 from formulacode_dagster.models.errors import OutsideSystemError
 
 from .engine import ProcessEngine
@@ -17,8 +17,8 @@ from .layout import Layout
 from .session import abandoned_sessions
 
 
-class ProcessStoreroom:
-    """Implements `storeroom.Storeroom` with the folders of the engine whose root is *root*."""
+class ProcessImageStore:
+    """Implements `ImageStore` with the folders of the engine whose root is *root*."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -42,7 +42,7 @@ class ProcessStoreroom:
             remove_tree(folder)
         return found
 
-    def stock(self) -> Stock:
+    def inventory(self) -> Inventory:
         """The finished folders."""
         found = []
         for folder in _folders(self._root / "images"):
@@ -51,10 +51,10 @@ class ProcessStoreroom:
             if manifest is not None:
                 made_at = datetime.fromtimestamp(layout.manifest.stat().st_mtime, tz=UTC)
                 layers = (Layer(str(folder), manifest.size_bytes),)
-                found.append(StockedImage(manifest.digest, (folder.name,), made_at, layers))
-        return Stock(tuple(found))
+                found.append(StoredImage(manifest.digest, (folder.name,), made_at, layers))
+        return Inventory(tuple(found))
 
-    def discard(self, image: StockedImage) -> bool:
+    def discard(self, image: StoredImage) -> bool:
         """Remove the folder of *image*, unless somebody builds or copies it just now."""
         folder = Path(image.layers[0].id)
         try:

@@ -10,10 +10,10 @@ from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.image import BuiltImage, Verification
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.verification import ORDER, verify_image
+from formulacode_dagster.verification import VERIFICATION_NAMES, verify_image
 from formulacode_dagster.verification.evidence import Subject, gathering
-from formulacode_dagster.verification.gates import GATES
 from formulacode_dagster.verification.origin import MirrorOrigin
+from formulacode_dagster.verification.verifications import VERIFICATIONS
 from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, git, make_sample, make_spec
 
 
@@ -31,7 +31,7 @@ def judge(engine: ProcessEngine, image: BuiltImage, folder: Path, sample: Sample
     moved = image.model_copy(update={"location": str(folder)})
     subject = Subject(engine, moved, MirrorOrigin(sample.mirror, sample.pull_request()), run_id="run")
     with gathering(subject) as evidence:
-        return GATES[gate](evidence)
+        return VERIFICATIONS[gate](evidence)
 
 
 def build(tmp_path: Path, lock: str, files: dict[str, str], oracle: dict[str, str] | None = None) -> BuiltImage:
@@ -47,7 +47,7 @@ class TestAnImage:
         self, engine: ProcessEngine, pure: Sample, pure_image: BuiltImage
     ) -> None:
         image, log = build_sample(engine, pure_image.spec, pure)
-        assert [(one.name, one.ok) for one in image.verifications] == [(name, True) for name in ORDER]
+        assert [(one.name, one.ok) for one in image.verifications] == [(name, True) for name in VERIFICATION_NAMES]
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert "install-package" in log
 
@@ -59,7 +59,7 @@ class TestAnImage:
         pr = compiled.pull_request()
         verified = verify_image(engine, moved, mirror=compiled.mirror, pr=pr, run_id="run")
         made = verified.verifications
-        assert [one.name for one in made] == list(ORDER[: ORDER.index("nothing_planted") + 1])
+        assert [one.name for one in made] == list(VERIFICATION_NAMES[: VERIFICATION_NAMES.index("nothing_planted") + 1])
         assert [one.ok for one in made] == [True] * (len(made) - 1) + [False]
         assert verified.failure == made[-1]
         assert verified.benchmarks == ("bench_answer.time_answer",)

@@ -17,8 +17,8 @@ from formulacode_dagster.suites.remote import Survey
 
 from .evidence import Subject, gathering
 from .facts import ImageFacts
-from .gates import GATES
 from .origin import MirrorOrigin
+from .verifications import VERIFICATIONS
 
 TAIL_CHARACTERS = 20_000
 OURS = frozenset({FailureKind.COLLECTOR, FailureKind.IMAGE_GONE, FailureKind.MIRROR})
@@ -29,7 +29,7 @@ Listener = Callable[[Verification], None]
 
 
 @dataclass(frozen=True)
-class Verified:
+class ImageVerification:
     """What the gates said of an image, up to the first that does not hold."""
 
     verifications: tuple[Verification, ...]
@@ -54,7 +54,7 @@ def verify_image(
     pr: PullRequest,
     run_id: str,
     suite: SuiteFiles = BASE_SUITE,
-) -> Verified:
+) -> ImageVerification:
     """Ask all gates of *image*, in their order, up to the first that does not hold.
 
     *suite* is laid over the checkout of the session, where it is not the one of the base commit.
@@ -65,11 +65,11 @@ def verify_image(
     return verify(Subject(engine, image, MirrorOrigin(mirror, pr), run_id, suite))
 
 
-def verify(subject: Subject, listener: Listener | None = None) -> Verified:
+def verify(subject: Subject, listener: Listener | None = None) -> ImageVerification:
     """As `verify_image`, of any *subject*."""
     with gathering(subject) as evidence:
         made: list[Verification] = []
-        for name, gate in GATES.items():
+        for name, gate in VERIFICATIONS.items():
             started = time.monotonic()
             try:
                 found = gate(evidence)
@@ -88,5 +88,5 @@ def verify(subject: Subject, listener: Listener | None = None) -> Verified:
         asked = {one.name for one in made}
         survey = evidence.survey if "benchmarks" in asked else None
         if not isinstance(survey, Survey):
-            return Verified(tuple(made), (), evidence.facts)
-        return Verified(tuple(made), survey.discovered, evidence.facts, survey.lost)
+            return ImageVerification(tuple(made), (), evidence.facts)
+        return ImageVerification(tuple(made), survey.discovered, evidence.facts, survey.lost)

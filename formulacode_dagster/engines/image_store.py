@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from formulacode_dagster.specs.spec import is_aside
+from formulacode_dagster.specs.spec import is_rebuild
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class StockedImage:
+class StoredImage:
     """An image of ours that an engine keeps. Without names it is dangling: a later build took them."""
 
     digest: str
@@ -28,19 +28,19 @@ class StockedImage:
     """From the lowest to the topmost; at least one."""
 
     @property
-    def is_aside(self) -> bool:
-        """Whether it is a second build, which lives as long as it takes to compare it with the first."""
-        return bool(self.names) and all(map(is_aside, self.names))
+    def is_rebuild(self) -> bool:
+        """Whether it is a rebuild, which lives as long as it takes to compare it with the first."""
+        return bool(self.names) and all(map(is_rebuild, self.names))
 
     def __str__(self) -> str:
         return self.names[0] if self.names else self.digest
 
 
 @dataclass(frozen=True)
-class Stock:
+class Inventory:
     """What an engine keeps: our images, and the layers that somebody else's lie on."""
 
-    images: tuple[StockedImage, ...]
+    images: tuple[StoredImage, ...]
     foreign_layers: frozenset[str] = frozenset()
     foreign_images: int = 0
     """Images of other installations of this platform; not ours to judge."""
@@ -60,7 +60,7 @@ class TrimmedCache:
         return self.bytes_before - self.bytes_after
 
 
-class Storeroom(Protocol):
+class ImageStore(Protocol):
     """What an engine keeps. All methods raise OutsideSystemError when it cannot be reached, or its disk is broken."""
 
     @property
@@ -73,11 +73,11 @@ class Storeroom(Protocol):
     def remove_leftovers(self) -> tuple[str, ...]:
         """Remove them; returns their names."""
 
-    def stock(self) -> Stock:
+    def inventory(self) -> Inventory:
         """The images that this installation has built, and what they share with others."""
 
-    def discard(self, image: StockedImage) -> bool:
-        """Remove an image of the stock; False when something uses it, or it is another one by now."""
+    def discard(self, image: StoredImage) -> bool:
+        """Remove an image of the inventory; False when something uses it, or it is another one by now."""
 
     def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache | None:
         """Bring our part of the build cache down to *budget* bytes; None where there is no build cache."""

@@ -18,7 +18,7 @@ SUBMODULE = "160000"
 _ID_BYTES = 20
 
 
-class Store:
+class ImageRepository:
     """A bare repository of ours around the objects of an image: nothing the image configured is in force.
 
     Implements `git.reader.CommitReader`. Every object is hashed before it is believed.

@@ -11,9 +11,9 @@ import pytest
 from filelock import FileLock
 
 from formulacode_dagster.engines.installation import installation_id
+from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.layout import Manifest
-from formulacode_dagster.engines.process.storeroom import ProcessStoreroom
-from formulacode_dagster.housekeeping.tidying import Budgets, Tidied, tidy, tidy_all
+from formulacode_dagster.housekeeping.cleanup import Budgets, CleanupReport, clean_up, clean_up_all
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import Toolchain
 from formulacode_dagster.models.image_need import ImageNeed
@@ -54,10 +54,10 @@ def needed(name: str) -> dict[str, ImageNeed]:
 
 def test_folders_over_the_budget_go_and_those_a_month_needs_stay(tmp_path: Path) -> None:
     folders = [folder_of(tmp_path, name, age=age) for name, age in (("a", 30), ("b", 20), ("c", 10))]
-    room = ProcessStoreroom(tmp_path)
-    foreseen = tidy(room, needed("a"), Budgets(1500, None), now=NOW, dry_run=True)
+    room = ProcessImageStore(tmp_path)
+    foreseen = clean_up(room, needed("a"), Budgets(1500, None), now=NOW, dry_run=True)
     assert [folder.exists() for folder in folders] == [True, True, True]
-    done = tidy(room, needed("a"), Budgets(1500, None), now=NOW, dry_run=False)
+    done = clean_up(room, needed("a"), Budgets(1500, None), now=NOW, dry_run=False)
     assert [folder.exists() for folder in folders] == [True, False, False]
     assert [one.image.digest for one in done.removed] == [one.image.digest for one in foreseen.removed]
     assert (done.freed, done.image_bytes, done.needed_bytes, done.over(Budgets(500, None))) == (2000, 1000, 1000, 500)
@@ -69,15 +69,15 @@ def test_a_folder_that_is_built_or_copied_just_now_stays(tmp_path: Path) -> None
     folder = folder_of(tmp_path, "busy")
     (tmp_path / "locks").mkdir()
     with FileLock(tmp_path / "locks" / "busy"):
-        done = tidy(ProcessStoreroom(tmp_path), {}, Budgets(1, None), now=NOW, dry_run=False)
+        done = clean_up(ProcessImageStore(tmp_path), {}, Budgets(1, None), now=NOW, dry_run=False)
     assert folder.exists()
     assert done.in_use == ("busy",)
 
 
 def test_a_folder_that_was_built_anew_since_it_was_looked_at_stays(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, "again")
-    room = ProcessStoreroom(tmp_path)
-    (before,) = room.stock().images
+    room = ProcessImageStore(tmp_path)
+    (before,) = room.inventory().images
     shutil.rmtree(folder)
     (folder_of(tmp_path, "again") / "manifest.json").write_text("unfinished")
     assert not room.discard(before)
@@ -86,18 +86,18 @@ def test_a_folder_that_was_built_anew_since_it_was_looked_at_stays(tmp_path: Pat
 
 def test_half_built_folders_and_sessions_of_dead_processes_go_first(tmp_path: Path) -> None:
     (tmp_path / "building" / "half").mkdir(parents=True)
-    room = ProcessStoreroom(tmp_path)
+    room = ProcessImageStore(tmp_path)
     unlimited = Budgets(None, None)
-    assert tidy(room, {}, unlimited, now=NOW, dry_run=True).leftovers == ("half",)
+    assert clean_up(room, {}, unlimited, now=NOW, dry_run=True).leftovers == ("half",)
     assert (tmp_path / "building" / "half").exists()
-    done = tidy(room, {}, unlimited, now=NOW, dry_run=False)
+    done = clean_up(room, {}, unlimited, now=NOW, dry_run=False)
     assert list(done.gone()) == [("half", "left by a dead process", 0)]
     assert not (tmp_path / "building" / "half").exists()
 
 
 def test_where_nothing_was_ever_built_there_is_nothing_to_do(tmp_path: Path, database: Database) -> None:
-    (done,) = tidy_all(database, [ProcessStoreroom(tmp_path / "none")], Budgets(0, 0), dry_run=False)
-    assert isinstance(done, Tidied)
+    (done,) = clean_up_all(database, [ProcessImageStore(tmp_path / "none")], Budgets(0, 0), dry_run=False)
+    assert isinstance(done, CleanupReport)
     assert (done.removed, done.images_kept, done.freed) == ((), 0, 0)
 
 

@@ -21,11 +21,11 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.attempts import last_attempt, nearest_recipe, save_attempt, vain_fixes
+from formulacode_dagster.store.attempts import ineffective_fixes, last_attempt, nearest_recipe, save_attempt
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing
 
-from .reproducing import keep_listings
+from .reproducibility import keep_listings
 from .submodules import submodule_mirrors
 
 
@@ -66,14 +66,14 @@ class TaskBuilds:
         )
         with self.run.database.transaction() as connection:
             neighbour = nearest_recipe(connection, pr.facts.repository_id, pr.facts.merged_at)
-            vain = vain_fixes(connection, pr.facts.repository_id)
+            ineffective = ineffective_fixes(connection, pr.facts.repository_id)
             before = last_attempt(connection, self.run.month, pr.key)
         image, log = build_until_it_holds(
             self.engine,
             task,
             run_id=self.run.run_id,
             neighbour=neighbour,
-            vain=vain,
+            ineffective=ineffective,
             first_attempt=before + 1,
             keep=self._keep,
             keep_installed=self._keep_installed,

@@ -9,9 +9,9 @@ import pytest
 
 from formulacode_dagster.engines.docker.build_cache import BuildCache
 from formulacode_dagster.engines.docker.daemon import INSTALLATION_LABEL, DockerDaemon
-from formulacode_dagster.engines.docker.storeroom import DockerStoreroom, layer_sizes
-from formulacode_dagster.engines.storeroom import StockedImage
-from formulacode_dagster.housekeeping.tidying import Budgets, tidy
+from formulacode_dagster.engines.docker.image_store import DockerImageStore, layer_sizes
+from formulacode_dagster.engines.image_store import StoredImage
+from formulacode_dagster.housekeeping.cleanup import Budgets, clean_up
 from formulacode_dagster.models.errors import OutsideSystemError
 
 pytestmark = pytest.mark.docker
@@ -57,35 +57,35 @@ def kitchen(tmp_path: Path) -> Iterator[Kitchen]:
             kitchen.daemon.client.images.remove(str(image.id), force=True)
 
 
-def stocked(storeroom: DockerStoreroom) -> dict[str, StockedImage]:
-    return {str(image).rpartition("/")[2].partition(":")[0]: image for image in storeroom.stock().images}
+def stocked(image_store: DockerImageStore) -> dict[str, StoredImage]:
+    return {str(image).rpartition("/")[2].partition(":")[0]: image for image in image_store.inventory().images}
 
 
 def test_images_are_known_by_who_built_them_with_the_bytes_of_every_layer(kitchen: Kitchen) -> None:
     kitchen.build("lower", "a")
     kitchen.build("upper", "b", base=kitchen.tag("lower"))
     kitchen.build("other", "a", "c", installation=f"not {kitchen.mark}")
-    stock = DockerStoreroom(kitchen.daemon, kitchen.mark).stock()
-    lower, upper = sorted(stock.images, key=lambda image: len(image.layers))
+    inventory = DockerImageStore(kitchen.daemon, kitchen.mark).inventory()
+    lower, upper = sorted(inventory.images, key=lambda image: len(image.layers))
     assert lower.layers == upper.layers[:1]
     assert all(SIZE <= layer.bytes < 2 * SIZE for layer in upper.layers)
-    assert lower.layers[0].id in stock.foreign_layers, "the other installation's image lies on it, too"
-    assert upper.layers[1].id not in stock.foreign_layers
-    assert stock.foreign_images >= 1
+    assert lower.layers[0].id in inventory.foreign_layers, "the other installation's image lies on it, too"
+    assert upper.layers[1].id not in inventory.foreign_layers
+    assert inventory.foreign_images >= 1
     assert datetime.now(tz=UTC) - lower.made_at < timedelta(minutes=5)
-    assert DockerStoreroom(kitchen.daemon, "").stock().images == (), "without a name nothing is ours"
+    assert DockerImageStore(kitchen.daemon, "").inventory().images == (), "without a name nothing is ours"
 
 
 def test_over_the_budget_images_go_from_the_top_and_never_somebody_elses(kitchen: Kitchen) -> None:
     kitchen.build("lower", "a")
     kitchen.build("upper", "b", base=kitchen.tag("lower"))
     kitchen.build("other", "c", installation=f"not {kitchen.mark}")
-    storeroom = DockerStoreroom(kitchen.daemon, kitchen.mark)
+    image_store = DockerImageStore(kitchen.daemon, kitchen.mark)
     budgets = Budgets(images=SIZE * 3 // 2, build_cache=None)
-    foreseen = tidy(storeroom, {}, budgets, now=LATER, dry_run=True)
+    foreseen = clean_up(image_store, {}, budgets, now=LATER, dry_run=True)
     assert [str(one.image) for one in foreseen.removed] == [kitchen.tag("upper")]
     assert kitchen.here("upper"), "a dry run removes nothing"
-    done = tidy(storeroom, {}, budgets, now=LATER, dry_run=False)
+    done = clean_up(image_store, {}, budgets, now=LATER, dry_run=False)
     assert [str(one.image) for one in done.removed] == [kitchen.tag("upper")]
     assert (kitchen.here("upper"), kitchen.here("lower"), kitchen.here("other")) == (False, True, True)
     assert SIZE <= done.image_bytes < 2 * SIZE
@@ -95,11 +95,13 @@ def test_over_the_budget_images_go_from_the_top_and_never_somebody_elses(kitchen
 def test_an_image_that_lost_its_name_goes_after_a_day(kitchen: Kitchen) -> None:
     first = kitchen.build("moved", "a")
     second = kitchen.build("moved", "b")
-    storeroom = DockerStoreroom(kitchen.daemon, kitchen.mark)
+    image_store = DockerImageStore(kitchen.daemon, kitchen.mark)
     unlimited = Budgets(images=None, build_cache=None)
-    assert tidy(storeroom, {}, unlimited, now=datetime.now(tz=UTC), dry_run=False).removed == ()
-    assert [one.image.digest for one in tidy(storeroom, {}, unlimited, now=LATER, dry_run=False).removed] == [first]
-    assert [image.digest for image in storeroom.stock().images] == [second]
+    assert clean_up(image_store, {}, unlimited, now=datetime.now(tz=UTC), dry_run=False).removed == ()
+    assert [one.image.digest for one in clean_up(image_store, {}, unlimited, now=LATER, dry_run=False).removed] == [
+        first
+    ]
+    assert [image.digest for image in image_store.inventory().images] == [second]
 
 
 def test_what_a_container_uses_and_what_somebody_gave_a_name_stays(kitchen: Kitchen) -> None:
@@ -109,9 +111,9 @@ def test_what_a_container_uses_and_what_somebody_gave_a_name_stays(kitchen: Kitc
     container = client.containers.create(used, ["none"])
     mine = f"somebody/{kitchen.mark}:mine"
     client.api.tag(kitchen.tag("named"), *mine.split(":"))
-    storeroom = DockerStoreroom(kitchen.daemon, kitchen.mark)
+    image_store = DockerImageStore(kitchen.daemon, kitchen.mark)
     try:
-        done = tidy(storeroom, {}, Budgets(images=0, build_cache=None), now=LATER, dry_run=False)
+        done = clean_up(image_store, {}, Budgets(images=0, build_cache=None), now=LATER, dry_run=False)
         assert done.in_use == (kitchen.tag("used"),)
         assert done.over(Budgets(images=0, build_cache=None)) >= SIZE
         assert kitchen.here("used")
@@ -123,10 +125,10 @@ def test_what_a_container_uses_and_what_somebody_gave_a_name_stays(kitchen: Kitc
 
 def test_a_name_that_means_another_image_by_now_is_left_alone(kitchen: Kitchen) -> None:
     kitchen.build("moved", "a")
-    storeroom = DockerStoreroom(kitchen.daemon, kitchen.mark)
-    before = stocked(storeroom)["moved"]
+    image_store = DockerImageStore(kitchen.daemon, kitchen.mark)
+    before = stocked(image_store)["moved"]
     after = kitchen.build("moved", "b")
-    assert not storeroom.discard(before)
+    assert not image_store.discard(before)
     assert kitchen.daemon.client.images.get(kitchen.tag("moved")).id == after
 
 

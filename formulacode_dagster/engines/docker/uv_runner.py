@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from formulacode_dagster.engines.failures import code_of_step, docker_is_dead, failure_of, tail
-from formulacode_dagster.engines.reading import PYLOCK, Answer, Call
 from formulacode_dagster.engines.scratch import scratch_folder
+from formulacode_dagster.engines.uv_runner import PYLOCK, UvCall, UvResult
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.specs import recipes
 from formulacode_dagster.specs.spec import instrument_for
@@ -35,15 +35,15 @@ class _Base:
 
 
 @dataclass(frozen=True)
-class DockerReading:
-    """Implements `uv_compile.Reading` with BuildKit."""
+class DockerUvRunner:
+    """Implements `UvRunner` with BuildKit."""
 
     daemon: DockerDaemon
     settings: BuildSettings
     os_image: str
     name = "docker"
 
-    def compile(self, call: Call, *, python: str, index: Mapping[str, str], timeout: float) -> Answer:
+    def compile(self, call: UvCall, *, python: str, index: Mapping[str, str], timeout: float) -> UvResult:
         """Make *call* on the `base` tier of *python*.
 
         Raises BuildFailure (`interpreter`, …) when there is no such tier, or (`build`) when what is read breaks the
@@ -61,13 +61,13 @@ class DockerReading:
             command += ["--file", str(recipes.dockerfile("read")), f"--build-arg=BASE_IMAGE={base.tag}"]
             done = self.daemon.run([*command, *options, str(folder / "question")], timeout=timeout)
             if done.timed_out:
-                return Answer(_UNKNOWN, "", done.stderr.decode(errors="replace"), timed_out=True)
+                return UvResult(_UNKNOWN, "", done.stderr.decode(errors="replace"), timed_out=True)
             if not done.ok:
                 raise _lost(python, done.stderr.decode(errors="replace"), seconds=timeout)
             return _answer(answer)
 
 
-def _write(call: Call, folder: Path) -> None:
+def _write(call: UvCall, folder: Path) -> None:
     (folder / "files").mkdir(parents=True)
     for name, text in call.files.items():
         (folder / "files" / name).write_text(text, encoding="utf-8")
@@ -75,11 +75,11 @@ def _write(call: Call, folder: Path) -> None:
     (folder / "requirements").write_text(call.requirements, encoding="utf-8")
 
 
-def _answer(folder: Path) -> Answer:
+def _answer(folder: Path) -> UvResult:
     """What was left in *folder*, by code that may leave anything there."""
     said, pylock = _read(folder, "rc").strip(), _read(folder, PYLOCK)
     rc = int(said) if re.fullmatch(r"\d{1,3}", said) else _UNKNOWN
-    return Answer(rc if pylock or rc else _UNKNOWN, pylock, _read(folder, "log"))
+    return UvResult(rc if pylock or rc else _UNKNOWN, pylock, _read(folder, "log"))
 
 
 def _read(folder: Path, name: str) -> str:

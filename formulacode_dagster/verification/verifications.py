@@ -14,10 +14,10 @@ from .evidence import Evidence
 from .importing import import_modules, imports, modules_of, tops_of
 from .oracle import oracle_absent
 from .planted import find_planted
+from .results import result_of
 from .running import one_benchmark_runs
-from .verdicts import verdict
 
-Gate = Callable[[Evidence], Verification]
+Verify = Callable[[Evidence], Verification]
 
 
 def _declared_commit(evidence: Evidence) -> Verification:
@@ -46,20 +46,20 @@ def _tests_collect(evidence: Evidence) -> Verification:
 
 
 def _nothing_planted(evidence: Evidence) -> Verification:
-    planted = find_planted(evidence.facts, evidence.subject.image.spec.lock, evidence.words.variables)
-    return verdict("nothing_planted", planted, "every installed file is its wheel's, and none runs unasked")
+    planted = find_planted(evidence.facts, evidence.subject.image.spec.lock, evidence.image_config.variables)
+    return result_of("nothing_planted", planted, "every installed file is its wheel's, and none runs unasked")
 
 
 def _no_credentials(evidence: Evidence) -> Verification:
-    return no_credentials(evidence.facts, evidence.words.by_place)
+    return no_credentials(evidence.facts, evidence.image_config.by_place)
 
 
 def _oracle_absent(evidence: Evidence) -> Verification:
-    lines, objects = evidence.subject.origin.lines, evidence.store.all_objects()
+    lines, objects = evidence.subject.origin.lines, evidence.repository.all_objects()
     return oracle_absent(evidence.facts, evidence.truth, objects, lines, evidence.from_index)
 
 
-GATES: dict[str, Gate] = {
+VERIFICATIONS: dict[str, Verify] = {
     "declared_commit": _declared_commit,
     "imports": _imports,
     "benchmarks": _benchmarks,
@@ -69,4 +69,4 @@ GATES: dict[str, Gate] = {
     "no_credentials": _no_credentials,
     "oracle_absent": _oracle_absent,
 }
-ORDER: tuple[str, ...] = tuple(GATES)
+VERIFICATION_NAMES: tuple[str, ...] = tuple(VERIFICATIONS)

@@ -6,7 +6,7 @@ import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from formulacode_dagster.engines.storeroom import Layer, Stock, StockedImage, TrimmedCache
+from formulacode_dagster.engines.image_store import Inventory, Layer, StoredImage, TrimmedCache
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.specs.spec import LOCAL_NAMESPACE
 
@@ -25,8 +25,8 @@ _CONFLICT = 409
 """HTTP status of the removal of what is in use."""
 
 
-class DockerStoreroom:
-    """Implements `storeroom.Storeroom` with what *installation* has built in the daemon."""
+class DockerImageStore:
+    """Implements `ImageStore` with what *installation* has built in the daemon."""
 
     def __init__(self, daemon: DockerDaemon, installation: str) -> None:
         self._daemon = daemon
@@ -48,7 +48,7 @@ class DockerStoreroom:
             remove_container(self._daemon, container)
         return tuple(str(container.name) for container in found)
 
-    def stock(self) -> Stock:
+    def inventory(self) -> Inventory:
         """Our images by their label; one that somebody gave a name of their own is theirs."""
         ours, theirs, others = [], set(), 0
         for image in self._images():
@@ -57,13 +57,13 @@ class DockerStoreroom:
             tags = tuple(attributes["RepoTags"] or ())
             strange = [tag for tag in tags if not tag.startswith(f"{LOCAL_NAMESPACE}/")]
             if not strange and self._installation and labels.get(INSTALLATION_LABEL) == self._installation:
-                ours.append(self._stocked(image, tags))
+                ours.append(self._stored(image, tags))
             else:
                 theirs |= set(_chain_ids(attributes["RootFS"].get("Layers") or ()))
                 others += LABEL in labels
-        return Stock(tuple(ours), frozenset(theirs), others)
+        return Inventory(tuple(ours), frozenset(theirs), others)
 
-    def discard(self, image: StockedImage) -> bool:
+    def discard(self, image: StoredImage) -> bool:
         """Remove *image*, never by force; False when something uses it, or its names now mean another one."""
         import docker.errors
 
@@ -96,14 +96,14 @@ class DockerStoreroom:
                 with suppress(docker.errors.ImageNotFound):
                     yield client.images.get(digest)
 
-    def _stocked(self, image: Image, tags: tuple[str, ...]) -> StockedImage:
+    def _stored(self, image: Image, tags: tuple[str, ...]) -> StoredImage:
         attributes = image.attrs
         with self._daemon.watched(f"look at {image.id}"):
             history = image.history()
         layers = attributes["RootFS"]["Layers"]
         # an image made with SOURCE_DATE_EPOCH says that it is as old as its commit
         tagged = attributes.get("Metadata", {}).get("LastTagTime") or attributes["Created"]
-        return StockedImage(
+        return StoredImage(
             digest=str(image.id),
             names=tags,
             made_at=max(moment(attributes["Created"]), moment(tagged)),
