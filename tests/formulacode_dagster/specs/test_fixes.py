@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from formulacode_dagster.images.repairs.propose import Known, is_new
-from formulacode_dagster.images.repairs.rules import Moment
+from formulacode_dagster.images.repairs.propose import RepairContext, is_new
+from formulacode_dagster.images.repairs.rules import Phase
 from formulacode_dagster.models.recipe import Command, Fix, InstallMode, Isolation, OnFailure
 from formulacode_dagster.specs.fixes import with_fixes
 from tests.support.repairs import make_spec
@@ -35,23 +35,23 @@ def test_a_package_that_the_release_lacks_is_left_out_and_others_stay() -> None:
     gone = make_fix(without_apt_packages=["libgfortran3"])
     left = with_fixes(spec, (gone,))
     assert left.apt_packages == ("libgsl-dev",)
-    assert is_new(gone, Known(spec), Moment.BASE)
-    assert not is_new(gone, Known(left), Moment.BASE)
+    assert is_new(gone, RepairContext(spec), Phase.BASE)
+    assert not is_new(gone, RepairContext(left), Phase.BASE)
 
 
 def test_a_fix_that_changes_nothing_is_not_new() -> None:
-    known = Known(make_spec(locked=["setuptools==65.5.0", "numpy==1.26.4"], apt_packages=("gfortran",)))
-    assert not is_new(make_fix(apt_packages=["gfortran"]), known)
-    assert not is_new(make_fix(requirements=["setuptools"], constraints=["setuptools<81"]), known)
-    assert not is_new(make_fix(constraints=["cython<3"]), known), "cython is not in the lock"
-    assert not is_new(make_fix(step_down=True), known), "no interpreter is left"
-    assert is_new(make_fix(constraints=["numpy<1.24"]), known)
-    assert is_new(make_fix(requirements=["cython"]), known)
-    assert is_new(make_fix(step_down=True), Known(known.spec, rungs=("3.8",)))
+    context = RepairContext(make_spec(locked=["setuptools==65.5.0", "numpy==1.26.4"], apt_packages=("gfortran",)))
+    assert not is_new(make_fix(apt_packages=["gfortran"]), context)
+    assert not is_new(make_fix(requirements=["setuptools"], constraints=["setuptools<81"]), context)
+    assert not is_new(make_fix(constraints=["cython<3"]), context), "cython is not in the lock"
+    assert not is_new(make_fix(step_down=True), context), "no interpreter is left"
+    assert is_new(make_fix(constraints=["numpy<1.24"]), context)
+    assert is_new(make_fix(requirements=["cython"]), context)
+    assert is_new(make_fix(step_down=True), RepairContext(context.spec, older_pythons=("3.8",)))
 
 
 def test_what_builds_apart_is_judged_by_its_own_lock() -> None:
     build_lock = f"setuptools==65.5.0 --hash=sha256:{'0' * 64}\n"
-    known = Known(make_spec(build_lock=build_lock))
-    assert not is_new(make_fix(requirements=["setuptools"]), known, Moment.TASK)
-    assert is_new(make_fix(requirements=["setuptools"]), known, Moment.RUN)
+    context = RepairContext(make_spec(build_lock=build_lock))
+    assert not is_new(make_fix(requirements=["setuptools"]), context, Phase.TASK)
+    assert is_new(make_fix(requirements=["setuptools"]), context, Phase.RUN)

@@ -10,7 +10,7 @@ from formulacode_dagster.library import MultiVerifier as OfTheLibrary
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.verification import ORDER
+from formulacode_dagster.verification import VERIFICATION_NAMES
 from formulacode_dagster.verification.verifiers import (
     TIMED_OUT,
     MultiVerifier,
@@ -104,4 +104,4 @@ def test_an_image_that_is_nowhere_or_of_somebody_else_is_refused() -> None:
 
 
 def test_a_verification_that_fails_gives_the_failure_its_name() -> None:
-    assert set(ORDER) <= set(FailureKind)
+    assert set(VERIFICATION_NAMES) <= set(FailureKind)
