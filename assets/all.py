@@ -1,4 +1,4 @@
-"""Every asset, in the order of the graph."""
+"""Every asset with its checks, in the order of the graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .published_images import published_images
 from .pull_requests import pull_requests
 from .repositories import repositories
 
-ASSETS = [
+STAGE_ASSETS = (
     repositories,
     pull_requests,
     classifications,
@@ -24,4 +24,7 @@ ASSETS = [
     published_images,
     published_dataset,
     monthly_report,
-]
+)
+
+ASSETS = [one.definition for one in STAGE_ASSETS]
+ASSET_CHECKS = [check.definition(one.stage) for one in STAGE_ASSETS for check in one.checks]

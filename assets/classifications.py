@@ -9,27 +9,67 @@ import dagster as dg
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.items import Cost, ItemState, Stage
+from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.selection import checks as verdicts
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
 from formulacode_dagster.selection.symbolic import screen
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
+from formulacode_dagster.store.classifications import positives_by_month
 from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.pull_requests import iterate_done, patch_of, pull_request_of
+from formulacode_dagster.store.pull_requests import done_items, items_by_key, iterate_done, patch_of, pull_request_of
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
+from .checks import JudgedMonth, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run
+from .partitions import MONTHS
+from .pull_requests import pull_requests
+
+HISTORY_MONTHS = 12
+"""How far back the control limits of `share_of_positives` look."""
+
+
+@month_check(blocking=True)
+def every_candidate_has_verdict(month: JudgedMonth) -> Judgement:
+    """Every pull request has a verdict, a rejection or a recorded failure."""
+    with month.database.transaction() as connection:
+        names = items_by_key(connection, month.key)
+        taken_in = done_items(connection, month.key, Stage.PULL_REQUESTS)
+    skipped = set(month.items(Stage.CLASSIFICATIONS, ItemState.SKIPPED))
+    judged = [(row.repository_id, row.number) for row in month.rows(CLASSIFICATIONS)]
+    return verdicts.every_candidate_has_verdict(
+        candidates=[item for item in taken_in.values() if item not in skipped],
+        classified=[names[key] for key in judged if key in names],
+        failed=month.items(Stage.CLASSIFICATIONS, ItemState.FAILED),
+        rejected=month.items(Stage.CLASSIFICATIONS, ItemState.REJECTED),
+    )
+
+
+@month_check(blocking=False)
+def share_of_positives(month: JudgedMonth) -> Judgement:
+    """The share of performance pull requests is within the control limits of earlier months."""
+    months = [Month.parse(month.key)]
+    while len(months) <= HISTORY_MONTHS and months[-1].key > FIRST_MONTH:
+        months.append(months[-1].previous())
+    with month.database.transaction() as connection:
+        counted = positives_by_month(connection, [one.key for one in months])
+    positives, candidates = counted.pop(month.key, (0, 0))
+    return verdicts.share_of_positives(positives, candidates, list(counted.values()))
 
 
 @stage_asset(
     Stage.CLASSIFICATIONS,
-    group="selection",
+    deps=[pull_requests],
+    partitions_def=MONTHS,
+    group_name="selection",
     kinds={"openai", "postgres"},
     description="One row is a candidate that passed the symbolic filter and was judged by the model, whichever way.",
     columns={
@@ -41,12 +81,13 @@ from .materialize import ItemConfig, report, stage_asset, stage_run
         "patch_truncated": ("boolean", "whether the patch was cut before the call"),
     },
     pool="llm",
+    checks=[every_candidate_has_verdict, share_of_positives],
 )
 def classifications(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, llm: LLMResource
 ) -> dg.MaterializeResult[Any]:
     """Screen every pull request, then ask the model about the candidates."""
-    with stage_run(context, postgres, Stage.CLASSIFICATIONS, config) as run:
+    with stage_run(context, postgres, classifications, config) as run:
         with run.database.transaction() as connection:
             items = [
                 WorkItem(pr.item, _inputs(pr, llm.model), _Screened(pr.key, _refusal(pr)))

@@ -5,10 +5,12 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.environments import checks as verdicts
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
@@ -19,12 +21,29 @@ from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
+from .checks import JudgedMonth, month_check
+from .classifications import classifications
 from .materialize import ItemConfig, report, stage_asset, stage_run
+from .partitions import MONTHS
+
+
+@month_check(blocking=True)
+def every_lock_is_hashed(month: JudgedMonth) -> Judgement:
+    """Every requirement of every lock is pinned and hashed."""
+    return verdicts.every_lock_is_hashed(month.done_rows(ENVIRONMENTS, Stage.ENVIRONMENTS))
+
+
+@month_check(blocking=True)
+def interpreter_is_declared(month: JudgedMonth) -> Judgement:
+    """Every interpreter is one the repository declares."""
+    return verdicts.interpreter_is_declared(month.done_rows(ENVIRONMENTS, Stage.ENVIRONMENTS))
 
 
 @stage_asset(
     Stage.ENVIRONMENTS,
-    group="build",
+    deps=[classifications],
+    partitions_def=MONTHS,
+    group_name="build",
     kinds={"uv", "git", "postgres"},
     description="One row is the pinned environment of one task: a declared interpreter and a hashed lock of its date.",
     columns={
@@ -35,6 +54,7 @@ from .materialize import ItemConfig, report, stage_asset, stage_run
         "exclude_newer": ("timestamptz", "nothing published later is in the lock"),
     },
     pool="build",
+    checks=[every_lock_is_hashed, interpreter_is_declared],
 )
 def environments(
     context: dg.AssetExecutionContext,
@@ -44,7 +64,7 @@ def environments(
     containers: ContainersResource,
 ) -> dg.MaterializeResult[Any]:
     """Plan and lock the environment of every performance pull request."""
-    with stage_run(context, postgres, Stage.ENVIRONMENTS, config) as run:
+    with stage_run(context, postgres, environments, config) as run:
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.CLASSIFICATIONS)
         cache = mirrors.cache()

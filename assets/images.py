@@ -5,10 +5,12 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.images import checks as verdicts
 from formulacode_dagster.images.stage import TaskBuilds
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
@@ -19,14 +21,30 @@ from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
 from .attempts import attempts_metadata
+from .checks import JudgedMonth, month_check
+from .environments import environments
 from .materialize import ItemConfig, report, stage_asset, stage_run
+from .partitions import MONTHS
+from .reproduction import reproduces
 
 BUILDS_AT_ONCE = 2
 
 
+@month_check(blocking=True)
+def verifications_hold(month: JudgedMonth) -> Judgement:
+    """Every image was verified in every way that this version of the code verifies images, and held.
+
+    An image that fails one never becomes a row; a row of an earlier version, or one that was changed, can still fall
+    short.
+    """
+    return verdicts.verifications_hold(month.done_rows(IMAGES, Stage.IMAGES))
+
+
 @stage_asset(
     Stage.IMAGES,
-    group="build",
+    deps=[environments],
+    partitions_def=MONTHS,
+    group_name="build",
     kinds={"docker", "postgres"},
     description="One row is the image of one task: the repository at the base commit, compiled, verified by the host.",
     columns={
@@ -38,6 +56,7 @@ BUILDS_AT_ONCE = 2
         "verifications": ("jsonb", "facts established by the host"),
     },
     pool="build",
+    checks=[verifications_hold, reproduces],
 )
 def images(
     context: dg.AssetExecutionContext,
@@ -47,7 +66,7 @@ def images(
     containers: ContainersResource,
 ) -> dg.MaterializeResult[Any]:
     """Build and verify an image for every environment."""
-    with stage_run(context, postgres, Stage.IMAGES, config) as run:
+    with stage_run(context, postgres, images, config) as run:
         engine, why = containers.chosen()
         context.log.info(why)
         builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), containers.os_image)

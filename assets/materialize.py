@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -14,7 +15,6 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.items.gatekeeping import require_open
-from formulacode_dagster.items.graph import UPSTREAM
 from formulacode_dagster.items.progress import AlsoLogged, listener, listening
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
@@ -26,8 +26,8 @@ from formulacode_dagster.store.usage import add_usage, usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import value_of, whole_number
 
-from .checks import BLOCKING
-from .partitions import MONTHS, month_of
+from .checks import MonthCheck
+from .partitions import month_of
 
 OWNER = "team:benchmarks"
 SHOWN_ITEMS = 50
@@ -47,25 +47,46 @@ class ItemConfig(dg.Config):
         return RunOptions(**{**self.model_dump(), "only": tuple(self.only)})
 
 
+@dataclass(frozen=True)
+class StageAsset:
+    """An asset of the month: what Dagster materializes, the assets it reads, and the checks of its rows."""
+
+    stage: Stage
+    definition: dg.AssetsDefinition
+    upstream: tuple[StageAsset, ...]
+    checks: tuple[MonthCheck, ...]
+
+    @property
+    def gates(self) -> tuple[tuple[Stage, str], ...]:
+        """What must have been judged and passed before this asset starts: stage and name of each blocking check."""
+        return tuple((one.stage, check.name) for one in self.upstream for check in one.checks if check.blocking)
+
+
 def stage_asset(
     stage: Stage,
     *,
-    group: str,
+    partitions_def: dg.PartitionsDefinition[Any],
+    group_name: str,
     kinds: set[str],
     description: str,
     columns: Mapping[str, tuple[str, str]],
+    deps: Sequence[StageAsset] = (),
+    checks: Sequence[MonthCheck] = (),
     pool: str | None = None,
-) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], dg.AssetsDefinition]:
-    """`@dg.asset` with what every asset of this platform has. *columns* maps name → (type, description) of a row."""
+) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
+    """`@dg.asset`, and the policy of this platform: owner, code version, retries.
+
+    *columns* maps name → (type, description) of a row. The gates of *deps* are read before the asset starts.
+    """
     schema = dg.TableSchema(
         columns=[dg.TableColumn(name, kind, description=meaning) for name, (kind, meaning) in columns.items()]
     )
     delay = whole_number("FC_RETRY_SECONDS", value_of("FC_RETRY_SECONDS"))
-    return dg.asset(
+    define = dg.asset(
         name=stage.value,
-        deps=[upstream.value for upstream in UPSTREAM[stage]],
-        partitions_def=MONTHS,
-        group_name=group,
+        deps=[one.definition for one in deps],
+        partitions_def=partitions_def,
+        group_name=group_name,
         kinds=kinds,
         owners=[OWNER],
         description=description,
@@ -74,20 +95,22 @@ def stage_asset(
         retry_policy=dg.RetryPolicy(max_retries=1, delay=delay) if delay else None,
         pool=pool,
     )
+    return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks))
 
 
 @contextmanager
 def stage_run(
-    context: dg.AssetExecutionContext, postgres: PostgresResource, stage: Stage, config: ItemConfig
+    context: dg.AssetExecutionContext, postgres: PostgresResource, asset: StageAsset, config: ItemConfig
 ) -> Iterator[StageRun]:
     """The frame around a stage: gates read, the month held, and errors that only a person can mend not retried."""
+    stage = asset.stage
     try:
         month = month_of(context).key
         database = postgres.database()
         if config.dry_run:
             yield StageRun(database, stage, month, context.run.run_id, config.options())
             return
-        require_open(database, month, UPSTREAM[stage], BLOCKING)
+        require_open(database, month, asset.gates)
         logged = AlsoLogged(listener(), context.log.info, context.log.warning)
         with database.month_lock(stage, month, context.run.run_id), listening(logged):
             yield StageRun(database, stage, month, context.run.run_id, config.options())

@@ -9,7 +9,9 @@ from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.measurement import checks as verdicts
 from formulacode_dagster.measurement.measure import measure_task
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Stage
@@ -23,12 +25,23 @@ from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
+from .checks import JudgedMonth, month_check
+from .images import images
 from .materialize import ItemConfig, report, stage_asset, stage_run
+from .partitions import MONTHS
+
+
+@month_check(blocking=True)
+def speedup_is_real(month: JudgedMonth) -> Judgement:
+    """Every measured speed-up follows from its stored samples; of the tasks that go on."""
+    return verdicts.speedup_is_real(month.key, month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))
 
 
 @stage_asset(
     Stage.MEASUREMENTS,
-    group="measure",
+    deps=[images],
+    partitions_def=MONTHS,
+    group_name="measure",
     kinds={"asv", "docker", "postgres"},
     description="One row is the author's patch timed against its base, with all samples and a placebo.",
     columns={
@@ -38,6 +51,7 @@ from .materialize import ItemConfig, report, stage_asset, stage_run
         "is_faster": ("boolean", "whether the speed-up is real"),
     },
     pool="measure",
+    checks=[speedup_is_real],
 )
 def measurements(
     context: dg.AssetExecutionContext,
@@ -47,7 +61,7 @@ def measurements(
     containers: ContainersResource,
 ) -> dg.MaterializeResult[Any]:
     """Time every image's benchmarks, one task at a time so that nothing disturbs them."""
-    with stage_run(context, postgres, Stage.MEASUREMENTS, config) as run:
+    with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.chosen()
         plan, limits, cache = containers.plan, containers.limits, mirrors.cache()
         if not config.dry_run:

@@ -14,11 +14,15 @@ from resources.postgres import PostgresResource
 from resources.reports import ReportsResource
 
 from .materialize import ItemConfig, stage_asset, stage_run
+from .partitions import MONTHS
+from .published_dataset import published_dataset
 
 
 @stage_asset(
     Stage.MONTHLY_REPORT,
-    group="release",
+    deps=[published_dataset],
+    partitions_def=MONTHS,
+    group_name="release",
     kinds={"html", "matplotlib"},
     description="One HTML file: the funnel as a picture, speed-ups, reasons for loss, costs, changes since last month.",
     columns={"path": ("text", "where the report is")},
@@ -27,7 +31,7 @@ def monthly_report(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, reports: ReportsResource
 ) -> dg.MaterializeResult[Any]:
     """Write the report of the month, and put its figures where Dagster plots them."""
-    with stage_run(context, postgres, Stage.MONTHLY_REPORT, config) as run:
+    with stage_run(context, postgres, monthly_report, config) as run:
         month = Month.parse(run.month)
         with run.database.transaction() as connection:
             facts = month_facts(connection, month)

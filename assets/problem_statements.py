@@ -9,25 +9,43 @@ import dagster as dg
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.problems import checks as verdicts
 from formulacode_dagster.problems.render import TEMPLATE_VERSION, render_problem_statement
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
-from formulacode_dagster.store.pull_requests import done_in, patch_of
+from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 
+from .checks import JudgedMonth, month_check
+from .classifications import classifications
 from .materialize import ItemConfig, booked, report, stage_asset, stage_run, usage_metadata
+from .partitions import MONTHS
 
 WALKED = "references followed two steps, as they stood at the merge"
 STORED = "the closing issues stored at intake: GitHub is not asked offline, nor without a token"
 
 
+@month_check(blocking=True)
+def nothing_leaks(month: JudgedMonth) -> Judgement:
+    """No problem statement holds a line of its solution."""
+    with month.database.transaction() as connection:
+        found = {pr.key: pr for pr in done_in(connection, month.key, Stage.PROBLEM_STATEMENTS)}
+        statements = PROBLEM_STATEMENTS.read_keys(connection, month.key, found)
+        # patches are read one at a time
+        pairs = ((statement, patch_of(connection, found[key])) for key, statement in statements.items())
+        return verdicts.nothing_leaks(pairs, items_by_key(connection, month.key))
+
+
 @stage_asset(
     Stage.PROBLEM_STATEMENTS,
-    group="selection",
+    deps=[classifications],
+    partitions_def=MONTHS,
+    group_name="selection",
     kinds={"github", "jinja", "postgres"},
     description="One row is the text a solver is given: people anonymized, the solution's lines withheld.",
     columns={
@@ -37,12 +55,13 @@ STORED = "the closing issues stored at intake: GitHub is not asked offline, nor 
         "walk": ("jsonb", "the issues whole, where they were found, and the links that could not be read"),
     },
     pool="github",
+    checks=[nothing_leaks],
 )
 def problem_statements(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, intake: IntakeResource
 ) -> dg.MaterializeResult[Any]:
     """Follow the references of every performance pull request once, and render its statement."""
-    with stage_run(context, postgres, Stage.PROBLEM_STATEMENTS, config) as run:
+    with stage_run(context, postgres, problem_statements, config) as run:
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.CLASSIFICATIONS)
             described = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}

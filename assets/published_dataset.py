@@ -9,12 +9,14 @@ from sqlalchemy import Connection
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import StageRun, in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import Release, TaskRecord
+from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.release.dataset import month_frame, rows_checksum
 from formulacode_dagster.release.tasks import build_task_record
 from formulacode_dagster.store import artifacts
@@ -23,14 +25,48 @@ from formulacode_dagster.store.pull_requests import done_in, patch_of
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
+from .checks import JudgedMonth, month_check
 from .materialize import ItemConfig, keep_nothing, report, require_done, stage_asset, stage_run
+from .measurements import measurements
+from .partitions import MONTHS
+from .problem_statements import problem_statements
+from .published_images import published_images
 
 RELEASE = "release"
 
 
+@month_check(blocking=True)
+def reads_back_equal(month: JudgedMonth) -> Judgement:
+    """The month's rows read back from the released tag are the ones written."""
+    return verdicts.reads_back_equal(month.key, month.rows(artifacts.RELEASES))
+
+
+@month_check(blocking=True)
+def schema_and_ids_stable(month: JudgedMonth) -> Judgement:
+    """The schema is that of earlier releases; no task id appears twice."""
+    releases = _all_releases(month)
+    ours, others = ([row for row in releases if (row.month == month.key) is is_ours] for is_ours in (True, False))
+    return verdicts.schema_and_ids_stable(month.key, ours, others)
+
+
+@month_check(blocking=True)
+def released_tags_untouched(month: JudgedMonth, hub: HubResource) -> Judgement:
+    """Every released tag still points to the revision it was released with."""
+    destination = hub.destination()
+    here = [row for row in _all_releases(month) if row.destination == destination.name]
+    return verdicts.released_tags_untouched(here, destination.tags() if here else {})
+
+
+def _all_releases(month: JudgedMonth) -> list[Release]:
+    with month.database.transaction() as connection:
+        return artifacts.RELEASES.read_all(connection)
+
+
 @stage_asset(
     Stage.PUBLISHED_DATASET,
-    group="release",
+    deps=[problem_statements, measurements, published_images],
+    partitions_def=MONTHS,
+    group_name="release",
     kinds={"huggingface", "parquet"},
     description="One row is a task, measured to be faster, ready to be solved; under a tag that never changes.",
     columns={
@@ -41,12 +77,13 @@ RELEASE = "release"
         "speedup": ("double", "measured, geometric mean"),
         "verified": ("boolean", "measured, in an image pulled back by digest"),
     },
+    checks=[reads_back_equal, schema_and_ids_stable, released_tags_untouched],
 )
 def published_dataset(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource
 ) -> dg.MaterializeResult[Any]:
     """Build the month's records and release them once."""
-    with stage_run(context, postgres, Stage.PUBLISHED_DATASET, config) as run:
+    with stage_run(context, postgres, published_dataset, config) as run:
         month = Month.parse(run.month)
         with run.database.transaction() as connection:
             records = _records(connection, run.month)

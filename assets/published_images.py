@@ -8,22 +8,36 @@ import dagster as dg
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import PublishedImage
-from formulacode_dagster.store.artifacts import IMAGES, PUBLISHED_IMAGES
+from formulacode_dagster.release import checks as verdicts
+from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS, PUBLISHED_IMAGES
 from formulacode_dagster.store.pull_requests import done_in
 from resources.postgres import PostgresResource
 from resources.registry import RegistryResource
 
+from .checks import JudgedMonth, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run
+from .measurements import measurements
+from .partitions import MONTHS
+
+
+@month_check(blocking=True)
+def every_digest_pulled(month: JudgedMonth) -> Judgement:
+    """Every published image was measured, and pulled back by digest."""
+    published = month.done_rows(PUBLISHED_IMAGES, Stage.PUBLISHED_IMAGES)
+    return verdicts.every_digest_pulled(month.key, published, month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))
 
 
 @stage_asset(
     Stage.PUBLISHED_IMAGES,
-    group="release",
+    deps=[measurements],
+    partitions_def=MONTHS,
+    group_name="release",
     kinds={"docker", "postgres"},
     description="One row is an image that was measured, pushed, and pulled back by digest. Nothing else is pushed.",
     columns={
@@ -31,12 +45,13 @@ from .materialize import ItemConfig, report, stage_asset, stage_run
         "digest": ("text", "digest in the registry"),
         "pulled_digest": ("text", "digest found when it was pulled back"),
     },
+    checks=[every_digest_pulled],
 )
 def published_images(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, registry: RegistryResource
 ) -> dg.MaterializeResult[Any]:
     """Push the images of the tasks whose speed-up is real; skip, with the reason, where there is nowhere to push."""
-    with stage_run(context, postgres, Stage.PUBLISHED_IMAGES, config) as run:
+    with stage_run(context, postgres, published_images, config) as run:
         client = registry.client()
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.MEASUREMENTS)

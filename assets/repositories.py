@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 from sqlalchemy import Connection
 
+from formulacode_dagster.github import checks as verdicts
 from formulacode_dagster.intake.tracked import (
     DISCOVERY,
     Exclusion,
@@ -19,6 +20,7 @@ from formulacode_dagster.intake.tracked import (
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
@@ -30,15 +32,33 @@ from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource
 
+from .checks import JudgedMonth, month_check
 from .materialize import ItemConfig, booked, report, require_done, stage_asset, stage_run, usage_metadata
+from .partitions import MONTHS
 
 DECIDED_AT_ONCE = 500
 """Decisions cost nothing: this many go into one transaction."""
 
 
+@month_check(blocking=True)
+def not_empty(month: JudgedMonth) -> Judgement:
+    """At least one repository is tracked."""
+    return verdicts.not_empty(month.rows(REPOSITORIES), set(month.items(Stage.REPOSITORIES, ItemState.DONE)))
+
+
+@month_check(blocking=False)
+def every_repository_resolves(month: JudgedMonth) -> Judgement:
+    """Every tracked repository still exists on GitHub, and is stored once."""
+    rejected = set(month.items(Stage.REPOSITORIES, ItemState.REJECTED))
+    return verdicts.every_repository_resolves(
+        [row for row in month.rows(REPOSITORIES) if row.full_name not in rejected]
+    )
+
+
 @stage_asset(
     Stage.REPOSITORIES,
-    group="intake",
+    partitions_def=MONTHS,
+    group_name="intake",
     kinds={"github", "postgres"},
     description="One row is a repository with an asv suite, or on the list, as of the month. The ledger tells which of "
     "them are tracked, and why the others are not.",
@@ -54,6 +74,7 @@ DECIDED_AT_ONCE = 500
         "size_kb": ("integer", "of the git repository"),
     },
     pool="github",
+    checks=[not_empty, every_repository_resolves],
 )
 def repositories(
     context: dg.AssetExecutionContext,
@@ -63,7 +84,7 @@ def repositories(
     tracking: TrackingResource,
 ) -> dg.MaterializeResult[Any]:
     """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
-    with stage_run(context, postgres, Stage.REPOSITORIES, config) as run:
+    with stage_run(context, postgres, repositories, config) as run:
         month, rules = Month.parse(run.month), tracking.rules()
         with run.database.transaction() as connection:
             listed = listed_repositories(connection)

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.items import Stage
-from formulacode_dagster.models.month import Month
 
 from .lock import digest, read_lock
 from .pylock import requirements_of
 
-_MOST_OFFENDERS = 50
 
-
-def every_lock_is_hashed(month: Month, environments: Sequence[Environment]) -> GateVerdict:
+def every_lock_is_hashed(environments: Sequence[Environment]) -> Judgement:
     """Every line of every lock pins one version of one project and carries a sha256; the checksum is the lock's own."""
     offenders = {name: fault for name, fault in ((_name(item), _lock_fault(item)) for item in environments) if fault}
     pins = sum(len(read_lock(item.lock).pins) for item in environments)
-    return _verdict(month, "every_lock_is_hashed", environments, offenders, {"pins": float(pins)})
+    return _judgement(environments, offenders, {"pins": float(pins)})
 
 
-def interpreter_is_declared(month: Month, environments: Sequence[Environment]) -> GateVerdict:
+def interpreter_is_declared(environments: Sequence[Environment]) -> Judgement:
     """Every interpreter is one the declarations allow, with the reason for choosing it."""
     offenders = {name: fault for name, fault in ((_name(item), _python_fault(item)) for item in environments) if fault}
     figures = {f"python_{item.python}": 0.0 for item in environments}
     for item in environments:
         figures[f"python_{item.python}"] += 1
-    return _verdict(month, "interpreter_is_declared", environments, offenders, figures)
+    return _judgement(environments, offenders, figures)
 
 
 def _name(environment: Environment) -> str:
@@ -67,23 +63,10 @@ def _python_fault(environment: Environment) -> str:
     return "" if environment.python_reason.strip() else "no reason is given for the interpreter"
 
 
-def _verdict(
-    month: Month,
-    check: str,
-    environments: Sequence[Environment],
-    offenders: dict[str, str],
-    figures: dict[str, float],
-) -> GateVerdict:
-    lines = tuple(f"{name}: {fault}" for name, fault in offenders.items())
+def _judgement(environments: Sequence[Environment], offenders: dict[str, str], figures: dict[str, float]) -> Judgement:
+    lines = [f"{name}: {fault}" for name, fault in offenders.items()]
     good = len(environments) - len(lines)
     summary = f"{good} of {len(environments)} environments hold" if environments else "no environment this month"
-    return GateVerdict(
-        stage=Stage.ENVIRONMENTS,
-        month=month.key,
-        check=check,
-        passed=not lines,
-        blocking=True,
-        summary=summary if not lines else f"{summary}; first: {lines[0]}",
-        offenders=lines[:_MOST_OFFENDERS],
-        figures={"environments": float(len(environments)), **figures},
-    )
+    if lines:
+        summary = f"{summary}; first: {lines[0]}"
+    return Judgement.by_offenders(summary, lines, {"environments": float(len(environments)), **figures})

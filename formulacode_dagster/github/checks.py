@@ -6,47 +6,34 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.items import ItemState, LedgerEntry
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
-OFFENDERS_SHOWN = 50
-"""Kind of failure of a repository that is gone from GitHub: nothing can be taken in of it, and nobody can mend that."""
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
-def repositories_not_empty(month: str, rows: Sequence[Repository], tracked: Collection[str]) -> GateVerdict:
+def not_empty(rows: Sequence[Repository], tracked: Collection[str]) -> Judgement:
     """At least one repository is *tracked*, by name."""
     count = sum(row.full_name in tracked for row in rows)
-    return GateVerdict(
-        stage=Stage.REPOSITORIES,
-        month=month,
-        check="repositories_not_empty",
+    return Judgement(
         passed=count > 0,
-        blocking=True,
         summary=f"{count} of {len(rows)} repositories are tracked",
         figures={"repositories": len(rows), "tracked": count},
     )
 
 
-def every_repository_resolves(month: str, rows: Sequence[Repository]) -> GateVerdict:
+def every_repository_resolves(rows: Sequence[Repository]) -> Judgement:
     """No tracked repository vanished, and no two rows are the same one."""
     vanished = [row.full_name for row in rows if row.state is RepositoryState.VANISHED]
     ids = Counter(row.id for row in rows if row.state is not RepositoryState.VANISHED)
     doubled = [row.full_name for row in rows if ids[row.id] > 1]
-    return GateVerdict(
-        stage=Stage.REPOSITORIES,
-        month=month,
-        check="every_repository_resolves",
-        passed=not vanished and not doubled,
-        blocking=False,
-        summary=f"{len(vanished)} vanished, {len(doubled)} stored twice, of {len(rows)}",
-        offenders=tuple((vanished + doubled)[:OFFENDERS_SHOWN]),
-        figures={"vanished": len(vanished), "doubled": len(doubled)},
-    )
+    summary = f"{len(vanished)} vanished, {len(doubled)} stored twice, of {len(rows)}"
+    figures = {"vanished": len(vanished), "doubled": len(doubled)}
+    return Judgement.by_offenders(summary, vanished + doubled, figures)
 
 
 def counts_match(
@@ -55,7 +42,7 @@ def counts_match(
     counts: Sequence[IntakeCount],
     rows: Mapping[int, int],
     windows: Sequence[LedgerEntry],
-) -> GateVerdict:
+) -> Judgement:
     """For every tracked repository, as many pull requests are stored as GitHub reports, or it is named.
 
     *rows* are how many pull requests the table holds, by repository id; *windows* the ledger's entries of repositories.
@@ -86,19 +73,13 @@ def counts_match(
     stored, reported = sum(row.stored for row in judged), sum(row.reported for row in judged)
     missing = len(failed) + len(silent)
     summary = f"{stored} of the {reported} pull requests that GitHub reports, in {len(judged)} repositories"
-    return GateVerdict(
-        stage=Stage.PULL_REQUESTS,
-        month=month,
-        check="counts_match",
-        passed=not offenders,
-        blocking=True,
-        summary=summary if not missing else f"{summary}; {missing} repositories could not be taken in",
-        offenders=tuple(offenders[:OFFENDERS_SHOWN]),
-        figures={"reported": reported, "stored": stored, "repositories": len(judged), "missing": missing},
-    )
+    if missing:
+        summary = f"{summary}; {missing} repositories could not be taken in"
+    figures = {"reported": reported, "stored": stored, "repositories": len(judged), "missing": missing}
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
-def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> GateVerdict:
+def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> Judgement:
     """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once.
 
     *prs* are gone through once, and none is held on to.
@@ -109,16 +90,9 @@ def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> GateVerdict
     for row in prs:
         times[row.key] += 1
         offenders += [f"{row.item}: {fault}" for fault in _faults(row, window, times[row.key])]
-    return GateVerdict(
-        stage=Stage.PULL_REQUESTS,
-        month=month,
-        check="window_and_shas_valid",
-        passed=not offenders,
-        blocking=True,
-        summary=f"{len(offenders)} faults in {times.total()} pull requests",
-        offenders=tuple(offenders[:OFFENDERS_SHOWN]),
-        figures={"pull_requests": times.total(), "faults": len(offenders)},
-    )
+    figures = {"pull_requests": times.total(), "faults": len(offenders)}
+    summary = f"{len(offenders)} faults in {times.total()} pull requests"
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
 def _faults(row: PullRequest, window: Month, times: int) -> list[str]:

@@ -1,88 +1,64 @@
-"""The asset checks of `images`: what a month's images must all have been verified for."""
+"""The verdict on a month of `images`. Pure.
+
+That a verification held is an invariant of the build: an image of which one failed ends as a failed item, and no row is
+written. A stored row can still lack one, or hold one that nobody makes any more, when an earlier version of the code
+wrote it and a run limited to some items left it in the month; and a row can have been changed since. That is what fails
+here, before anything is measured.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.items import Stage
-
-OFFENDERS = 50
+from formulacode_dagster.verification import VERIFICATION_NAMES
 
 
-def declared_commit(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """Every image holds the base commit, whole and unchanged."""
-    return _verdict("declared_commit", "declared_commit", "at the declared commit", month, images)
+class _Standing(StrEnum):
+    """How a row stands to one verification."""
+
+    HELD = "held"
+    FAILED = "failed"
+    NOT_MADE = "not made"
+    UNKNOWN = "unknown"
+    """The row has it, and this version of the code does not make it."""
 
 
-def imports(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """In every image the package and its compiled extensions import."""
-    return _verdict("imports", "imports", "importable", month, images)
-
-
-def benchmarks_discovered(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """Every image has at least one benchmark."""
-    verdict = _verdict("benchmarks_discovered", "benchmarks", "with benchmarks", month, images, needs_benchmarks=True)
-    counts = sorted(len(image.benchmarks) for image in images)
-    if not counts:
-        return verdict
-    figures = {"benchmarks": float(sum(counts)), "fewest": float(counts[0]), "median": float(counts[len(counts) // 2])}
-    return verdict.model_copy(update={"figures": verdict.figures | figures})
-
-
-def one_benchmark_runs(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """In every image at least one benchmark runs to its end and gives a time."""
-    return _verdict("one_benchmark_runs", "one_benchmark_runs", "with a benchmark that runs", month, images)
-
-
-def tests_collect(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """In every image the repository's own tests collect, as far as the package is to blame."""
-    return _verdict("tests_collect", "tests_collect", "whose tests collect", month, images)
-
-
-def nothing_planted(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """No image holds code that runs unasked or stands in for another."""
-    return _verdict("nothing_planted", "nothing_planted", "with nothing planted", month, images)
-
-
-def no_credentials(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """No image holds a token, a key or a password."""
-    return _verdict("no_credentials", "no_credentials", "without a credential", month, images)
-
-
-def oracle_absent(month: str, images: Sequence[BuiltImage]) -> GateVerdict:
-    """No image holds anything of the pull request's own change."""
-    return _verdict("oracle_absent", "oracle_absent", "without the oracle", month, images)
-
-
-def _verdict(
-    check: str,
-    verification: str,
-    being: str,
-    month: str,
-    images: Sequence[BuiltImage],
-    *,
-    needs_benchmarks: bool = False,
-) -> GateVerdict:
-    """Pass when *verification* was made for every image and held; one that was never made counts as failed."""
-    offenders = []
+def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERIFICATION_NAMES) -> Judgement:
+    """Pass when every image names a benchmark, each of *names* was verified of it and held, and no other was."""
+    tally: dict[str, Counter[str]] = {name: Counter() for name in names}
+    offenders: list[str] = []
+    sound = 0
     for image in images:
-        made = {one.name: one for one in image.verifications}
-        if verification not in made:
-            offenders.append(f"{image.spec.task_id}: not verified")
-        elif not made[verification].ok:
-            offenders.append(f"{image.spec.task_id}: {made[verification].detail}")
-        elif needs_benchmarks and not image.benchmarks:
-            offenders.append(f"{image.spec.task_id}: no benchmark is named")
-    good = len(images) - len(offenders)
-    return GateVerdict(
-        stage=Stage.IMAGES,
-        month=month,
-        check=check,
-        passed=not offenders,
-        blocking=True,
-        summary=f"{good} of {len(images)} images {being}" if images else "no images this month",
-        offenders=tuple(offenders[:OFFENDERS]),
-        figures={"images": float(len(images)), "offenders": float(len(offenders))},
+        faults = [] if image.benchmarks else ["names no benchmark"]
+        for name, standing, detail in _standings(image, names):
+            tally.setdefault(name, Counter())[standing] += 1
+            if standing is not _Standing.HELD:
+                faults.append(f"{name} {standing}" + (f": {detail}" if detail else ""))
+        offenders += [f"{image.spec.task_id}: {fault}" for fault in faults]
+        sound += not faults
+    return Judgement.by_offenders(
+        f"{sound} of {len(images)} images hold in all {len(names)} verifications" if images else "no images this month",
+        offenders,
+        {"images": len(images), "sound": sound, **_benchmarks(images)},
+        {name: {standing.value: counts[standing] for standing in _Standing} for name, counts in tally.items()},
     )
+
+
+def _standings(image: BuiltImage, names: Sequence[str]) -> Iterator[tuple[str, _Standing, str]]:
+    """How *image* stands to each of *names*, and to what else was verified of it: name, standing, detail."""
+    made = {one.name: one for one in sorted(image.verifications, key=lambda one: not one.ok)}
+    for name in names:
+        if name not in made:
+            yield name, _Standing.NOT_MADE, ""
+        else:
+            yield name, _Standing.HELD if made[name].ok else _Standing.FAILED, made[name].detail
+    yield from ((name, _Standing.UNKNOWN, "") for name in made if name not in names)
+
+
+def _benchmarks(images: Sequence[BuiltImage]) -> dict[str, float]:
+    counts = sorted(len(image.benchmarks) for image in images)
+    return {"benchmarks": sum(counts), "fewest": counts[0], "median": counts[len(counts) // 2]} if counts else {}

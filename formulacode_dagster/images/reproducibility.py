@@ -9,9 +9,8 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
-from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.blobs import get_blob, has_blob, put_blobs
@@ -20,10 +19,8 @@ from formulacode_dagster.verification.contents import Listing
 
 from .rebuild import rebuild
 
-CHECK = "reproduces"
 SAMPLE = 1
 """Images a month that are built again: it costs a whole build without a cache."""
-OFFENDERS = 20
 
 
 def rebuild_stored(
@@ -53,7 +50,7 @@ def sample(month: str, items: Sequence[str], *, size: int = SAMPLE) -> tuple[str
     return tuple(sorted(items, key=lambda item: hashlib.sha256(f"{month} {item}".encode()).digest())[:size])
 
 
-def verdict(month: str, made: Sequence[Reproduction], failures: Mapping[str, str]) -> GateVerdict:
+def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> Judgement:
     """Pass when every image that was built again came out the same; *failures* tells why others could not be, by item.
 
     It blocks nothing: what was measured is the first image, whether or not another would come out the same.
@@ -63,15 +60,10 @@ def verdict(month: str, made: Sequence[Reproduction], failures: Mapping[str, str
         if not one.is_equal:
             offenders += [f"{one.item}: {found.kind} of {found.name}: {found.detail}" for found in one.differences]
     tried, equal = len(made) + len(failures), sum(one.is_equal for one in made)
-    return GateVerdict(
-        stage=Stage.IMAGES,
-        month=month,
-        check=CHECK,
-        passed=not offenders,
-        blocking=False,
-        summary=f"{equal} of {tried} images that were built again came out the same" if tried else "no image to sample",
-        offenders=tuple(offenders[:OFFENDERS]),
-        figures={
+    return Judgement.by_offenders(
+        f"{equal} of {tried} images that were built again came out the same" if tried else "no image to sample",
+        offenders,
+        {
             "rebuilt": float(tried),
             "equal": float(equal),
             "seconds": sum(one.seconds for one in made),

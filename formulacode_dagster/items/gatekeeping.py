@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.errors import GateClosedError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store import checks as gates
+from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 
 
-def require_open(
-    database: Database, month: str, upstream: Sequence[Stage], expected: dict[Stage, tuple[str, ...]]
-) -> None:
-    """Raise GateClosedError unless every blocking gate of the *upstream* stages was judged and passed for *month*.
+def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, str]]) -> None:
+    """Raise GateClosedError unless each of *gates* (stage, check) was judged and passed for *month*.
 
-    *expected* names the blocking checks of each stage, so that a gate nobody judged is shut too.
+    A gate that nobody judged is shut too.
     """
-    for stage in upstream:
-        with database.transaction() as connection:
-            judged = {verdict.check: verdict for verdict in gates.verdicts(connection, month, stage)}
-        for check in expected.get(stage, ()):
-            _require(judged.get(check), stage, check, month)
+    with database.transaction() as connection:
+        judged = {(verdict.stage, verdict.check): verdict for verdict in verdicts(connection, month)}
+    for stage, check in gates:
+        _require(judged.get((stage, check)), stage, check, month)
 
 
-def _require(verdict: GateVerdict | None, stage: Stage, check: str, month: str) -> None:
+def _require(verdict: CheckVerdict | None, stage: Stage, check: str, month: str) -> None:
     if verdict is None:
         raise GateClosedError(
             f"the gate {stage}/{check} was never judged for {month}",

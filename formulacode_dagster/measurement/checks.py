@@ -6,18 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Side
 
 from .plan import MIN_ROUNDS
 from .verdict import benchmark_result, judge
 
-MAX_OFFENDERS = 50
 FIGURES = ("speedup", "p_value", "effect_size", "placebo_speedup", "placebo_p_value")
 
 
-def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> GateVerdict:
+def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgement:
     """Pass when every stored figure and flag is what the stored samples say, and the samples are enough."""
     offenders = [
         f"{measurement.repository_id}#{measurement.number}: {problem}"
@@ -33,16 +31,8 @@ def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> GateVerd
         )
     else:
         summary = f"{len(faster)} of {len(measurements)} measured tasks are faster, by their own samples"
-    return GateVerdict(
-        stage=Stage.MEASUREMENTS,
-        month=month,
-        check="speedup_is_real",
-        passed=not offenders,
-        blocking=True,
-        summary=summary,
-        offenders=tuple(offenders[:MAX_OFFENDERS]),
-        figures={"measured": len(measurements), "faster": len(faster), "contradictions": len(offenders)},
-    )
+    figures = {"measured": len(measurements), "faster": len(faster), "contradictions": len(offenders)}
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
 def _problems(month: str, measurement: Measurement) -> Iterator[str]:

@@ -1,21 +1,51 @@
-"""The verdict of an asset check, kept so that a gate holds across runs."""
+"""What an asset check says of a month. Verdicts are kept, so that a gate (a check that blocks) holds across runs."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 from pydantic import Field
 
 from .base import Frozen
 from .items import Stage
 
+MAX_OFFENDERS = 50
 
-class GateVerdict(Frozen):
-    """What a check said of one month of one asset. Verdict functions are pure and return this."""
+
+class Judgement(Frozen):
+    """What a verdict function found in the rows of one month. Verdict functions are pure and return this."""
+
+    passed: bool
+    summary: str = Field(description="one line: what was found")
+    offenders: tuple[str, ...] = Field(default=(), description=f"items that break the rule, at most {MAX_OFFENDERS}")
+    figures: dict[str, float] = Field(default_factory=dict, description="numbers behind the verdict, plotted by month")
+    tally: dict[str, dict[str, int]] = Field(
+        default_factory=dict, description="counts by row and column, shown as a table"
+    )
+
+    @classmethod
+    def by_offenders(
+        cls,
+        summary: str,
+        offenders: Sequence[str],
+        figures: Mapping[str, float],
+        tally: Mapping[str, dict[str, int]] | None = None,
+    ) -> Self:
+        """Passed when there is no offender; the first `MAX_OFFENDERS` of them are named."""
+        return cls(
+            passed=not offenders,
+            summary=summary,
+            offenders=tuple(offenders[:MAX_OFFENDERS]),
+            figures=dict(figures),
+            tally=dict(tally or {}),
+        )
+
+
+class CheckVerdict(Judgement):
+    """A judgement as it is kept: of which check, asset and month it is, and whether it blocks."""
 
     stage: Stage
     month: str
     check: str
-    passed: bool
     blocking: bool
-    summary: str = Field(description="one line: what was found")
-    offenders: tuple[str, ...] = Field(default=(), description="items that break the rule, at most 50")
-    figures: dict[str, float] = Field(default_factory=dict, description="numbers behind the verdict, plotted by month")

@@ -15,16 +15,14 @@ warnings.filterwarnings("ignore", category=dg.SupersessionWarning)
 
 def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
     """A fresh `Definitions` with every asset, check, job and schedule; opens nothing and needs no secret."""
-    from assets.all import ASSETS
-    from assets.checks import asset_checks
-    from assets.reproduction import reproduces
+    from assets.all import ASSET_CHECKS, ASSETS
     from resources.defaults import default_resources
 
     from .jobs import HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, STAGE_JOBS
 
     return dg.Definitions(
         assets=ASSETS,
-        asset_checks=[*asset_checks(), reproduces],
+        asset_checks=ASSET_CHECKS,
         jobs=[MONTH_JOB, *STAGE_JOBS, HOUSEKEEPING_JOB],
         schedules=SCHEDULES,
         resources={**default_resources(), **(resource_overrides or {})},

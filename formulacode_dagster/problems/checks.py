@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.problem import ProblemStatement
 
 from .solution import leaks
 
-OFFENDERS = 50
-
 
 def nothing_leaks(
-    month: str,
     statements: Iterable[tuple[ProblemStatement, bytes]],
     names: Mapping[tuple[int, int], str] | None = None,
-) -> GateVerdict:
-    """Blocking: no statement holds a distinctive line of its own patch.
+) -> Judgement:
+    """No statement holds a distinctive line of its own patch.
 
     *statements* are pairs of statement and patch, taken one at a time, so a month's patches need never be in memory
     together. *names* gives `owner/repo#n` by (repository id, number), for people to read.
@@ -34,13 +30,5 @@ def nothing_leaks(
     summary = f"none of {count} statements holds a line of its solution"
     if offenders:
         summary = f"{len(offenders)} of {count} statements hold {lines} lines of their solutions"
-    return GateVerdict(
-        stage=Stage.PROBLEM_STATEMENTS,
-        month=month,
-        check="nothing_leaks",
-        passed=not offenders,
-        blocking=True,
-        summary=summary,
-        offenders=tuple(offenders[:OFFENDERS]),
-        figures={"statements": count, "leaking": len(offenders), "lines": lines},
-    )
+    figures = {"statements": count, "leaking": len(offenders), "lines": lines}
+    return Judgement.by_offenders(summary, offenders, figures)

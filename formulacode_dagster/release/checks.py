@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import PublishedImage, Release
 
-MAX_OFFENDERS = 50
 
-
-def every_digest_pulled(
-    month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]
-) -> GateVerdict:
+def every_digest_pulled(month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]) -> Judgement:
     """Pass when every published image came back under its own digest, and is the one that was measured."""
     by_key = {(one.repository_id, one.number): one for one in measured}
     offenders: list[str] = []
@@ -42,10 +37,10 @@ def every_digest_pulled(
     else:
         summary = f"all {len(published)} published images came back by digest, as measured"
     figures = {"published": float(len(published)), "offenders": float(len(offenders))}
-    return _verdict(Stage.PUBLISHED_IMAGES, month, "every_digest_pulled", summary, offenders, figures)
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
-def reads_back_equal(month: str, releases: Sequence[Release]) -> GateVerdict:
+def reads_back_equal(month: str, releases: Sequence[Release]) -> Judgement:
     """Pass when the month's rows, read back from its tag, are the ones written; also when nothing was released."""
     offenders: list[str] = []
     for release in releases:
@@ -67,10 +62,10 @@ def reads_back_equal(month: str, releases: Sequence[Release]) -> GateVerdict:
     else:
         summary = f"{tasks} tasks read back from {releases[0].tag} as written"
     figures = {"tasks": float(tasks), "offenders": float(len(offenders))}
-    return _verdict(Stage.PUBLISHED_DATASET, month, "reads_back_equal", summary, offenders, figures)
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
-def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Sequence[Release]) -> GateVerdict:
+def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Sequence[Release]) -> Judgement:
     """Pass when the month has the schema of every other release at its
     destination, and none of its task ids is used twice, in this month or another.
     """
@@ -91,10 +86,10 @@ def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Seque
     else:
         summary = f"the schema is that of {len(others)} other releases, and no task id appears twice"
     figures = {"other_releases": float(len(others)), "offenders": float(len(offenders))}
-    return _verdict(Stage.PUBLISHED_DATASET, month, "schema_and_ids_stable", summary, offenders, figures)
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
-def released_tags_untouched(month: str, recorded: Sequence[Release], tags_found: Mapping[str, str]) -> GateVerdict:
+def released_tags_untouched(recorded: Sequence[Release], tags_found: Mapping[str, str]) -> Judgement:
     """Pass when every tag ever released still points to the revision recorded at its release."""
     offenders = [
         f"{release.tag} is gone from {release.destination}"
@@ -110,23 +105,8 @@ def released_tags_untouched(month: str, recorded: Sequence[Release], tags_found:
     else:
         summary = f"all {len(recorded)} released tags point where they did"
     figures = {"tags": float(len(recorded)), "offenders": float(len(offenders))}
-    return _verdict(Stage.PUBLISHED_DATASET, month, "released_tags_untouched", summary, offenders, figures)
+    return Judgement.by_offenders(summary, offenders, figures)
 
 
 def _repeated(values: Iterable[str]) -> list[str]:
     return sorted(value for value, count in Counter(values).items() if count > 1)
-
-
-def _verdict(
-    stage: Stage, month: str, check: str, summary: str, offenders: Sequence[str], figures: dict[str, float]
-) -> GateVerdict:
-    return GateVerdict(
-        stage=stage,
-        month=month,
-        check=check,
-        passed=not offenders,
-        blocking=True,
-        summary=summary,
-        offenders=tuple(offenders[:MAX_OFFENDERS]),
-        figures=figures,
-    )

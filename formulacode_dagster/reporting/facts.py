@@ -6,7 +6,7 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release
@@ -41,7 +41,7 @@ class MonthFacts(Frozen):
     month: str
     funnel: Funnel
     measured: tuple[MeasuredTask, ...]
-    gates: tuple[GateVerdict, ...]
+    checks: tuple[CheckVerdict, ...]
     release: Release | None
     usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
 
@@ -55,7 +55,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
     """Read the facts of *month*; a month before the first, or one nobody materialized, has none to tell."""
     key = month.key
     if key < FIRST_MONTH:
-        return MonthFacts(month=key, funnel=count_funnel(key, []), measured=(), gates=(), release=None)
+        return MonthFacts(month=key, funnel=count_funnel(key, []), measured=(), checks=(), release=None)
     entries = ledger.entries_of(connection, key)
     # the row of a measurement that was repeated and failed is still there; it is no result any more
     stands = {entry.item for entry in entries if entry.stage is Stage.MEASUREMENTS and entry.state in _MEASURED}
@@ -87,7 +87,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         month=key,
         funnel=count_funnel(key, entries, usage),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
-        gates=tuple(verdicts(connection, key)),
+        checks=tuple(verdicts(connection, key)),
         release=releases[0] if releases else None,
         usage=tuple(usage),
     )

@@ -5,36 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.check import Judgement
 
-OFFENDERS = 50
 SIGMAS = 3.0
 
 
 def every_candidate_has_verdict(
-    month: str, candidates: Sequence[str], classified: Sequence[str], failed: Sequence[str], rejected: Sequence[str]
-) -> GateVerdict:
-    """Blocking: each of *candidates* (item names) was judged, failed on record, or was rejected. None just vanished."""
+    candidates: Sequence[str], classified: Sequence[str], failed: Sequence[str], rejected: Sequence[str]
+) -> Judgement:
+    """Each of *candidates* (item names) was judged, failed on record, or was rejected. None just vanished."""
     accounted = {*classified, *failed, *rejected}
     lost = sorted(set(candidates) - accounted)
     summary = f"{len(set(candidates))} candidates: {len(set(classified))} judged, {len(set(failed))} failed on record"
     if lost:
         summary = f"{len(lost)} of {len(set(candidates))} candidates have neither a verdict nor a recorded failure"
-    return GateVerdict(
-        stage=Stage.CLASSIFICATIONS,
-        month=month,
-        check="every_candidate_has_verdict",
-        passed=not lost,
-        blocking=True,
-        summary=summary,
-        offenders=tuple(lost[:OFFENDERS]),
-        figures={"candidates": len(set(candidates)), "lost": len(lost), "failed": len(set(failed))},
-    )
+    figures = {"candidates": len(set(candidates)), "lost": len(lost), "failed": len(set(failed))}
+    return Judgement.by_offenders(summary, lost, figures)
 
 
-def share_of_positives(month: str, positives: int, candidates: int, history: Sequence[tuple[int, int]]) -> GateVerdict:
-    """Not blocking: the share of performance changes lies within three-sigma limits of earlier months.
+def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[int, int]]) -> Judgement:
+    """The share of performance changes lies within three-sigma limits of earlier months.
 
     *history* holds (positives, candidates) of other months. The limits of this p-chart allow for the few data of this
     month and of the history alike, so they are wide at first; without any history nothing can be out of limits.
@@ -46,30 +36,17 @@ def share_of_positives(month: str, positives: int, candidates: int, history: Seq
         summary = (
             "no candidates" if not candidates else f"{share:.1%} are performance; no earlier month to compare with"
         )
-        return _share_verdict(month, passed=True, summary=summary, figures=figures)
+        return Judgement(passed=True, summary=summary, figures=figures)
     # one more of each kind: a history of only one kind must not give limits of zero width
     expected = (seen_positives + 1) / (seen + 2)
     spread = SIGMAS * math.sqrt(expected * (1 - expected) * (1 / candidates + 1 / (seen + 2)))
     lower, upper = max(0.0, expected - spread), min(1.0, expected + spread)
     passed = lower <= share <= upper
-    return _share_verdict(
-        month,
+    return Judgement(
         passed=passed,
         summary=(
             f"{share:.1%} of {candidates} candidates are performance, {'within' if passed else 'outside'} the limits "
             f"{lower:.1%} to {upper:.1%} of {len(history)} earlier months"
         ),
         figures={**figures, "expected": expected, "lower": lower, "upper": upper},
-    )
-
-
-def _share_verdict(month: str, *, passed: bool, summary: str, figures: dict[str, float]) -> GateVerdict:
-    return GateVerdict(
-        stage=Stage.CLASSIFICATIONS,
-        month=month,
-        check="share_of_positives",
-        passed=passed,
-        blocking=False,
-        summary=summary,
-        figures=figures,
     )

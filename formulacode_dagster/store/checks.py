@@ -7,14 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.check import CheckVerdict
 
 from .bulk import upsert
-from .tables import GATES
+from .tables import CHECK_VERDICTS
 
 
-def record_verdict(connection: Connection, verdict: GateVerdict, run_id: str) -> None:
+def record_verdict(connection: Connection, verdict: CheckVerdict, run_id: str) -> None:
     """Keep *verdict*, replacing the one before."""
     row = {
         **verdict.model_dump(mode="json", exclude={"check"}),
@@ -22,18 +21,16 @@ def record_verdict(connection: Connection, verdict: GateVerdict, run_id: str) ->
         "run_id": run_id,
         "judged_at": datetime.now(tz=UTC),
     }
-    upsert(connection, GATES, [row])
+    upsert(connection, CHECK_VERDICTS, [row])
 
 
-def verdicts(connection: Connection, month: str, stage: Stage | None = None) -> list[GateVerdict]:
-    """The newest verdict of every check of *month*, or of one stage of it."""
-    statement = select(GATES).where(GATES.c.month == month)
-    if stage is not None:
-        statement = statement.where(GATES.c.stage == stage.value)
-    rows = connection.execute(statement.order_by(GATES.c.stage, GATES.c.check_name)).mappings()
+def verdicts(connection: Connection, month: str) -> list[CheckVerdict]:
+    """The newest verdict of every check of *month*."""
+    statement = select(CHECK_VERDICTS).where(CHECK_VERDICTS.c.month == month)
+    rows = connection.execute(statement.order_by(CHECK_VERDICTS.c.stage, CHECK_VERDICTS.c.check_name)).mappings()
     return [_from_row(dict(row)) for row in rows]
 
 
-def _from_row(row: dict[str, Any]) -> GateVerdict:
-    fields = {name: row[name] for name in GateVerdict.model_fields if name != "check"}
-    return GateVerdict.model_validate({**fields, "check": row["check_name"]})
+def _from_row(row: dict[str, Any]) -> CheckVerdict:
+    fields = {name: row[name] for name in CheckVerdict.model_fields if name != "check"}
+    return CheckVerdict.model_validate({**fields, "check": row["check_name"]})

@@ -40,14 +40,14 @@ LEDGER = Table(
     *_time("finished_at"),
 )
 
-GATES = Table(
-    "gates",
+CHECK_VERDICTS = Table(
+    "check_verdicts",
     METADATA,
     *_text("stage", "month", "check_name", key=True),
     Column("passed", Boolean, nullable=False),
     Column("blocking", Boolean, nullable=False),
     *_text("summary"),
-    *_json("offenders", "figures"),
+    *_json("offenders", "figures", "tally"),
     *_text("run_id"),
     *_time("judged_at"),
 )

@@ -10,6 +10,7 @@ import pytest
 
 from assets.materialize import ItemConfig, booked, require_done, stage_run, usage_metadata
 from assets.partitions import MONTHS
+from assets.repositories import repositories
 from formulacode_dagster.items.progress import Silence, listener
 from formulacode_dagster.items.runner import StageRun
 from formulacode_dagster.items.work import StageSummary
@@ -110,7 +111,7 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(database_url: str, tmp
 
     @dg.asset(partitions_def=MONTHS)
     def probe(context) -> None:
-        with stage_run(context, postgres, Stage.REPOSITORIES, ItemConfig()):
+        with stage_run(context, postgres, repositories, ItemConfig()):
             listener().waiting(Stage.REPOSITORIES, "GitHub's limit of graphql requests", 754.0)
             listener().warn(Stage.REPOSITORIES, "the cache was damaged")
 

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.materialize import StageAsset
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from formulacode_dagster.github.checks import window_and_shas_valid
@@ -92,8 +93,8 @@ def _both(database: Database) -> list[dict[str, Any]]:
     return [found, _materialize(pull_requests)]
 
 
-def _materialize(asset: dg.AssetsDefinition) -> dict[str, Any]:
-    known = default_resources()
+def _materialize(stage: StageAsset) -> dict[str, Any]:
+    asset, known = stage.definition, default_resources()
     done = dg.materialize(
         [asset],
         partition_key=MONTH,

@@ -12,14 +12,10 @@ import dagster as dg
 import httpx
 import pytest
 
-from assets.checks import BLOCKING
 from assets.problem_statements import STORED, WALKED, problem_statements
-from formulacode_dagster.items.graph import UPSTREAM
-from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.store import checks as gates
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
 from formulacode_dagster.store.database import Database
@@ -28,6 +24,7 @@ from resources.defaults import default_resources
 from sandbox.github import app
 from sandbox.server import serving
 from tests.records import make_change, make_merged
+from tests.support.gates import open_gates
 
 MONTH, HOME, TOKEN = "2026-02", "acme/wheels", "one"
 BEFORE, MERGED, AFTER = "2026-02-01T00:00:00Z", "2026-02-10T12:00:00Z", "2026-02-11T00:00:00Z"
@@ -81,12 +78,7 @@ def seeded(database: Database) -> Database:
         save_changes(connection, [(change, PATCH)])
         entry = LedgerEntry(stage=Stage.CLASSIFICATIONS, month=MONTH, item=facts.item, state=ItemState.DONE)
         ledger.record(connection, [entry])
-        for stage in UPSTREAM[Stage.PROBLEM_STATEMENTS]:
-            for check in BLOCKING.get(stage, ()):
-                verdict = GateVerdict(
-                    stage=stage, month=MONTH, check=check, passed=True, blocking=True, summary="as it should be"
-                )
-                gates.record_verdict(connection, verdict, "run")
+    open_gates(database, problem_statements, MONTH)
     return database
 
 
@@ -106,7 +98,7 @@ def run(
         with serving(app(folder)) as url, environment(GITHUB_API_URL=url, **named):
             known = default_resources()
             done = dg.materialize(
-                [problem_statements],
+                [problem_statements.definition],
                 partition_key=MONTH,
                 resources={name: known[name] for name in ("intake", "postgres")},
                 run_config={"ops": {"problem_statements": {"config": config}}},

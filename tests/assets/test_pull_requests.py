@@ -10,19 +10,17 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import verdicts
-from assets.checks import BLOCKING
-from assets.pull_requests import pull_requests
-from formulacode_dagster.items.graph import UPSTREAM
-from formulacode_dagster.models.check import GateVerdict
+from assets.checks import JudgedMonth
+from assets.pull_requests import counts_match, pull_requests
+from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store import checks as gates
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from resources.defaults import default_resources
 from tests.formulacode_dagster.github.conftest import FEBRUARY, World
+from tests.support.gates import open_gates
 
 MONTH = FEBRUARY.key
 SIZES = {"demo/empty": 0, "demo/large": 5, "demo/small": 2}
@@ -55,11 +53,7 @@ def track(database: Database, rows: list[Repository]) -> None:
 def run(database: Database, database_url: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Materialize the month; returns the metadata."""
     track(database, world.rows())
-    with database.transaction() as connection:
-        for stage in UPSTREAM[Stage.PULL_REQUESTS]:
-            for check in BLOCKING.get(stage, ()):
-                verdict = GateVerdict(stage=stage, month=MONTH, check=check, passed=True, blocking=True, summary="good")
-                gates.record_verdict(connection, verdict, "run")
+    open_gates(database, pull_requests, MONTH)
     monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
     monkeypatch.setenv("GH_TOKENS", "one")
@@ -69,9 +63,9 @@ def run(database: Database, database_url: str, world: World, tmp_path: Path, mon
         with world.serve() as url:
             monkeypatch.setenv("GITHUB_API_URL", url)
             known = default_resources()
-            wanted = set(pull_requests.required_resource_keys) & known.keys()
+            wanted = set(pull_requests.definition.required_resource_keys) & known.keys()
             done = dg.materialize(
-                [pull_requests],
+                [pull_requests.definition],
                 partition_key=MONTH,
                 resources={name: known[name] for name in wanted},
                 run_config={"ops": {"pull_requests": {"config": config}}},
@@ -87,9 +81,8 @@ def entries(database: Database) -> dict[str, LedgerEntry]:
         return {entry.item: entry for entry in ledger.entries_of(connection, MONTH, Stage.PULL_REQUESTS)}
 
 
-def counts_match(database: Database) -> GateVerdict:
-    with database.transaction() as connection:
-        return verdicts.counts_match(verdicts.Evidence(connection, MONTH, default_resources()["hub"]))
+def judge(database: Database) -> Judgement:
+    return counts_match.judge(JudgedMonth(database, MONTH, "run"))
 
 
 def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_again(run, world, database):
@@ -101,7 +94,7 @@ def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_a
     assert world.books["total"] == 0
     assert again["checksum"] == first["checksum"]
     assert (again["rows_added"], again["rows_changed"], again["rows_removed"]) == (0, 0, 0)
-    assert counts_match(database).passed
+    assert judge(database).passed
 
 
 def test_two_intakes_of_a_closed_month_are_seen_to_be_identical(run):
@@ -124,7 +117,7 @@ def test_what_changed_since_the_last_intake_is_counted_and_its_change_read_again
     assert second["checksum"] != first["checksum"]
     assert second["dagster/row_count"] == 6
     assert "demo/large#1" not in entries(database)
-    assert counts_match(database).passed
+    assert judge(database).passed
 
 
 def test_a_repository_renamed_since_discovery_keeps_one_row_and_its_old_name_as_an_alias(run, world, database):
@@ -142,7 +135,7 @@ def test_a_repository_renamed_since_discovery_keeps_one_row_and_its_old_name_as_
     assert len(stored) == 7
     assert entries(database)["demo/huge"].state is ItemState.DONE
     assert not [item for item in entries(database) if item.startswith("demo/large")]
-    assert counts_match(database).passed
+    assert judge(database).passed
     run()
     assert world.books["total"] == 0
 
@@ -158,7 +151,7 @@ def test_a_repository_that_vanished_is_failed_by_name_and_the_rest_of_the_month_
     assert run()["items_done"] == 2
     entry = entries(database)["demo/large"]
     assert (entry.state, entry.reason) == (ItemState.FAILED, "vanished")
-    assert counts_match(database).passed
+    assert judge(database).passed
 
 
 def test_a_repository_found_archived_is_rejected_and_what_was_stored_of_it_goes_no_further(run, world, database):
@@ -167,7 +160,7 @@ def test_a_repository_found_archived_is_rejected_and_what_was_stored_of_it_goes_
     assert run(force=True)["dagster/row_count"] == 2
     assert entries(database)["demo/large"].state is ItemState.REJECTED
     assert not [item for item in entries(database) if item.startswith("demo/large#")]
-    assert counts_match(database).passed
+    assert judge(database).passed
 
 
 def test_rows_lost_from_the_table_shut_the_gate(run, database):
@@ -175,6 +168,6 @@ def test_rows_lost_from_the_table_shut_the_gate(run, database):
     with database.transaction() as connection:
         columns = MERGED_PULL_REQUESTS.table.c
         connection.execute(MERGED_PULL_REQUESTS.table.delete().where(columns.number == 5))
-    verdict = counts_match(database)
+    verdict = judge(database)
     assert not verdict.passed
     assert verdict.offenders == ("demo/large: 5 of 5, 4 in the table",)

@@ -11,14 +11,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets import verdicts
+from assets.checks import JudgedMonth
+from assets.materialize import StageAsset
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from formulacode_dagster.intake.tracked import DISCOVERY
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.store import checks as gates
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
@@ -70,7 +70,8 @@ def run(database: Database, database_url: str, world: World, tmp_path: Path, mon
     monkeypatch.setenv("GH_TOKENS", "one")
     monkeypatch.setenv("GITHUB_CLONE_URL", world.folder.as_uri())
 
-    def materialize(asset: dg.AssetsDefinition = repositories, **config: Any) -> dict[str, Any]:
+    def materialize(stage: StageAsset = repositories, **config: Any) -> dict[str, Any]:
+        asset = stage.definition
         with world.serve() as url:
             monkeypatch.setenv("GITHUB_API_URL", url)
             known = default_resources()
@@ -124,13 +125,9 @@ def taken_in(database: Database) -> dict[str, int]:
         }
 
 
-def judge(database: Database) -> list[GateVerdict]:
-    with database.transaction() as connection:
-        evidence = verdicts.Evidence(connection, MONTH, default_resources()["hub"])
-        found = [verdicts.not_empty(evidence), verdicts.every_repository_resolves(evidence)]
-        for verdict, name in zip(found, ("not_empty", "every_repository_resolves"), strict=True):
-            gates.record_verdict(connection, verdict.model_copy(update={"check": name}), "run")
-        return found
+def judge(database: Database) -> list[CheckVerdict]:
+    month = JudgedMonth(database, MONTH, "run")
+    return [check.verdict(Stage.REPOSITORIES, month) for check in repositories.checks]
 
 
 def test_every_repository_is_tracked_or_told_why_not(run, database):

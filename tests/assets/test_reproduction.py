@@ -63,7 +63,7 @@ def judge(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) ->
     def evaluate() -> Any:
         resources = default_resources()
         needed = {name: resources[name] for name in ("postgres", "mirrors", "containers")}
-        result = dg.materialize([images, reproduces], partition_key=MONTH, resources=needed)
+        result = dg.materialize([images, reproduces.definition(Stage.IMAGES)], partition_key=MONTH, resources=needed)
         (evaluation,) = result.get_asset_check_evaluations()
         return evaluation
 
@@ -89,7 +89,7 @@ def test_what_building_the_image_again_has_shown_is_not_asked_twice_and_a_differ
     (record,) = evaluation.metadata["offending"].records
     assert record.data["offender"] == "a/b#1: version of numpy: 2.1.0 → 2.1.1"
     with database.transaction() as connection:
-        (verdict,) = verdicts(connection, MONTH, Stage.IMAGES)
+        (verdict,) = verdicts(connection, MONTH)
     assert (verdict.check, verdict.passed, verdict.blocking) == ("reproduces", False, False)
 
 

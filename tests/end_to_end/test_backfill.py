@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from assets.checks import GATES
+from assets.problem_statements import problem_statements
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.store import ledger
 
@@ -108,7 +108,7 @@ def test_one_asset_of_one_month_for_one_item_touches_nothing_else(ui, demo_datab
                 "pipelineName": "__ASSET_JOB",
                 "assetSelection": [key(stage)],
                 "assetCheckSelection": [
-                    {"assetKey": key(stage), "name": gate.check} for gate in GATES if gate.stage is stage
+                    {"assetKey": key(stage), "name": check.name} for check in problem_statements.checks
                 ],
             },
             "runConfigData": json.dumps({"ops": {stage.value: {"config": config}}}),
@@ -126,7 +126,7 @@ def test_one_asset_of_one_month_for_one_item_touches_nothing_else(ui, demo_datab
     assert [made["assetKey"]["path"] for made in runs[0]["assetMaterializations"]] == [[stage.value]]
     checks = ui.graphql(CHECKS, asset=key(stage))["assetNodeOrError"]["assetChecksOrError"]["checks"]
     assert [(check["name"], check["executionForLatestMaterialization"]["status"]) for check in checks] == [
-        (gate.check, "SUCCEEDED") for gate in GATES if gate.stage is stage
+        (check.name, "SUCCEEDED") for check in problem_statements.checks
     ]
 
 

@@ -10,10 +10,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from assets.checks import BLOCKING
-from formulacode_dagster.models.check import GateVerdict
-from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store.checks import record_verdict
+from assets.monthly_report import monthly_report
+from tests.support.gates import open_gates
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -25,12 +23,7 @@ RUNS = "{ runsOrError { ... on Runs { results { runId status } } } }"
 @pytest.fixture
 def settings(database, database_url) -> dict[str, str]:
     """A platform in which the report of an empty month can be made: the gates before it are open."""
-    with database.transaction() as connection:
-        for check in BLOCKING[Stage.PUBLISHED_DATASET]:
-            verdict = GateVerdict(
-                stage=Stage.PUBLISHED_DATASET, month=MONTH, check=check, passed=True, blocking=True, summary="empty"
-            )
-            record_verdict(connection, verdict, "test")
+    open_gates(database, monthly_report, MONTH)
     return {"FC_DATABASE_URL": database_url}
 
 

@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from assets.checks import GATES
+from assets.all import ASSET_CHECKS
 from formulacode_dagster.cli.demo import DEMO_MONTHS
-from formulacode_dagster.images.reproducibility import CHECK
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store import artifacts, ledger
@@ -62,9 +61,9 @@ def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> Non
 def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
     with demo_database.transaction() as connection:
         judged = verdicts(connection, month)
-    assert {one.check for one in judged} == {gate.check for gate in GATES} | {CHECK}
+    assert {one.check for one in judged} == {key.name for check in ASSET_CHECKS for key in check.check_keys}
     assert [one.check for one in judged if not one.passed and one.blocking] == []
-    assert [one.passed for one in judged if one.check == CHECK] == [True], "an image built again is the same"
+    assert [one.passed for one in judged if one.check == "reproduces"] == [True], "an image built again is the same"
 
 
 def test_samples_are_stored_with_a_placebo_beside_them(demo, demo_database) -> None:

@@ -41,7 +41,7 @@ def test_a_gate_that_failed_holds_in_a_later_run_until_its_cause_is_mended(seede
 def test_a_gate_nobody_has_judged_is_shut_too(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
     with platform.database.transaction() as connection:
-        connection.execute(text("DELETE FROM gates WHERE check_name = 'window_and_shas_valid'"))
+        connection.execute(text("DELETE FROM check_verdicts WHERE check_name = 'window_and_shas_valid'"))
     with platform.serve():
         refused = platform.run(Stage.CLASSIFICATIONS)
     assert not refused.succeeded

@@ -10,18 +10,15 @@ import dagster as dg
 import httpx
 import pytest
 
-from assets.checks import BLOCKING
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.github.transport import client as client_module
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.retry import Retries
-from formulacode_dagster.models.check import GateVerdict
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
-from formulacode_dagster.store import checks as gates
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES
 from formulacode_dagster.store.database import Database
@@ -33,11 +30,12 @@ from sandbox.github.faults import FaultSource
 from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM, FakeClock
 from tests.formulacode_dagster.github.small_world import small_pages, write_world
+from tests.support.gates import open_gates
 
 pytestmark = pytest.mark.slow
 
 MONTH = "2026-02"
-ASSETS = (repositories, pull_requests)
+ASSETS = (repositories.definition, pull_requests.definition)
 ENDPOINTS = ("GET /search/code", "graphql MergedCounts", "graphql MergedPullRequests")
 PATIENCE = 0.5
 
@@ -128,12 +126,7 @@ def platform(
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    with database.transaction() as connection:
-        for check in BLOCKING.get(Stage.REPOSITORIES, ()):
-            verdict = GateVerdict(
-                stage=Stage.REPOSITORIES, month=MONTH, check=check, passed=True, blocking=True, summary="good"
-            )
-            gates.record_verdict(connection, verdict, "run")
+    open_gates(database, pull_requests, MONTH)
     return Platform(database, gateway)
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.github import checks as gates
+from formulacode_dagster.github import checks as verdicts
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import RepositoryState
@@ -35,32 +35,30 @@ def count(**known) -> IntakeCount:
 
 
 def test_a_month_with_a_tracked_repository_is_not_empty():
-    verdict = gates.repositories_not_empty(MONTH, [repository()], {"demo/project"})
+    verdict = verdicts.not_empty([repository()], {"demo/project"})
     assert verdict.passed
-    assert verdict.blocking
 
 
 @pytest.mark.parametrize("rows", [[], [repository()]])
 def test_a_month_without_a_tracked_repository_is_empty(rows):
-    verdict = gates.repositories_not_empty(MONTH, rows, {"discovery"})
+    verdict = verdicts.not_empty(rows, {"discovery"})
     assert not verdict.passed
     assert verdict.figures == {"repositories": len(rows), "tracked": 0}
 
 
 def test_every_repository_resolves():
-    verdict = gates.every_repository_resolves(MONTH, [repository(), repository(id=2, full_name="x/y")])
+    verdict = verdicts.every_repository_resolves([repository(), repository(id=2, full_name="x/y")])
     assert verdict.passed
-    assert not verdict.blocking
 
 
 def test_a_vanished_repository_is_named():
-    verdict = gates.every_repository_resolves(MONTH, [repository(id=0, state=RepositoryState.VANISHED)])
+    verdict = verdicts.every_repository_resolves([repository(id=0, state=RepositoryState.VANISHED)])
     assert verdict.offenders == ("demo/project",)
     assert not verdict.passed
 
 
 def test_a_repository_stored_under_two_names_is_found():
-    verdict = gates.every_repository_resolves(MONTH, [repository(), repository(full_name="old/name")])
+    verdict = verdicts.every_repository_resolves([repository(), repository(full_name="old/name")])
     assert verdict.offenders == ("demo/project", "old/name")
 
 
@@ -71,7 +69,7 @@ def window(item: str = "demo/project", state: ItemState = ItemState.DONE, reason
 def counts_match(rows=(), *, tracked=None, stored=None, windows=None):
     tracked = [repository()] if tracked is None else tracked
     stored = {1: 3} if stored is None else stored
-    return gates.counts_match(MONTH, tracked, list(rows), stored, [window()] if windows is None else windows)
+    return verdicts.counts_match(MONTH, tracked, list(rows), stored, [window()] if windows is None else windows)
 
 
 def test_counts_that_match_pass():
@@ -81,7 +79,6 @@ def test_counts_that_match_pass():
         windows=[window(), window("demo/idle")],
     )
     assert verdict.passed
-    assert verdict.blocking
     assert verdict.figures["reported"] == 3
 
 
@@ -139,9 +136,8 @@ def test_what_was_once_counted_of_a_repository_that_is_not_tracked_says_nothing(
 
 
 def test_valid_pull_requests_pass():
-    verdict = gates.window_and_shas_valid(MONTH, [pull_request(), pull_request({"number": 8}, number=8)])
+    verdict = verdicts.window_and_shas_valid(MONTH, [pull_request(), pull_request({"number": 8}, number=8)])
     assert verdict.passed
-    assert verdict.blocking
 
 
 @pytest.mark.parametrize(
@@ -159,10 +155,10 @@ def test_valid_pull_requests_pass():
     ],
 )
 def test_each_fault_of_a_pull_request_closes_the_gate(row, words):
-    verdict = gates.window_and_shas_valid(MONTH, [row])
+    verdict = verdicts.window_and_shas_valid(MONTH, [row])
     assert not verdict.passed
     assert words in verdict.offenders[0]
 
 
 def test_a_pull_request_stored_twice_closes_the_gate():
-    assert not gates.window_and_shas_valid(MONTH, [pull_request(), pull_request()]).passed
+    assert not verdicts.window_and_shas_valid(MONTH, [pull_request(), pull_request()]).passed

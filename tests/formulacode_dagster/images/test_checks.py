@@ -1,31 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from formulacode_dagster.images import checks as gates
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.images.checks import verifications_hold
 from formulacode_dagster.models.image import BuiltImage, Verification
 from formulacode_dagster.verification import VERIFICATION_NAMES
 from tests.records import make_image, make_spec
 from tests.support.images import MONTH
-
-GATES = {
-    gates.declared_commit: "declared_commit",
-    gates.imports: "imports",
-    gates.benchmarks_discovered: "benchmarks",
-    gates.one_benchmark_runs: "one_benchmark_runs",
-    gates.tests_collect: "tests_collect",
-    gates.nothing_planted: "nothing_planted",
-    gates.no_credentials: "no_credentials",
-    gates.oracle_absent: "oracle_absent",
-}
-Gate = Callable[[str, list[BuiltImage]], GateVerdict]
-
-
-def test_every_verification_of_an_image_has_a_gate() -> None:
-    assert tuple(GATES.values()) == VERIFICATION_NAMES
 
 
 @pytest.fixture
@@ -38,35 +19,54 @@ def verified() -> BuiltImage:
     )
 
 
-@pytest.mark.parametrize(("gate", "name"), GATES.items())
-class TestAGate:
-    def test_passes_when_every_image_was_verified(self, gate: Gate, name: str, verified: BuiltImage) -> None:
-        verdict = gate(MONTH, [verified, verified])
-        assert verdict.passed
-        assert verdict.blocking
-        assert verdict.check == gate.__name__
-        assert verdict.summary.startswith("2 of 2 images")
+def test_passes_when_every_image_was_verified_in_every_way(verified: BuiltImage) -> None:
+    verdict = verifications_hold([verified, verified])
+    assert verdict.passed
+    assert verdict.summary == f"2 of 2 images hold in all {len(VERIFICATION_NAMES)} verifications"
+    assert list(verdict.tally) == list(VERIFICATION_NAMES)
+    assert all(counts == {"held": 2, "failed": 0, "not made": 0, "unknown": 0} for counts in verdict.tally.values())
+    assert verdict.figures == {"images": 2, "sound": 2, "benchmarks": 2, "fewest": 1, "median": 1}
 
-    def test_fires_on_a_verification_that_failed(self, gate: Gate, name: str, verified: BuiltImage) -> None:
+
+@pytest.mark.parametrize("name", VERIFICATION_NAMES)
+class TestAVerification:
+    def test_that_failed_is_told_by_name(self, name: str, verified: BuiltImage) -> None:
         failed = tuple(
             one.model_copy(update={"ok": one.name != name, "detail": "why"}) for one in verified.verifications
         )
-        verdict = gate(MONTH, [verified, verified.model_copy(update={"verifications": failed})])
+        verdict = verifications_hold([verified, verified.model_copy(update={"verifications": failed})])
         assert not verdict.passed
-        assert verdict.offenders == ("Acme__tiny-5: why",)
+        assert verdict.offenders == (f"Acme__tiny-5: {name} failed: why",)
+        assert verdict.tally[name] == {"held": 1, "failed": 1, "not made": 0, "unknown": 0}
+        assert verdict.summary.startswith("1 of 2 images")
 
-    def test_fires_on_a_verification_that_was_never_made(self, gate: Gate, name: str, verified: BuiltImage) -> None:
+    def test_that_failed_once_has_failed_in_whatever_order_it_stands(self, name: str, verified: BuiltImage) -> None:
+        again = Verification(name=name, ok=False, detail="why")
+        for both in ((*verified.verifications, again), (again, *verified.verifications)):
+            assert not verifications_hold([verified.model_copy(update={"verifications": both})]).passed
+
+    def test_that_an_earlier_version_of_the_code_did_not_make_is_missed(self, name: str, verified: BuiltImage) -> None:
         fewer = tuple(one for one in verified.verifications if one.name != name)
-        verdict = gate(MONTH, [verified.model_copy(update={"verifications": fewer})])
-        assert verdict.offenders == ("Acme__tiny-5: not verified",)
+        verdict = verifications_hold([verified.model_copy(update={"verifications": fewer})])
+        assert verdict.offenders == (f"Acme__tiny-5: {name} not made",)
+        assert verdict.tally[name]["not made"] == 1
+
+
+def test_a_verification_that_this_version_of_the_code_does_not_make_says_nothing(verified: BuiltImage) -> None:
+    retired = Verification(name="looks_fine", ok=True)
+    verdict = verifications_hold([verified.model_copy(update={"verifications": (*verified.verifications, retired)})])
+    assert not verdict.passed
+    assert verdict.offenders == ("Acme__tiny-5: looks_fine unknown",)
+    assert verdict.tally["looks_fine"] == {"held": 0, "failed": 0, "not made": 0, "unknown": 1}
 
 
 def test_an_image_that_names_no_benchmark_does_not_pass_whatever_was_verified(verified: BuiltImage) -> None:
-    verdict = gates.benchmarks_discovered(MONTH, [verified.model_copy(update={"benchmarks": ()})])
+    verdict = verifications_hold([verified.model_copy(update={"benchmarks": ()})])
     assert not verdict.passed
+    assert verdict.offenders == ("Acme__tiny-5: names no benchmark",)
 
 
-def test_a_month_without_images_passes_and_says_so(verified: BuiltImage) -> None:
-    verdict = gates.imports(MONTH, [])
+def test_a_month_without_images_passes_and_says_so() -> None:
+    verdict = verifications_hold([])
     assert verdict.passed
     assert verdict.summary == "no images this month"

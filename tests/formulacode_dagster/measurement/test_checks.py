@@ -24,7 +24,6 @@ def same(samples):
 def test_what_the_samples_say_passes(measurement, faster, same):
     verdict = speedup_is_real("2026-02", [measurement([faster]), measurement([same], number=13)])
     assert verdict.passed
-    assert verdict.blocking
     assert verdict.figures == {"measured": 2, "faster": 1, "contradictions": 0}
 
 

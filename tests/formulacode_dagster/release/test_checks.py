@@ -20,7 +20,6 @@ MakeRelease = Callable[..., Release]
 def test_images_that_came_back_as_measured_pass(published: PublishedImage, measurement: Measurement) -> None:
     verdict = every_digest_pulled(MONTH, [published], [measurement])
     assert verdict.passed
-    assert verdict.blocking
     assert verdict.figures["published"] == 1
 
 
@@ -106,15 +105,15 @@ def test_another_destination_has_a_schema_of_its_own(release: MakeRelease) -> No
 
 
 def test_tags_that_point_where_they_did_pass(release: MakeRelease) -> None:
-    assert released_tags_untouched(MONTH, [release()], {"formulacode@2026-03": "c" * 40, "other": "d"}).passed
+    assert released_tags_untouched([release()], {"formulacode@2026-03": "c" * 40, "other": "d"}).passed
 
 
 def test_a_moved_tag_fires(release: MakeRelease) -> None:
-    verdict = released_tags_untouched(MONTH, [release()], {"formulacode@2026-03": "d" * 40})
+    verdict = released_tags_untouched([release()], {"formulacode@2026-03": "d" * 40})
     assert not verdict.passed
     assert "points to dddd" in verdict.offenders[0]
 
 
 def test_a_tag_that_is_gone_fires(release: MakeRelease) -> None:
-    verdict = released_tags_untouched(MONTH, [release()], {})
+    verdict = released_tags_untouched([release()], {})
     assert verdict.offenders == ("formulacode@2026-03 is gone from hub:acme/tasks",)

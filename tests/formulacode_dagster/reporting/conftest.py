@@ -1,4 +1,4 @@
-"""A month by hand: its ledger, its measured tasks, its gates."""
+"""A month by hand: its ledger, its measured tasks, its checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.release import Release
@@ -117,7 +117,7 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
     slow = fast.model_copy(
         update={"item": "a/b#3", "speedup": 1.0, "best": 1.02, "ratios": (1.02,), "is_faster": False, "significant": 0}
     )
-    shut = GateVerdict(
+    shut = CheckVerdict(
         stage=Stage.IMAGES,
         month=MONTH,
         check="imports",
@@ -143,7 +143,7 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
         month=MONTH,
         funnel=count_funnel(MONTH, ledger_of_a_month, usage),
         measured=(fast, slow),
-        gates=(open_gate, shut),
+        checks=(open_gate, shut),
         release=release,
         usage=usage,
     )
@@ -152,4 +152,4 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
 @pytest.fixture
 def nothing() -> MonthFacts:
     """The month before the first."""
-    return MonthFacts(month="2026-01", funnel=count_funnel("2026-01", []), measured=(), gates=(), release=None)
+    return MonthFacts(month="2026-01", funnel=count_funnel("2026-01", []), measured=(), checks=(), release=None)

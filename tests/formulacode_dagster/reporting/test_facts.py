@@ -86,8 +86,8 @@ def told(
                 measured(4, (5.0, 1.0), speedup=5.0),
             ],
         )
-        for gate in facts.gates:
-            record_verdict(connection, gate, "run")
+        for check in facts.checks:
+            record_verdict(connection, check, "run")
         assert facts.release is not None
         artifacts.RELEASES.save(connection, [facts.release])
         return month_facts(connection, Month.parse(MONTH))
@@ -98,7 +98,7 @@ def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) 
     assert {(step.name, step.count) for step in told.funnel.steps} == {
         (step.name, step.count) for step in facts.funnel.steps
     }
-    assert {gate.check: gate for gate in told.gates} == {gate.check: gate for gate in facts.gates}
+    assert {check.check: check for check in told.checks} == {check.check: check for check in facts.checks}
     assert told.release == facts.release
     assert told.cost == facts.cost
     assert told.usage == facts.usage
@@ -127,7 +127,7 @@ def test_the_first_month_has_no_month_before(database: Database) -> None:
         untouched = month_facts(connection, Month.parse(MONTH))
     for facts in (before, untouched):
         assert facts.funnel.is_empty
-        assert (facts.measured, facts.gates, facts.release) == ((), (), None)
+        assert (facts.measured, facts.checks, facts.release) == ((), (), None)
     assert before.month == "2014-12"
 
 

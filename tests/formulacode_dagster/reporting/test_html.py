@@ -89,7 +89,7 @@ def test_what_comes_from_outside_is_text_and_nothing_else(facts: MonthFacts, not
         month=facts.month,
         funnel=facts.funnel.model_copy(update={"losses": (loss,)}),
         measured=(facts.measured[0].model_copy(update={"item": HOSTILE, "category": HOSTILE}),),
-        gates=(facts.gates[1].model_copy(update={"summary": HOSTILE, "offenders": (HOSTILE,)}),),
+        checks=(facts.checks[1].model_copy(update={"summary": HOSTILE, "offenders": (HOSTILE,)}),),
         release=facts.release.model_copy(update={"destination": HOSTILE, "tag": HOSTILE}),
     )
     html = render_report(hostile, nothing)

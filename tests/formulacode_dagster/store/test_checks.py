@@ -5,7 +5,7 @@ import math
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formulacode_dagster.models.check import GateVerdict
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.checks import record_verdict, verdicts
 from formulacode_dagster.store.database import Database
@@ -13,12 +13,12 @@ from formulacode_dagster.store.database import Database
 MONTH = "2026-02"
 
 
-def judged(check: str, stage: Stage = Stage.PULL_REQUESTS, **fields: object) -> GateVerdict:
+def judged(check: str, stage: Stage = Stage.PULL_REQUESTS, **fields: object) -> CheckVerdict:
     facts = {"stage": stage, "month": MONTH, "check": check, "passed": True, "blocking": True, "summary": "fine"}
-    return GateVerdict.model_validate({**facts, **fields})
+    return CheckVerdict.model_validate({**facts, **fields})
 
 
-def record(database: Database, *said: GateVerdict) -> None:
+def record(database: Database, *said: CheckVerdict) -> None:
     with database.transaction() as connection:
         for one in said:
             record_verdict(connection, one, "run")
@@ -27,7 +27,7 @@ def record(database: Database, *said: GateVerdict) -> None:
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_verdict_comes_back_equal(database: Database, data: st.DataObject, strategy_for) -> None:
-    written = data.draw(strategy_for(GateVerdict, month=MONTH))
+    written = data.draw(strategy_for(CheckVerdict, month=MONTH))
     with database.engine.connect() as connection:
         record_verdict(connection, written, "run")
         assert verdicts(connection, MONTH) == [written]
@@ -39,13 +39,12 @@ def test_the_newest_verdict_replaces_the_one_before(database: Database) -> None:
         assert verdicts(connection, MONTH) == [judged("counts_match")]
 
 
-def test_verdicts_are_read_by_month_and_by_stage(database: Database) -> None:
+def test_verdicts_are_read_by_month(database: Database) -> None:
     images, earlier = judged("imports", Stage.IMAGES), judged("counts_match", month="2026-01")
     record(database, judged("window_and_shas_valid"), judged("counts_match"), images, earlier)
     with database.transaction() as connection:
         found = verdicts(connection, MONTH)
         assert [one.check for one in found] == ["imports", "counts_match", "window_and_shas_valid"]
-        assert verdicts(connection, MONTH, Stage.IMAGES) == [images]
         assert verdicts(connection, "2026-01") == [earlier]
         assert verdicts(connection, "2025-12") == []
 

@@ -5,6 +5,7 @@ from sqlalchemy import MetaData, text
 from sqlalchemy.exc import ProgrammingError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.migrations import Migration, migrate, read_migrations
 from formulacode_dagster.store.tables import METADATA
@@ -67,3 +68,20 @@ def test_a_dead_server_is_named_without_its_password() -> None:
 def test_a_url_that_is_not_postgres_is_a_configuration_error(url: str) -> None:
     with pytest.raises(ConfigurationError, match="FC_DATABASE_URL"):
         Database(url)
+
+
+def test_what_was_judged_before_checks_had_a_tally_is_kept(database_url: str) -> None:
+    database = Database(database_url)
+    migrate(database.engine, tuple(one for one in read_migrations() if one.name < "0006"))
+    with database.transaction() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO gates (stage, month, check_name, passed, blocking, summary, offenders)"
+                """ VALUES ('images', '2026-02', 'imports', false, true, '1 of 4', '["a/b#5"]')"""
+            )
+        )
+    database.migrate()
+    with database.transaction() as connection:
+        (kept,) = verdicts(connection, "2026-02")
+    assert (kept.check, kept.passed, kept.offenders, kept.tally) == ("imports", False, ("a/b#5",), {})
+    database.close()

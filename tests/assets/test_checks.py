@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+from sqlalchemy import event
+
+from assets.checks import JudgedMonth
+from assets.classifications import share_of_positives
+from assets.images import verifications_hold
+from assets.partitions import MONTHS
+from formulacode_dagster.models.classification import Category, Classification, Difficulty
+from formulacode_dagster.models.image import Verification
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS, IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.checks import verdicts
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.verification import VERIFICATION_NAMES
+from resources.defaults import default_resources
+from tests.records import make_image, make_merged
+
+
+def judged(month: str, positives: int, candidates: int) -> list[Classification]:
+    return [
+        Classification(
+            month=month,
+            repository_id=7,
+            number=number,
+            is_performance=number <= positives,
+            category=next(iter(Category)),
+            difficulty=next(iter(Difficulty)),
+            confidence=0.5,
+            reason="",
+            model="m",
+            prompt_version="1",
+            patch_truncated=False,
+        )
+        for number in range(1, candidates + 1)
+    ]
+
+
+def test_the_share_of_positives_is_held_against_a_year_in_one_statement(database: Database) -> None:
+    with database.transaction() as connection:
+        for month, positives in (("2025-01", 300), ("2025-02", 20), ("2025-12", 20), ("2026-02", 290)):
+            CLASSIFICATIONS.save(connection, judged(month, positives, 300))
+    sent: list[str] = []
+    event.listen(database.engine, "before_cursor_execute", lambda *told: sent.append(told[2]))
+    verdict = share_of_positives.judge(JudgedMonth(database, "2026-02", "run"))
+    first = share_of_positives.judge(JudgedMonth(database, "2015-01", "run"))
+    assert len(sent) == 2
+    assert not verdict.passed
+    # January 2025 is more than twelve months back
+    assert verdict.figures["positives"] == 290
+    assert verdict.figures["expected"] < 0.1
+    assert first.figures["candidates"] == 0
+
+
+def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_verification_it_lacks(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = tuple(Verification(name=name, ok=True) for name in VERIFICATION_NAMES[:-1])
+    image = make_image(month="2026-02", number=1, benchmarks=("bench.time_x",), verifications=earlier)
+    key = {"month": "2026-02", "repository_id": image.repository_id, "number": 1}
+    with database.transaction() as connection:
+        MERGED_PULL_REQUESTS.save(connection, [make_merged(**key, repository="a/b")])
+        IMAGES.save(connection, [image])
+        done = LedgerEntry(stage=Stage.IMAGES, month="2026-02", item="a/b#1", state=ItemState.DONE)
+        ledger.record(connection, [done])
+
+    @dg.asset(partitions_def=MONTHS)
+    def images() -> None: ...
+
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    result = dg.materialize(
+        [images, verifications_hold.definition(Stage.IMAGES)],
+        partition_key="2026-02",
+        resources={"postgres": default_resources()["postgres"]},
+        raise_on_error=False,
+    )
+    (evaluation,) = result.get_asset_check_evaluations()
+    assert (evaluation.passed, evaluation.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    table = {record.data["name"]: record.data for record in evaluation.metadata["tally"].records}
+    assert list(table) == list(VERIFICATION_NAMES)
+    missing = VERIFICATION_NAMES[-1]
+    assert table[missing] == {"name": missing, "held": 0, "failed": 0, "not made": 1, "unknown": 0}
+    with database.transaction() as connection:
+        (kept,) = verdicts(connection, "2026-02")
+    assert (kept.stage, kept.check, kept.blocking) == (Stage.IMAGES, "verifications_hold", True)
+    assert kept.offenders == (f"{image.spec.task_id}: {missing} not made",)
