@@ -15,9 +15,9 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.items.gatekeeping import require_open
-from formulacode_dagster.items.progress import AlsoLogged, listener, listening
-from formulacode_dagster.items.runner import StageRun
-from formulacode_dagster.items.work import StageSummary
+from formulacode_dagster.items.log_lines import AlsoLogged
+from formulacode_dagster.items.progress import listener, listening
+from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage

@@ -7,8 +7,8 @@ import dagster as dg
 from sqlalchemy import Connection
 
 from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import StageRun, in_thread, run_items
-from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import ItemState, Stage

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from formulacode_dagster.items.runner import StageRun, run_items
-from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount
 from formulacode_dagster.store import ledger

@@ -12,8 +12,8 @@ from sqlalchemy.dialects.postgresql import insert
 from store_month import MONTH, Generator
 
 from formulacode_dagster.intake.pull_requests import Windows
-from formulacode_dagster.items.runner import StageRun, run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest

@@ -23,7 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from formulacode_dagster.intake.tracked import Exclusion
-from formulacode_dagster.items.progress import WaitLines, duration
+from formulacode_dagster.items.log_lines import WaitLines
+from formulacode_dagster.items.progress import duration
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import Funnel
@@ -92,7 +93,7 @@ class Bars:
         if pending and not self._draws:
             self._console.print(f"  {stage.value}: {pending} to do", highlight=False)
 
-    def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str) -> None:
+    def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str, _seconds: float) -> None:
         """Advance the bar."""
         counts = self._done[stage]
         counts[state] = counts.get(state, 0) + 1

@@ -13,8 +13,7 @@ from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.items.progress import listener
-from formulacode_dagster.items.runner import StageRun
-from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage

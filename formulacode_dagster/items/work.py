@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from sqlalchemy import Connection
+
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.store.database import Database
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """One materialization: which stage of which month, by whom, limited to what."""
+
+    database: Database
+    stage: Stage
+    month: str
+    run_id: str
+    options: RunOptions = RunOptions()
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,27 @@ class Outcome(Generic[R]):
     detail: str = ""
     log: str = ""
     rejection: Rejection | None = None
+
+
+Work = Callable[[WorkItem[T]], Awaitable[Outcome[R]]]
+"""Does one item. Raises Rejection, ItemFailure or NotAsked for it; OutsideSystemError or ConfigurationError, with which
+no other item would fare better, to stop the stage."""
+
+Finish = Callable[[WorkItem[T], Outcome[R] | Exception], None]
+"""Says how one item of a batch ended: with what `Work` would return or raise for it alone."""
+
+Save = Callable[[Connection, Sequence[R]], None]
+"""Writes values inside the transaction that also records them."""
+
+
+@dataclass(frozen=True)
+class BatchWork(Generic[T, R]):
+    """Does many items at once, where that is cheaper than one by one."""
+
+    work: Callable[[Sequence[WorkItem[T]], Finish[T, R]], Awaitable[None]]
+    """Finishes each item as soon as it is known how it ends. What it raises is raised for all that it left open."""
+    size: int | None = None
+    """Items in a batch; None for all that are pending."""
 
 
 @dataclass(frozen=True)

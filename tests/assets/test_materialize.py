@@ -12,8 +12,7 @@ from assets.materialize import ItemConfig, booked, require_done, stage_run, usag
 from assets.partitions import MONTHS
 from assets.repositories import repositories
 from formulacode_dagster.items.progress import Silence, listener
-from formulacode_dagster.items.runner import StageRun
-from formulacode_dagster.items.work import StageSummary
+from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage

@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 from formulacode_dagster.cli.repositories import commands
 from formulacode_dagster.github.tracking import TrackingRules
 from formulacode_dagster.intake.tracked import decide, tracking_items
-from formulacode_dagster.items.runner import StageRun, run_items
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState

@@ -33,10 +33,10 @@ def printed(to: Console) -> str:
 
 def one_stage(listener: ProgressListener) -> None:
     listener.stage_started(Stage.IMAGES, "2026-02", 3, 2)
-    listener.item_finished(Stage.IMAGES, "a/b#1", ItemState.DONE, "")
+    listener.item_finished(Stage.IMAGES, "a/b#1", ItemState.DONE, "", 1.0)
     listener.note(Stage.IMAGES, HOSTILE * 40)
-    listener.item_finished(Stage.IMAGES, "a/b#2", ItemState.FAILED, HOSTILE)
-    listener.item_finished(Stage.IMAGES, "a/b#3", ItemState.DONE, "")
+    listener.item_finished(Stage.IMAGES, "a/b#2", ItemState.FAILED, HOSTILE, 1.0)
+    listener.item_finished(Stage.IMAGES, "a/b#3", ItemState.DONE, "", 1.0)
     listener.stage_finished(Stage.IMAGES)
 
 
@@ -72,7 +72,7 @@ def test_a_stage_may_have_two_legs(terminal: bool) -> None:
     with Bars(to) as bars:
         for leg in range(2):
             bars.stage_started(Stage.PULL_REQUESTS, "2026-02", 1, 0)
-            bars.item_finished(Stage.PULL_REQUESTS, f"a/b#{leg}", ItemState.DONE, "")
+            bars.item_finished(Stage.PULL_REQUESTS, f"a/b#{leg}", ItemState.DONE, "", 1.0)
             bars.stage_finished(Stage.PULL_REQUESTS)
     assert ("2/2" in printed(to)) is terminal
 
@@ -162,7 +162,7 @@ def test_a_wait_counts_down_behind_the_bar() -> None:
         bars.stage_started(Stage.REPOSITORIES, "2026-02", 1, 0)
         bars.waiting(Stage.REPOSITORIES, "GitHub's limit [of] graphql requests", 754.2)
         bars._progress.refresh()
-        bars.item_finished(Stage.REPOSITORIES, "discovery", ItemState.DONE, "")
+        bars.item_finished(Stage.REPOSITORIES, "discovery", ItemState.DONE, "", 1.0)
         bars.stage_finished(Stage.REPOSITORIES)
     assert "waiting 12 min 3" in printed(to)
     assert "GitHub's limit [of] graphql requests" in plain(printed(to))

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from formulacode_dagster.github.tracking import TrackingRules
 from formulacode_dagster.intake.tracked import EXAMPLES, decide, exclusions, standing_of, tracking_items
-from formulacode_dagster.items.runner import StageRun, run_items
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState

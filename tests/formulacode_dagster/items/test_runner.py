@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Connection
 
-from formulacode_dagster.items.runner import KEEP_SECONDS, KEPT_AT_ONCE, MAX_ATTEMPTS, StageRun, in_thread, run_items
-from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.items.pending import MAX_ATTEMPTS
+from formulacode_dagster.items.runner import KEEP_SECONDS, KEPT_AT_ONCE, in_thread, run_items
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, NotAsked, OutsideSystemError, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason, SkipReason

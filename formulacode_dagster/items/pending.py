@@ -1,0 +1,51 @@
+"""Which items of a stage are to be done: those that a run is limited to, without those that are done for good."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS
+
+from .work import T, WorkItem
+
+MAX_ATTEMPTS = 3
+
+
+def within(options: RunOptions, items: Sequence[WorkItem[T]]) -> tuple[list[WorkItem[T]], list[WorkItem[T]]]:
+    """*items* that a run with *options* is to look at, and the others."""
+    names = {str(ItemName.parse(text)) for text in options.only}
+    asked: list[WorkItem[T]] = []
+    excluded: list[WorkItem[T]] = []
+    per_repository: Counter[str] = Counter()
+    for item in items:
+        # a pull request that is asked for needs its repository's intake
+        wanted = (
+            item.always
+            or not names
+            or item.name in names
+            or item.repository in names
+            or _holds_wanted(item.name, names)
+        )
+        is_within = (
+            options.limit_per_repository is None or per_repository[item.repository] < options.limit_per_repository
+        )
+        if wanted and (is_within or "#" not in item.name):
+            per_repository[item.repository] += "#" in item.name
+            asked.append(item)
+        else:
+            excluded.append(item)
+    return asked, excluded
+
+
+def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
+    """Whether *item*, which last ended as *entry*, is to be done: it is new, changed, was left out, or may be cured."""
+    if entry is None or entry.inputs != item.inputs or entry.state is ItemState.SKIPPED:
+        return True
+    return entry.state is ItemState.FAILED and entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
+
+
+def _holds_wanted(name: str, names: set[str]) -> bool:
+    return "#" not in name and any(wanted.partition("#")[0] == name for wanted in names)
