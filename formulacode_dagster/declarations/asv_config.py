@@ -58,10 +58,8 @@ class AsvConfig(Frozen):
     exclude: tuple[Rule, ...] = ()
     build_command: tuple[str, ...] | None = None
     install_command: tuple[str, ...] | None = None
-    uninstall_command: tuple[str, ...] | None = None
     benchmark_dir: str = Field(description="folder of the benchmarks below the repository")
     environment_type: str = ""
-    conda_channels: tuple[str, ...] = ()
     conda_environment_file: str = Field(default="", description="as written; `IGNORE` for none, not even the usual one")
 
     @property
@@ -107,13 +105,9 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
         exclude=tuple(_rule(path, "exclude", item) for item in _sequence(data.get("exclude"))),
         build_command=_commands(path, data, "build_command"),
         install_command=_commands(path, data, "install_command"),
-        uninstall_command=_commands(path, data, "uninstall_command"),
         benchmark_dir=benchmark_dir,
         environment_type=_string(path, data, "environment_type"),
         conda_environment_file=_string(path, data, "conda_environment_file"),
-        conda_channels=tuple(
-            _plain(path, "conda_channels", item) or "" for item in _sequence(data.get("conda_channels"))
-        ),
     )
 
 

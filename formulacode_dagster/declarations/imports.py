@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
 from packaging.utils import canonicalize_name
 
+from .python_source import parse_python
 from .tree import Tree
 
 _IMPORTING_CALLS = frozenset({"__import__", "import_module", "import_or_skip", "importorskip"})
@@ -49,10 +49,7 @@ def imports_below(tree: Tree, folder: str) -> dict[str, str]:
 
 def _imports_of(text: str) -> Iterator[tuple[str, int]]:
     try:
-        with warnings.catch_warnings():
-            # Old suites are full of invalid escapes, which the parser warns about.
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):

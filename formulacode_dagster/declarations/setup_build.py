@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import warnings
 from collections.abc import Iterator
 
 from formulacode_dagster.models.base import Frozen
 
 from .build_files import Mention
 from .names import Kind
+from .python_source import parse_python
 from .tree import Tree, join
 
 _CONFIG_PROGRAM = re.compile(r"^[\w.+-]+[-_]config$")
@@ -71,10 +71,7 @@ class _Reader:
 
     def read(self, path: str, text: str) -> None:
         try:
-            with warnings.catch_warnings():
-                # Old scripts are full of invalid escapes, which the parser warns about.
-                warnings.simplefilter("ignore")
-                tree = ast.parse(text if len(text) < _LARGEST else "")
+            tree = parse_python(text if len(text) < _LARGEST else "")
         except (SyntaxError, ValueError, RecursionError):
             return
         assigned = _assigned(tree)

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from formulacode_dagster.models.base import Frozen
 
@@ -16,6 +16,7 @@ from .question import Resolution, Unsolvable
 class _Refusal(Frozen):
     """What an Unsolvable says."""
 
+    model_config = ConfigDict(from_attributes=True)
     what: str
     why: str
     log_tail: str
@@ -43,16 +44,7 @@ class Answers:
         except (FileNotFoundError, ValidationError):
             return None
         if kept.refusal is not None:
-            refusal = kept.refusal
-            raise Unsolvable(
-                refusal.what,
-                why=refusal.why,
-                log_tail=refusal.log_tail,
-                blamed=refusal.blamed,
-                lacking=refusal.lacking,
-                late=refusal.late,
-                unbuildable=refusal.unbuildable,
-            )
+            raise Unsolvable(**dict(kept.refusal))
         return kept.resolution
 
     def keep(self, key: str, answer: Resolution | Unsolvable) -> None:
@@ -60,16 +52,7 @@ class Answers:
         if isinstance(answer, Resolution):
             kept = _Kept(resolution=answer)
         else:
-            refusal = _Refusal(
-                what=answer.what,
-                why=answer.why,
-                log_tail=answer.log_tail,
-                blamed=answer.blamed,
-                lacking=answer.lacking,
-                late=answer.late,
-                unbuildable=answer.unbuildable,
-            )
-            kept = _Kept(refusal=refusal)
+            kept = _Kept(refusal=_Refusal.model_validate(answer))
         place = self._place(key)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".part", delete=False, encoding="utf-8") as file:

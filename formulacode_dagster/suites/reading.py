@@ -2,57 +2,46 @@
 
 asv imports every module of the benchmark folder and takes its public functions and the methods of its public classes
 by the beginning of their names (`asv_runner.discovery`). What is bound unconditionally must be found in a module that
-could be imported; what stands under a condition, a decorator or unknown code may be found.
+could be imported; what stands under a condition, a decorator or unknown code may be found. A second discovery in an
+image could not tell the same: it would run the code that is to be checked.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from formulacode_dagster.declarations.tree import Tree
 
 from .scopes import Bound, Class, Function, Plain, Reference, Scope, Thing, Unknown, read_scope
 
 _BENCHMARK = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
+_WORD = re.compile(r"[A-Za-z]\w+")
 _NEEDS_A_LIBRARY = re.compile(r"Mem[A-Z_]|mem_")
 """asv_runner knows the kind `mem` only where pympler is installed."""
 _PLAIN_BASES = frozenset({"object", "ABC", "abc.ABC"})
 
 
 @dataclass(frozen=True)
-class ModuleReading:
-    """One module of a suite, named as below its folder: `` is the folder itself, `io.csv` is `io/csv.py`."""
-
-    name: str
-    path: str
-    certain: frozenset[str]
-    """Benchmarks that are found when the module can be imported."""
-    possible: frozenset[str]
-    """Benchmarks that may be found as well."""
-    open_ended: bool = False
-    """The module makes names in a way that is not followed: there may be still more."""
-    unreadable: str = ""
-    """Why it is no Python of today; asv cannot import it either, if its interpreter is of today."""
-
-
-@dataclass(frozen=True)
 class SuiteReading:
-    """Every module that asv would import, and what it finds there, by asv's names of benchmarks."""
+    """What asv finds in every module that it would import, by asv's names of benchmarks."""
 
-    modules: tuple[ModuleReading, ...]
+    by_module: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Benchmarks that are found when the module can be imported. Modules are named as below the folder: `` is the
+    folder itself, `io.csv` is `io/csv.py`."""
+    mentioned: frozenset[str] = frozenset()
+    """Every name in the files that asv would take for a benchmark's, whatever it stands for."""
 
     @property
     def certain(self) -> frozenset[str]:
         """Benchmarks of all modules that must be found."""
-        return frozenset(name for module in self.modules for name in module.certain)
+        return frozenset().union(*self.by_module.values())
 
-    @property
-    def possible(self) -> frozenset[str]:
-        """Benchmarks of all modules that may be found besides."""
-        return frozenset(name for module in self.modules for name in module.possible) - self.certain
+    def mentions(self, benchmark: str) -> bool:
+        """Whether *benchmark* may be found: it must be, or the files hold its name under a condition."""
+        return benchmark in self.certain or benchmark.rpartition(".")[2] in self.mentioned
 
     def missing(self, discovered: Collection[str], lost: Collection[str]) -> tuple[str, ...]:
         """Benchmarks that a discovery had to find and did not, the modules it *lost* (and all below them) aside.
@@ -61,10 +50,10 @@ class SuiteReading:
         """
         gone = tuple(name.partition(".")[2] for name in lost)
         missed = {
-            name
-            for module in self.modules
-            if not any(module.name == one or not one or module.name.startswith(f"{one}.") for one in gone)
-            for name in module.certain
+            benchmark
+            for module, benchmarks in self.by_module.items()
+            if not any(module == one or not one or module.startswith(f"{one}.") for one in gone)
+            for benchmark in benchmarks
         }
         return tuple(sorted(missed.difference(discovered)))
 
@@ -95,7 +84,6 @@ class _Module:
     name: str
     path: str
     scope: Scope
-    unreadable: str = ""
 
     @property
     def package(self) -> str:
@@ -114,49 +102,43 @@ class _Suite:
     def __init__(self, root: str) -> None:
         self._root = root
         self._modules: dict[str, _Module] = {}
+        self._mentioned: set[str] = set()
         self._named: dict[str, dict[str, list[_Found]]] = {}
         self._resolved: dict[tuple[str, str], list[_Found]] = {}
         self._members: dict[int, dict[str, Bound]] = {}
 
     def add(self, name: str, path: str, text: str) -> None:
         try:
-            module = _Module(name, path, read_scope(text))
-        except (SyntaxError, ValueError, RecursionError) as error:
-            module = _Module(name, path, Scope(), unreadable=str(error).splitlines()[0])
-        self._modules[name] = module
+            scope = read_scope(text)
+        except (SyntaxError, ValueError, RecursionError):
+            # asv cannot import it either, if its interpreter is of today
+            scope = Scope()
+        self._modules[name] = _Module(name, path, scope)
+        self._mentioned.update(filter(_BENCHMARK.match, _WORD.findall(text)))
 
     def reading(self) -> SuiteReading:
-        return SuiteReading(tuple(self._reading(module) for module in self._modules.values()))
+        certain = {name: frozenset(self._certain(module)) for name, module in self._modules.items()}
+        return SuiteReading(certain, frozenset(self._mentioned))
 
-    def _reading(self, module: _Module) -> ModuleReading:
-        told: dict[str, bool] = {}
+    def _certain(self, module: _Module) -> Iterator[str]:
         start = f"{module.name}." if module.name else ""
 
-        def tell(name: str, function: Function, place: str, certain: bool) -> None:
+        def named(function: Function, name: str, place: str) -> Iterator[str]:
             searched = function.name.rpartition(".")[2] if function.renamed else name
-            if _BENCHMARK.match(searched):
-                known = function.name if function.renamed else start + place
-                told[known] = told.get(known, False) or (certain and not _NEEDS_A_LIBRARY.match(searched))
+            if _BENCHMARK.match(searched) and not _NEEDS_A_LIBRARY.match(searched):
+                yield function.name if function.renamed else start + place
 
         for name, founds in self._names(module).items():
-            if name.startswith("_"):
-                continue
             for found in founds:
                 match found.bound.thing:
+                    case _ if name.startswith("_") or not found.bound.certain:
+                        continue
                     case Function() as function:
-                        tell(name, function, function.name, found.bound.certain)
+                        yield from named(function, name, function.name)
                     case Class(name=owner) as owned:
                         for method, bound in self._methods(owned, found.home).items():
-                            function = bound.thing if isinstance(bound.thing, Function) else Function(method)
-                            tell(method, function, f"{owner}.{method}", found.bound.certain and bound.certain)
-        return ModuleReading(
-            name=module.name,
-            path=module.path,
-            certain=frozenset(name for name, certain in told.items() if certain),
-            possible=frozenset(name for name, certain in told.items() if not certain),
-            open_ended=module.scope.open_ended,
-            unreadable=module.unreadable,
-        )
+                            if bound.certain and isinstance(bound.thing, Function):
+                                yield from named(bound.thing, method, f"{owner}.{method}")
 
     def _names(self, module: _Module) -> dict[str, list[_Found]]:
         """Every name of *module*, with what `import *` brings before what it binds itself."""

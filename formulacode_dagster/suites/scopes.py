@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+
+from formulacode_dagster.declarations.python_source import parse_python
 
 _KEEPS_THE_FUNCTION = frozenset(
     {"classmethod", "parameterize", "parameterize_class_with", "parameterize_func_with", "skip_for_params"}
@@ -13,7 +14,6 @@ _KEEPS_THE_FUNCTION = frozenset(
 )
 _NO_FUNCTION = frozenset({"cached_property", "property", "skip_benchmark"})
 _DECIDES = frozenset({"__name__", "__qualname__", "benchmark_name", "skip_benchmark"})
-_FREE_HANDS = frozenset({"delattr", "exec", "globals", "locals", "setattr", "type", "vars"})
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,6 @@ class Scope:
     stars: list[tuple[Reference, bool]] = field(default_factory=list)
     public: tuple[str, ...] | None = None
     """`__all__`, where it is a literal."""
-    open_ended: bool = False
-    """Names may be bound by code that is not followed: there may be more."""
 
     def bind(self, name: str, thing: Thing, *, certain: bool) -> None:
         """Bind *name*; under a condition it may still stand for what it was."""
@@ -91,12 +89,8 @@ class Scope:
 
 def read_scope(source: str) -> Scope:
     """The names of the module *source*. Raises SyntaxError or ValueError when it is no Python of today."""
-    with warnings.catch_warnings():
-        # Old suites are full of invalid escapes, which the parser warns about.
-        warnings.simplefilter("ignore")
-        tree = ast.parse(source)
     scope = Scope()
-    _Reader(scope).block(tree.body, certain=True)
+    _Reader(scope).block(parse_python(source).body, certain=True)
     return scope
 
 
@@ -210,12 +204,8 @@ class _Reader:
     def _calls(self, value: ast.expr) -> None:
         for node in ast.walk(value):
             match node:
-                case ast.Call(func=ast.Name(id="type"), args=[_]):
-                    continue
-                case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FREE_HANDS:
-                    self.scope.open_ended = True
-                    if name in ("setattr", "delattr") and arguments:
-                        self.scope.doubt(ast.unparse(arguments[0]).partition(".")[0])
+                case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, *_]):
+                    self.scope.doubt(ast.unparse(owner).partition(".")[0])
 
 
 def _class_of(node: ast.ClassDef) -> Class:

@@ -32,7 +32,7 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
         words.append(f"{len(unseen)} are in the files and were not found: {listed(unseen, between=', ')}")
     if lost:
         words.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
-    if beyond := sorted(set(found) - reading.certain - reading.possible):
+    if beyond := sorted(name for name in set(found) if not reading.mentions(name)):
         words.append(f"{len(beyond)} that reading does not tell: {listed(beyond, between=', ')}")
     ok = bool(found) and not unseen
     tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())

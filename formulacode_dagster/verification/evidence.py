@@ -153,7 +153,7 @@ class Evidence:
     def reading(self) -> SuiteReading:
         """What the files of the suite tell, read on the host at the declared commit."""
         if not self.spec.benchmark_dir:
-            return SuiteReading(())
+            return SuiteReading()
         tree = Tree(self.repository, self.subject.origin.base_sha)
         return read_suite(tree, self.spec.benchmark_dir, self.subject.suite.files)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from formulacode_dagster.declarations.declaration import Declaration
 from formulacode_dagster.models.base import Frozen
 
-from .tool_groups import Table, tables_below
+from .tables import Table, declared, strings, tables_below
 
 _YES = frozenset({"1", "true"})
 
@@ -43,12 +43,8 @@ def build_hooks(tool: Table, path: str) -> tuple[BuildHook, ...]:
             source = ".".join((f"{path}:tool.hatch", *place, name))
             found[name] = BuildHook(
                 name=name,
-                needs=tuple(Declaration(text=text, source=source) for text in _strings(table.get("dependencies"))),
-                features=tuple(_strings(table.get("require-runtime-features"))),
+                needs=declared(table.get("dependencies"), source),
+                features=tuple(strings(table.get("require-runtime-features"))),
                 enabled=table.get("enable-by-default") is not False,
             )
     return tuple(found.values())
-
-
-def _strings(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

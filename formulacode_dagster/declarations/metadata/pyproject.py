@@ -12,9 +12,8 @@ from formulacode_dagster.models.environment import DroppedRequirement
 from . import poetry
 from .hatch_hooks import build_hooks
 from .project import ProjectMetadata, Said, python_classifiers
+from .tables import Table, declared, strings, table_at
 from .tool_groups import tool_groups
-
-Table = Mapping[str, object]
 
 
 def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
@@ -31,30 +30,11 @@ def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
     build = _build_system(data, path)
     project = data.get("project")
     own = _pep621(tree, folder, data, path) if isinstance(project, Mapping) else ProjectMetadata()
-    tool = _table(data, "tool")
+    tool = table_at(data, "tool")
     build = build.model_copy(
         update={"groups": {**tool_groups(tool, path), **build.groups}, "build_hooks": build_hooks(tool, path)}
     )
-    return own.over(_poetry(_table(tool, "poetry"), path)).over(_flit(_table(tool, "flit"), path)).over(build)
-
-
-def _table(data: Table, *keys: str) -> Table:
-    for key in keys:
-        value = data.get(key)
-        if not isinstance(value, Mapping):
-            return {}
-        data = value
-    return data
-
-
-def _strings(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _declared(texts: Iterable[str], source: str) -> tuple[Declaration, ...]:
-    return tuple(Declaration(text=text, source=source) for text in texts)
+    return own.over(_poetry(table_at(tool, "poetry"), path)).over(_flit(table_at(tool, "flit"), path)).over(build)
 
 
 def _said(value: object, source: str) -> Said | None:
@@ -66,18 +46,18 @@ def _build_system(data: Table, path: str) -> ProjectMetadata:
     if not isinstance(build, Mapping):
         return ProjectMetadata(groups=_groups(data, path))
     backend = build.get("build-backend")
-    requires = _declared(_strings(build["requires"]), f"{path}:build-system.requires") if "requires" in build else None
+    requires = declared(build["requires"], f"{path}:build-system.requires") if "requires" in build else None
     return ProjectMetadata(
         build_requires=requires,
         build_backend=backend if isinstance(backend, str) else None,
         groups=_groups(data, path),
-        import_names=_backend_packages(_table(data, "tool")),
-        source_folders=_backend_folders(_table(data, "tool")),
+        import_names=_backend_packages(table_at(data, "tool")),
+        source_folders=_backend_folders(table_at(data, "tool")),
     )
 
 
 def _groups(data: Table, path: str) -> dict[str, tuple[Declaration, ...]]:
-    raw = _table(data, "dependency-groups")
+    raw = table_at(data, "dependency-groups")
 
     def expand(name: str, seen: frozenset[str]) -> tuple[Declaration, ...]:
         entries = raw.get(name)
@@ -93,39 +73,40 @@ def _groups(data: Table, path: str) -> dict[str, tuple[Declaration, ...]]:
 
 
 def _backend_packages(tool: Table) -> tuple[str, ...]:
-    names = _strings(_table(tool, "setuptools").get("packages")) + _strings(
-        _table(tool, "setuptools").get("py-modules")
-    )
-    names += [
-        path.rpartition("/")[2] for path in _strings(_table(tool, "hatch", "build", "targets", "wheel").get("packages"))
+    setuptools, wheel = table_at(tool, "setuptools"), table_at(tool, "hatch", "build", "targets", "wheel")
+    paths = strings(wheel.get("packages")) + strings(table_at(tool, "scikit-build", "wheel").get("packages"))
+    names = [
+        *(*strings(setuptools.get("packages")), *strings(setuptools.get("py-modules"))),
+        *(path.rpartition("/")[2] for path in paths),
+        *strings(table_at(tool, "flit", "module").get("name")),
+        *strings(table_at(tool, "maturin").get("module-name")),
     ]
-    names += _strings(_table(tool, "flit", "module").get("name"))
-    names += _strings(_table(tool, "maturin").get("module-name"))
-    names += [path.rpartition("/")[2] for path in _strings(_table(tool, "scikit-build", "wheel").get("packages"))]
     return tuple(dict.fromkeys(name.split(".")[0] for name in names))
 
 
 def _backend_folders(tool: Table) -> tuple[str, ...]:
-    folders = _strings(_table(tool, "setuptools", "packages", "find").get("where"))
-    folders += _strings(_table(tool, "setuptools", "package-dir").get(""))
-    folders += _strings(_table(tool, "maturin").get("python-source"))
-    wheel = _table(tool, "hatch", "build", "targets", "wheel")
-    folders += [path.rpartition("/")[0] for path in _strings(wheel.get("packages")) if "/" in path]
+    wheel = table_at(tool, "hatch", "build", "targets", "wheel")
+    folders = [
+        *strings(table_at(tool, "setuptools", "packages", "find").get("where")),
+        *strings(table_at(tool, "setuptools", "package-dir").get("")),
+        *strings(table_at(tool, "maturin").get("python-source")),
+        *(path.rpartition("/")[0] for path in strings(wheel.get("packages")) if "/" in path),
+    ]
     return tuple(dict.fromkeys(folders))
 
 
 def _pep621(tree: Tree, folder: str, data: Table, path: str) -> ProjectMetadata:
-    project = _table(data, "project")
-    dynamic = set(_strings(project.get("dynamic")))
+    project = table_at(data, "project")
+    dynamic = set(strings(project.get("dynamic")))
     extras = {
-        name: _declared(_strings(entries), f"{path}:project.optional-dependencies.{name}")
-        for name, entries in _table(project, "optional-dependencies").items()
+        name: declared(entries, f"{path}:project.optional-dependencies.{name}")
+        for name, entries in table_at(project, "optional-dependencies").items()
     }
     extras.update(_dynamic_extras(tree, folder, data))
     classifiers = python_classifiers(project.get("classifiers"))
     dependencies: tuple[Declaration, ...] | None
     if "dependencies" in project or "dependencies" not in dynamic:
-        dependencies = _declared(_strings(project.get("dependencies")), f"{path}:project.dependencies")
+        dependencies = declared(project.get("dependencies"), f"{path}:project.dependencies")
     else:
         dependencies = _dynamic_dependencies(tree, folder, data)
     return ProjectMetadata(
@@ -145,23 +126,23 @@ def _files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[Declaration, 
 
 def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[Declaration, ...] | None:
     """`dynamic = ["dependencies"]` where the table says which file holds them; None: setup.cfg or setup.py does."""
-    names = _strings(_table(data, "tool", "setuptools", "dynamic", "dependencies").get("file"))
-    names += _strings(_table(data, "tool", "hatch", "metadata", "hooks", "requirements_txt").get("files"))
+    names = strings(table_at(data, "tool", "setuptools", "dynamic", "dependencies").get("file"))
+    names += strings(table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt").get("files"))
     return _files(tree, folder, names) if names else None
 
 
 def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[Declaration, ...]]:
-    tables = dict(_table(data, "tool", "setuptools", "dynamic", "optional-dependencies"))
-    hook = _table(data, "tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies")
-    found = {name: _strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
-    found.update({name: _strings(value) for name, value in hook.items()})
+    tables = dict(table_at(data, "tool", "setuptools", "dynamic", "optional-dependencies"))
+    hook = table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies")
+    found = {name: strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
+    found.update({name: strings(value) for name, value in hook.items()})
     return {name: _files(tree, folder, names) for name, names in found.items()}
 
 
 def _poetry(table: Table, path: str) -> ProjectMetadata:
     if not table:
         return ProjectMetadata()
-    dependencies = _table(table, "dependencies")
+    dependencies = table_at(table, "dependencies")
     required: list[Declaration] = []
     optional: dict[str, tuple[Declaration, ...]] = {}
     for name, value in dependencies.items():
@@ -173,8 +154,8 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
         else:
             required.extend(found)
     extras = {
-        name: tuple(item for entry in _strings(entries) for item in optional.get(entry.lower(), ()))
-        for name, entries in _table(table, "extras").items()
+        name: tuple(item for entry in strings(entries) for item in optional.get(entry.lower(), ()))
+        for name, entries in table_at(table, "extras").items()
     }
     python = dependencies.get("python")
     requires = poetry.specifier(str(python)) if python is not None else None
@@ -193,7 +174,7 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
 
 
 def _flit(table: Table, path: str) -> ProjectMetadata:
-    metadata = _table(table, "metadata")
+    metadata = table_at(table, "metadata")
     if not metadata:
         return ProjectMetadata()
     classifiers = python_classifiers(metadata.get("classifiers"))
@@ -202,10 +183,10 @@ def _flit(table: Table, path: str) -> ProjectMetadata:
         requires_python=_said(metadata.get("requires-python"), f"{path}:tool.flit.metadata.requires-python"),
         classifiers=classifiers,
         classifiers_source=f"{path}:tool.flit.metadata.classifiers" if classifiers else "",
-        dependencies=_declared(_strings(metadata.get("requires")), f"{path}:tool.flit.metadata.requires"),
+        dependencies=declared(metadata.get("requires"), f"{path}:tool.flit.metadata.requires"),
         extras={
-            name: _declared(_strings(entries), f"{path}:tool.flit.metadata.requires-extra.{name}")
-            for name, entries in _table(metadata, "requires-extra").items()
+            name: declared(entries, f"{path}:tool.flit.metadata.requires-extra.{name}")
+            for name, entries in table_at(metadata, "requires-extra").items()
         },
-        import_names=tuple(_strings(metadata.get("module"))),
+        import_names=tuple(strings(metadata.get("module"))),
     )

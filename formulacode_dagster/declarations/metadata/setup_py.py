@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Mapping
 
 from formulacode_dagster.declarations.declaration import (
@@ -43,10 +42,7 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
     call = _SetupCall()
     script.on_call = lambda node, names: _collect(script, call, node, names)
     try:
-        with warnings.catch_warnings():
-            # Old scripts are full of invalid escapes, which the parser warns about.
-            warnings.simplefilter("ignore")
-            script.run()
+        script.run()
     except (SyntaxError, ValueError, RecursionError) as error:
         reason = f"is no Python that can be read: {str(error).splitlines()[0]}"
         return ProjectMetadata(unread=(DroppedRequirement(requirement=path, source=path, reason=reason),))

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from formulacode_dagster.declarations.python_source import parse_python
+
 from .static_values import MOST_STEPS, Expressions, Unreadable, Value, bind
 
 
@@ -27,7 +29,7 @@ class Script(Expressions):
 
     def run(self) -> None:
         """Go through the module's statements in order. Raises SyntaxError when it is no Python of today."""
-        self._block(ast.parse(self.source).body, self.names)
+        self._block(parse_python(self.source).body, self.names)
 
     def call_function(self, function: ast.FunctionDef, node: ast.Call, names: Mapping[str, Value]) -> Value:
         """What *function* returns: its body is gone through with its parameters bound."""

@@ -32,7 +32,6 @@ def test_comments_and_trailing_commas_are_read_as_asv_reads_them(tree_of):
     assert config.build_command == ("python -m build",)
     assert config.install_command is None
     assert config.benchmark_dir == "bench/benchmarks"
-    assert config.conda_channels == ("conda-forge",)
 
 
 def test_the_new_form_of_the_matrix_keeps_packages_and_variables_apart(tree_of):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.reading import ModuleReading, SuiteReading
+from formulacode_dagster.suites.reading import SuiteReading
 from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 from formulacode_dagster.verification.discovery import benchmarks
 from formulacode_dagster.verification.running import one_benchmark_runs
@@ -17,11 +17,7 @@ def survey(*names: str, lost: dict[str, str] | None = None, untimed: tuple[str, 
     return Survey(benchmarks=tuple(map(surveyed, names)), lost=lost or {}, extensions=(), untimed=untimed)
 
 
-def module(name: str, *certain: str, possible: tuple[str, ...] = ()) -> ModuleReading:
-    return ModuleReading(name, f"b/{name}.py", frozenset(certain), frozenset(possible))
-
-
-READING = SuiteReading((module("one", "one.time_a", "one.Suite.time_b"), module("two", "two.time_c")))
+READING = SuiteReading({"one": frozenset({"one.time_a", "one.Suite.time_b"}), "two": frozenset({"two.time_c"})})
 
 
 def test_what_the_files_tell_is_what_is_found() -> None:

@@ -1,0 +1,14 @@
+"""Python files of a repository, parsed and never run."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+
+def parse_python(source: str) -> ast.Module:
+    """The syntax tree of *source*. Raises SyntaxError, ValueError or RecursionError when it is no Python of today."""
+    with warnings.catch_warnings():
+        # Old files are full of invalid escapes, which the parser warns about.
+        warnings.simplefilter("ignore")
+        return ast.parse(source)
