@@ -72,8 +72,8 @@ class _GraphQLCall(Call):
         login = asked.account.login if asked.account else None
         if not isinstance(prepared, Prepared):
             return answers.ok(prepared)
-        rate = gateway.budgets.charge(login, Resource.GRAPHQL, prepared.price.points)
-        gateway.accounting.points[Resource.GRAPHQL] += prepared.price.points
+        rate = gateway.budgets.charge(login, Resource.GRAPHQL, prepared.points)
+        gateway.accounting.points[Resource.GRAPHQL] += prepared.points
         body = answers.encode(await run_in_threadpool(execute, asked, prepared, rate))
         heaviest = asked.limits.heaviest_answer
         if heaviest is not None and len(body) > heaviest:

@@ -116,8 +116,3 @@ def diff_of(repository: Path, span: Span, *paths: str) -> bytes:
     """The span as a unified diff, of *paths* only where some are given."""
     before = span.before or _EMPTY_TREE
     return git(repository, "diff", "--full-index", "--binary", "-M", before, span.after, "--", *paths)
-
-
-def mail_of(repository: Path, span: Span) -> bytes:
-    """The span's commits as a mailbox of patches."""
-    return git(repository, "format-patch", "--stdout", "--full-index", "--binary", f"{span.before}..{span.after}")

@@ -11,7 +11,7 @@ from formulacode_dagster.models.base import Frozen
 
 from .library import Library, Shelf
 from .limits import Limits, Resource
-from .node_ids import Kind, node_id, stable_id
+from .node_ids import stable_id
 
 WEB = "https://github.com"
 
@@ -77,11 +77,6 @@ class Asked:
         if shelf is None or shelf.facts.is_gone or (shelf.facts.is_private and not self.sees_private):
             return None
         return shelf
-
-
-def user_node_id(login: str) -> str:
-    """Node id of the user *login*."""
-    return node_id(Kind.BOT if login.endswith("[bot]") else Kind.USER, stable_id("user", login.lower()))
 
 
 def rates_json(rates: Mapping[str, Rate]) -> dict[str, dict[str, int | str]]:

@@ -13,7 +13,6 @@ class Resource(StrEnum):
     """The primary budgets, each counted apart, as named in `x-ratelimit-resource`."""
 
     CORE = "core"
-    SEARCH = "search"
     CODE_SEARCH = "code_search"
     GRAPHQL = "graphql"
 
@@ -23,10 +22,8 @@ class Limits(Frozen):
 
     core: int | None = Field(default=5_000, description="REST requests per user in `primary_seconds`")
     graphql: int | None = Field(default=5_000, description="GraphQL points per user in `primary_seconds`")
-    search: int | None = Field(default=30, description="REST searches per user in `search_seconds`")
     code_search: int | None = Field(default=10, description="REST code searches per user in `search_seconds`")
     anonymous_core: int | None = Field(default=60, description="REST requests without a token in `primary_seconds`")
-    anonymous_search: int | None = Field(default=10, description="REST searches without a token in `search_seconds`")
     primary_seconds: float = 3_600
     search_seconds: float = 60
 
@@ -51,10 +48,8 @@ class Limits(Frozen):
         return cls(
             core=None,
             graphql=None,
-            search=None,
             code_search=None,
             anonymous_core=None,
-            anonymous_search=None,
             concurrent=None,
             rest_points=None,
             graphql_points=None,
@@ -65,17 +60,11 @@ class Limits(Frozen):
         if not anonymous:
             return {
                 Resource.CORE: self.core,
-                Resource.SEARCH: self.search,
                 Resource.CODE_SEARCH: self.code_search,
                 Resource.GRAPHQL: self.graphql,
             }[resource]
-        return {
-            Resource.CORE: self.anonymous_core,
-            Resource.SEARCH: self.anonymous_search,
-            Resource.CODE_SEARCH: 0,
-            Resource.GRAPHQL: 0,
-        }[resource]
+        return self.anonymous_core if resource is Resource.CORE else 0
 
     def window(self, resource: Resource) -> float:
         """Seconds after which the budget of *resource* is whole again."""
-        return self.search_seconds if resource in (Resource.SEARCH, Resource.CODE_SEARCH) else self.primary_seconds
+        return self.search_seconds if resource is Resource.CODE_SEARCH else self.primary_seconds

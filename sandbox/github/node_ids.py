@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from enum import StrEnum
 
-MOST_NUMBERS = 6
+MOST_NUMBERS = 3
 
 # The largest prime below 2³¹ (GraphQL's Int), and a stride that scatters neighbouring numbers.
 _MODULUS = 2**31 - 1
@@ -22,23 +22,7 @@ class Kind(StrEnum):
     REPOSITORY = "R"
     PULL_REQUEST = "PR"
     ISSUE = "I"
-    USER = "U"
-    BOT = "BOT"
     COMMENT = "IC"
-    COMMIT = "C"
-    TREE = "T"
-    BLOB = "B"
-    REF = "REF"
-    LABEL = "LA"
-    LANGUAGE = "LAN"
-    EDIT = "UCE"
-    PULL_REQUEST_COMMIT = "PURC"
-    CROSS_REFERENCED = "CRE"
-    CLOSED = "CE"
-    CONNECTED = "CONE"
-    REFERENCED = "REFE"
-    RENAMED = "RTE"
-    MERGED = "ME"
 
 
 @dataclass(frozen=True)

@@ -80,11 +80,6 @@ class PullRequest:
     comments: tuple[Comment, ...]
     titles: tuple[Title, ...] = ()
 
-    @property
-    def updated_at(self) -> datetime:
-        """The last thing that happened to it."""
-        return _last_change(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Issue:
@@ -95,7 +90,6 @@ class Issue:
     title: str
     body: str
     author: str | None
-    labels: tuple[str, ...]
     state: State
     created_at: datetime
     closed_at: datetime | None
@@ -103,11 +97,6 @@ class Issue:
     versions: tuple[Edit, ...]
     comments: tuple[Comment, ...]
     titles: tuple[Title, ...] = ()
-
-    @property
-    def updated_at(self) -> datetime:
-        """The last thing that happened to it."""
-        return _last_change(self)
 
 
 Thread = Issue | PullRequest
@@ -129,7 +118,6 @@ def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) 
         title=titles[-1].current if titles else facts.title,
         body=versions[-1].body if versions else facts.body,
         author=login(facts.author),
-        labels=facts.labels,
         state=State.CLOSED if closed_at else State.OPEN,
         created_at=utc(facts.created_at),
         closed_at=utc(closed_at) if closed_at else None,
@@ -147,14 +135,6 @@ def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tup
         previous = changes[-1].current if changes else title
         changes.append(Title(utc(edit.edited_at), previous, edit.title, login(edit.author or author)))
     return tuple(changes)
-
-
-def _last_change(thread: Thread) -> datetime:
-    moments = [thread.closed_at or thread.created_at, *(utc(comment.created_at) for comment in thread.comments)]
-    moments += [utc(version.edited_at) for version in thread.versions]
-    moments += [title.moment for title in thread.titles]
-    moments += [utc(comment.edited_at) for comment in thread.comments if comment.edited_at]
-    return max(moments)
 
 
 def closing_references(text: str) -> tuple[Reference, ...]:

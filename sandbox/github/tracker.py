@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -47,7 +47,6 @@ class Tracker:
     issues: Mapping[int, Issue]
     default_branch: str
     tip: str
-    first_commit: datetime | None
     last_commit: datetime | None
     commits: Sequence[Commit] = ()
     told: dict[Hashable, dict[int, Any]] = field(default_factory=dict, compare=False, repr=False)
@@ -71,6 +70,11 @@ class Tracker:
     def closing(self) -> Sequence[PullRequest]:
         """Those that close an issue."""
         return [one for one in self.pull_requests.values() if one.closes]
+
+    @cached_property
+    def newest_first(self) -> Sequence[PullRequest]:
+        """The pull requests by creation, newest first; by number where that is equal."""
+        return sorted(self.pull_requests.values(), key=lambda one: (one.created_at, one.number), reverse=True)
 
     @cached_property
     def by_merge(self) -> Sequence[PullRequest]:
@@ -107,7 +111,6 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
         issues=issues,
         default_branch=heads.default_branch,
         tip=heads.tip,
-        first_commit=from_epoch(line[-1].committed) if line else None,
         last_commit=from_epoch(line[0].committed) if line else None,
         commits=[commit for commit in line if "#" in commit.message or "://" in commit.message],
     )
@@ -247,8 +250,3 @@ class _Reader:
         return tuple(told) or tuple(
             one for one in closing_references(body) if one.repository or one.number in self._issues
         )
-
-
-def newest_first(threads: Iterable[Thread]) -> list[Thread]:
-    """By creation, newest first; by number where that is equal."""
-    return sorted(threads, key=lambda thread: (thread.created_at, thread.number), reverse=True)

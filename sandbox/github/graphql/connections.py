@@ -1,4 +1,4 @@
-"""GraphQL connections over sequences: slices, cursors, page information."""
+"""GraphQL connections over sequences: pages, cursors, page information."""
 
 from __future__ import annotations
 
@@ -12,20 +12,10 @@ CURSOR = "cursor:"
 
 
 @dataclass(frozen=True)
-class Edge:
-    """A node and where it stands."""
-
-    cursor: str
-    node: Any
-
-
-@dataclass(frozen=True)
 class PageInfo:
-    """Where a page begins and ends, and whether there is more."""
+    """Whether there is more, and where it begins."""
 
     has_next_page: bool
-    has_previous_page: bool
-    start_cursor: str | None
     end_cursor: str | None
 
 
@@ -34,7 +24,6 @@ class Connection:
     """A page; `total_count` is the size of the whole."""
 
     nodes: Sequence[Any]
-    edges: Sequence[Edge]
     page_info: PageInfo
     total_count: int
 
@@ -44,59 +33,38 @@ class Connection:
         return self.total_count
 
     @property
-    def page_count(self) -> int:
-        """Timelines only: as many as this page holds."""
-        return len(self.nodes)
-
-    @property
-    def updated_at(self) -> Any:
-        """Timelines only: the newest entry on the page."""
-        return max((node.created_at for node in self.nodes), default="1970-01-01T00:00:00Z")
+    def issue_count(self) -> int:
+        """Searches only: as many as are found, shown or not."""
+        return self.total_count
 
 
 def connect(
-    items: Sequence[Any], arguments: dict[str, Any], wrap: Callable[[Any], Any] = lambda item: item
+    items: Sequence[Any],
+    wrap: Callable[[Any], Any] = lambda item: item,
+    *,
+    first: int | None = None,
+    after: str | None = None,
 ) -> Connection:
-    """The page of *items* that `first`, `after`, `last` and `before` ask for; each shown item passes through *wrap*.
+    """The *first* of *items* behind the cursor *after*, none without a *first*; each shown one passes through *wrap*.
 
     An unreadable cursor counts as none, as on GitHub.
     """
-    low, high = 0, len(items)
-    after, before = read_cursor(arguments.get("after")), read_cursor(arguments.get("before"))
-    if after is not None:
-        low = min(after, high)
-    if before is not None:
-        high = max(low, min(before - 1, high))
-    first, last = arguments.get("first"), arguments.get("last")
-    if first is not None:
-        high = min(high, low + first)
-    elif last is not None:
-        low = max(low, high - last)
-    else:
-        high = low
+    low = min(read_cursor(after), len(items))
+    high = min(low + (first or 0), len(items))
     nodes = [wrap(item) for item in items[low:high]]
-    edges = [Edge(cursor(low + index + 1), node) for index, node in enumerate(nodes)]
-    bounded = first is not None or last is not None
-    info = PageInfo(
-        has_next_page=bounded and high < len(items),
-        has_previous_page=low > 0,
-        start_cursor=edges[0].cursor if edges else None,
-        end_cursor=edges[-1].cursor if edges else None,
-    )
-    return Connection(nodes, edges, info, len(items))
+    info = PageInfo(first is not None and high < len(items), write_cursor(high) if nodes else None)
+    return Connection(nodes, info, len(items))
 
 
-def cursor(position: int) -> str:
+def write_cursor(position: int) -> str:
     """The opaque cursor of the item at *position*, counted from 1."""
     return base64.b64encode(f"{CURSOR}{position}".encode()).decode()
 
 
-def read_cursor(text: str | None) -> int | None:
-    """The position in a cursor, None when it is none."""
-    if not text:
-        return None
+def read_cursor(text: str | None) -> int:
+    """The position in a cursor, 0 when it is none."""
     try:
-        decoded = base64.b64decode(text, validate=True).decode()
-        return int(decoded.removeprefix(CURSOR)) if decoded.startswith(CURSOR) else None
-    except (ValueError, binascii.Error, UnicodeDecodeError):
-        return None
+        decoded = base64.b64decode(text or "", validate=True).decode()
+        return max(0, int(decoded.removeprefix(CURSOR))) if decoded.startswith(CURSOR) else 0
+    except (ValueError, binascii.Error):
+        return 0

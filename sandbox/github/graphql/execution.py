@@ -11,7 +11,7 @@ from sandbox.github.context import Asked, Failure, Rate
 
 from .errors import QueryRefused, error_json
 from .nodes import Scope
-from .points import Price, price_of
+from .points import points_of
 from .schema import resolve, schema
 
 if TYPE_CHECKING:
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A valid query with its price."""
+    """A valid query with its price in points."""
 
     document: DocumentNode
     variables: Mapping[str, Any]
     operation: str | None
-    name: str
-    price: Price
+    points: int
 
 
 def operation_name(body: Any) -> str:
@@ -55,7 +54,7 @@ def prepare(asked: Asked, body: Any) -> Prepared | dict[str, Any]:
     wanted = body.get("operationName") or None
     try:
         operation, fragments = _parts(document, wanted)
-        price = price_of(
+        points = points_of(
             schema(),
             operation,
             fragments,
@@ -65,7 +64,7 @@ def prepare(asked: Asked, body: Any) -> Prepared | dict[str, Any]:
         )
     except QueryRefused as refusal:
         return refusal.answer()
-    return Prepared(document, variables, wanted, operation.name.value if operation.name else "", price)
+    return Prepared(document, variables, wanted, points)
 
 
 def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
     from .executor import Execution
 
     failure = _located(asked.failure, prepared)
-    scope = Scope(asked, rate, prepared.price.points, prepared.price.nodes, prepared.name, failure)
+    scope = Scope(asked, rate, prepared.points, failure)
     result: ExecutionResult = execute_sync(
         schema(),
         prepared.document,

@@ -25,11 +25,10 @@ from graphql import (
 from graphql.pyutils import Path
 
 from .errors import AnswerError
-from .nodes import Scope
+from .nodes import Scope, ThreadNode
 from .schema import snake
-from .thread_base import ThreadNode
 
-_FOREIGN = ("timelineItems", "closedByPullRequestsReferences", "rateLimit", "viewer")
+_FOREIGN = ("timelineItems", "rateLimit", "viewer")
 """What depends on other repositories, or on the caller, is not kept."""
 _VARIABLE = re.compile(r"\$(\w+)")
 _SPREAD = re.compile(r"\.\.\.\s*(?!on\b)(\w+)")

@@ -1,25 +1,24 @@
-"""Repositories, people, labels: the objects behind the schema's types. Attributes are the fields, in snake case."""
+"""Repositories, issues and pull requests, which lead to each other. Attributes are fields, in snake case."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sandbox.github.context import WEB, Asked, Failure, Rate, user_node_id
+from sandbox.github.context import Asked, Failure, Rate
 from sandbox.github.library import Shelf
-from sandbox.github.node_ids import Kind, node_id, stable_id
-from sandbox.github.threads import Issue, PullRequest, Thread
-from sandbox.github.tracker import newest_first
+from sandbox.github.node_ids import Kind, node_id, thread_id
+from sandbox.github.threads import Issue, PullRequest, Thread, utc
+from sandbox.github.timeline import Happening, closed_issues, events_of
 
 from .connections import Connection, connect
+from .errors import NotFoundError
+from .leaves import CommentNode, CommitNode, NamedNode, UserNode, actor, edits_page
 
 if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
-
-    from .git_nodes import RefNode
-    from .thread_nodes import IssueNode, PullRequestNode
 
 
 @dataclass(frozen=True)
@@ -29,75 +28,7 @@ class Scope:
     asked: Asked
     rate: Rate
     cost: int
-    node_count: int
-    operation: str = ""
     failure: Failure | None = None
-
-
-@dataclass(frozen=True)
-class UserNode:
-    """A user or a bot."""
-
-    login: str
-
-    @property
-    def typename(self) -> str:
-        """The concrete type."""
-        return "Bot" if self.login.endswith("[bot]") else "User"
-
-    @property
-    def id(self) -> str:
-        """Node id."""
-        return user_node_id(self.login)
-
-    @property
-    def database_id(self) -> int:
-        """Database id."""
-        return stable_id("user", self.login.lower())
-
-    @property
-    def name(self) -> None:
-        """Nobody gives a name here."""
-        return
-
-    @property
-    def url(self) -> str:
-        """Profile."""
-        return f"{WEB}/{self.login}"
-
-
-def actor(login: str | None) -> UserNode | None:
-    """The user *login*; null for a deleted account."""
-    return UserNode(login) if login else None
-
-
-@dataclass(frozen=True)
-class LanguageNode:
-    """A programming language."""
-
-    name: str
-    color: None = None
-    typename: ClassVar[str] = "Language"
-
-    @property
-    def id(self) -> str:
-        """Node id."""
-        return node_id(Kind.LANGUAGE, stable_id("language", self.name))
-
-
-@dataclass(frozen=True)
-class LabelNode:
-    """A label of a repository."""
-
-    shelf: Shelf
-    name: str
-    color: str = "ededed"
-    typename: ClassVar[str] = "Label"
-
-    @property
-    def id(self) -> str:
-        """Node id."""
-        return node_id(Kind.LABEL, self.shelf.id, stable_id("label", self.name.lower()))
 
 
 @dataclass(frozen=True)
@@ -105,7 +36,6 @@ class RepositoryNode:
     """A repository."""
 
     shelf: Shelf
-    is_disabled: bool = False
     typename: ClassVar[str] = "Repository"
 
     @property
@@ -119,24 +49,9 @@ class RepositoryNode:
         return self.shelf.id
 
     @property
-    def name(self) -> str:
-        """Without the owner."""
-        return self.shelf.short_name
-
-    @property
     def name_with_owner(self) -> str:
         """`owner/name`, as it is called today."""
         return self.shelf.name
-
-    @property
-    def owner(self) -> UserNode:
-        """Who owns it."""
-        return UserNode(self.shelf.owner)
-
-    @property
-    def url(self) -> str:
-        """Its page."""
-        return f"{WEB}/{self.shelf.name}"
 
     @property
     def description(self) -> str | None:
@@ -170,11 +85,6 @@ class RepositoryNode:
         return self.shelf.facts.is_private
 
     @property
-    def visibility(self) -> str:
-        """PUBLIC or PRIVATE."""
-        return "PRIVATE" if self.shelf.facts.is_private else "PUBLIC"
-
-    @property
     def disk_usage(self) -> int:
         """Kilobytes of the git repository."""
         return self.shelf.size_kb()
@@ -185,127 +95,201 @@ class RepositoryNode:
         return not self.shelf.tracker().tip
 
     @property
-    def created_at(self) -> datetime:
-        """The oldest commit's time."""
-        return self.shelf.tracker().first_commit or datetime.fromisoformat("2008-01-01T00:00:00+00:00")
-
-    @property
-    def pushed_at(self) -> datetime | None:
-        """The newest commit's time."""
-        return self.shelf.tracker().last_commit
-
-    @property
-    def updated_at(self) -> datetime:
-        """The newest commit's time."""
-        return self.pushed_at or self.created_at
-
-    @property
-    def primary_language(self) -> LanguageNode | None:
+    def primary_language(self) -> NamedNode | None:
         """Null when none was recognized."""
-        return LanguageNode(self.shelf.facts.language) if self.shelf.facts.language else None
+        return NamedNode(self.shelf.facts.language) if self.shelf.facts.language else None
 
     @property
-    def default_branch_ref(self) -> RefNode | None:
+    def default_branch_ref(self) -> NamedNode | None:
         """Null when it is empty."""
-        from .git_nodes import RefNode
-
         tracker = self.shelf.tracker()
-        return RefNode(self.shelf, tracker.default_branch, tracker.tip) if tracker.tip else None
-
-    def object(self, _info: GraphQLResolveInfo, expression: str | None = None, oid: str | None = None) -> Any:
-        """What *expression* (`HEAD:path`) or *oid* names."""
-        from .git_nodes import git_object
-
-        return git_object(self.shelf, oid or expression or "")
-
-    def issue(self, info: GraphQLResolveInfo, number: int) -> IssueNode:
-        """The issue *number*; a NOT_FOUND error when there is none, or when it is a pull request."""
-        from .thread_nodes import IssueNode
-
-        found = self.shelf.tracker().issues.get(number)
-        return IssueNode(self.shelf, found) if found else _no_thread(info, "an Issue", number)
+        return NamedNode(tracker.default_branch) if tracker.tip else None
 
     def pull_request(self, info: GraphQLResolveInfo, number: int) -> PullRequestNode:
         """The pull request *number*; a NOT_FOUND error when there is none."""
-        from .thread_nodes import PullRequestNode
-
         found = self.shelf.tracker().pull_requests.get(number)
         return PullRequestNode(self.shelf, found) if found else _no_thread(info, "a PullRequest", number)
 
-    def issue_or_pull_request(self, info: GraphQLResolveInfo, number: int) -> IssueNode | PullRequestNode:
-        """Whichever has the *number*."""
-        from .thread_nodes import thread_node
-
+    def issue_or_pull_request(self, info: GraphQLResolveInfo, number: int) -> ThreadNode:
+        """Whichever has the *number*; what was transferred answers from where it is today."""
         found = self.shelf.tracker().thread(number)
         if found:
             return thread_node(self.shelf, found)
-        return self._transferred(info, number) or _no_thread(info, "an issue or pull request", number)
-
-    def _transferred(self, info: GraphQLResolveInfo, number: int) -> IssueNode | None:
-        """The issue that had the *number* here, where it is today."""
-        from .thread_nodes import IssueNode
-
         name, _, there = self.shelf.facts.transferred.get(number, "").partition("#")
         shelf = info.context.asked.visible(info.context.asked.library.current(name)) if name else None
         issue = shelf.tracker().issues.get(int(there)) if shelf else None
-        return IssueNode(shelf, issue) if shelf and issue else None
+        return IssueNode(shelf, issue) if shelf and issue else _no_thread(info, "an issue or pull request", number)
 
-    def pull_requests(
-        self,
-        _info: GraphQLResolveInfo,
-        states: Sequence[str] | None = None,
-        labels: Sequence[str] | None = None,
-        orderBy: Mapping[str, str] | None = None,
-        baseRefName: str | None = None,
-        headRefName: str | None = None,
-        **page: Any,
+
+@dataclass(frozen=True)
+class ThreadNode:
+    """What issues and pull requests have in common."""
+
+    shelf: Shelf
+    thread: Thread
+    kind: ClassVar[Kind]
+
+    @property
+    def id(self) -> str:
+        """Node id."""
+        return node_id(self.kind, self.shelf.id, thread_id(self.shelf.id, self.thread.number))
+
+    @property
+    def number(self) -> int:
+        """Number in the repository."""
+        return self.thread.number
+
+    @property
+    def title(self) -> str:
+        """Title."""
+        return self.thread.title
+
+    @property
+    def body(self) -> str:
+        """Markdown, empty when there is none."""
+        return self.thread.body
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was opened."""
+        return self.thread.created_at
+
+    @property
+    def last_edited_at(self) -> datetime | None:
+        """When its body was last edited."""
+        return utc(self.thread.versions[-1].edited_at) if self.thread.versions else None
+
+    @property
+    def author(self) -> UserNode | None:
+        """Who opened it."""
+        return actor(self.thread.author)
+
+    @property
+    def repository(self) -> RepositoryNode:
+        """Where it was opened."""
+        return RepositoryNode(self.shelf)
+
+    def comments(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Its comments, oldest first."""
+        return connect(
+            range(len(self.thread.comments)), lambda position: CommentNode(self.shelf, self.thread, position), **page
+        )
+
+    def timeline_items(
+        self, info: GraphQLResolveInfo, itemTypes: Sequence[str] | None = None, **page: Any
     ) -> Connection:
-        """Its pull requests, oldest first unless ordered otherwise."""
-        from .thread_nodes import PullRequestNode
-
-        found = [
-            one
-            for one in self.shelf.tracker().pull_requests.values()
-            if (not states or one.state in states)
-            and (not labels or set(labels) & set(one.labels))
-            and baseRefName in (None, one.base_ref)
-            and headRefName in (None, one.head_ref)
+        """What happened to it, as far as the schema has a type for it."""
+        events = [
+            event
+            for event in events_of(info.context.asked, self.shelf, self.thread)
+            if event.kind in _EVENT_TYPES and (not itemTypes or event.kind in itemTypes)
         ]
-        peers: list[PullRequest] = []
-        connection = connect(_ordered(found, orderBy), page, lambda one: PullRequestNode(self.shelf, one, peers=peers))
-        peers += [node.thread for node in connection.nodes]
-        return connection
+        return connect(
+            events,
+            lambda event: EventNode(
+                typename=_EVENT_TYPES[event.kind],
+                created_at=event.created_at,
+                owner=self,
+                other=thread_node(event.shelf, event.other) if event.other else None,
+                previous_title=event.title.previous if event.title else "",
+            ),
+            **page,
+        )
 
-    def issues(
-        self,
-        _info: GraphQLResolveInfo,
-        states: Sequence[str] | None = None,
-        labels: Sequence[str] | None = None,
-        orderBy: Mapping[str, str] | None = None,
-        **page: Any,
-    ) -> Connection:
-        """Its issues, oldest first unless ordered otherwise."""
-        from .thread_nodes import IssueNode
-
-        found: list[Issue] = [
-            one
-            for one in self.shelf.tracker().issues.values()
-            if (not states or one.state in states) and (not labels or set(labels) & set(one.labels))
-        ]
-        return connect(_ordered(found, orderBy), page, lambda one: IssueNode(self.shelf, one))
+    def user_content_edits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Versions of its body."""
+        return edits_page(self.thread.versions, page)
 
 
-def _ordered(threads: Sequence[Thread], order: Mapping[str, str] | None) -> list[Thread]:
-    by = (order or {}).get("field", "CREATED_AT")
-    newest = newest_first(threads)
-    if by == "UPDATED_AT":
-        newest.sort(key=lambda thread: thread.updated_at, reverse=True)
-    elif by == "COMMENTS":
-        newest.sort(key=lambda thread: len(thread.comments), reverse=True)
-    return newest if (order or {}).get("direction") == "DESC" else newest[::-1]
+@dataclass(frozen=True)
+class IssueNode(ThreadNode):
+    """An issue."""
+
+    thread: Issue
+    kind: ClassVar[Kind] = Kind.ISSUE
+    typename: ClassVar[str] = "Issue"
+
+
+@dataclass(frozen=True)
+class PullRequestNode(ThreadNode):
+    """A pull request; `peers` are those of the same page, measured together."""
+
+    thread: PullRequest
+    peers: Sequence[PullRequest] = field(default=(), compare=False, repr=False)
+    kind: ClassVar[Kind] = Kind.PULL_REQUEST
+    typename: ClassVar[str] = "PullRequest"
+
+    @property
+    def merged_at(self) -> datetime | None:
+        """When it was merged."""
+        return self.thread.merged_at
+
+    @property
+    def merge_commit(self) -> CommitNode | None:
+        """What it became on its base branch; null unless merged."""
+        return CommitNode(self.thread.merge_sha) if self.thread.merge_sha else None
+
+    @property
+    def base_ref_name(self) -> str:
+        """The branch it was opened against."""
+        return self.thread.base_ref
+
+    @property
+    def head_ref_oid(self) -> str:
+        """The tip of its branch, which the repository need not hold."""
+        return self.thread.head_sha
+
+    @property
+    def changed_files(self) -> int:
+        """How many files it changes."""
+        return self.shelf.size(self.thread, self.peers).files
+
+    def labels(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Its labels."""
+        return connect(self.thread.labels, NamedNode, **page)
+
+    def commits(self, _info: GraphQLResolveInfo) -> Connection:
+        """How many commits it has."""
+        return connect(range(self.thread.commit_count))
+
+    def closing_issues_references(self, info: GraphQLResolveInfo, **page: Any) -> Connection:
+        """Issues that its merge closes."""
+        found = closed_issues(info.context.asked, self.shelf, self.thread)
+        return connect(found, lambda one: IssueNode(*one), **page)
+
+
+def thread_node(shelf: Shelf, thread: Thread, peers: Sequence[PullRequest] = ()) -> IssueNode | PullRequestNode:
+    """The node of *thread*."""
+    return IssueNode(shelf, thread) if isinstance(thread, Issue) else PullRequestNode(shelf, thread, peers=peers)
+
+
+_EVENT_TYPES = {
+    Happening.CROSS_REFERENCED: "CrossReferencedEvent",
+    Happening.CONNECTED: "ConnectedEvent",
+    Happening.RENAMED: "RenamedTitleEvent",
+}
+
+
+@dataclass(frozen=True)
+class EventNode:
+    """An entry of *owner*'s timeline: *other* mentions it or was linked with it, or its title was changed."""
+
+    typename: str
+    created_at: datetime
+    owner: ThreadNode
+    other: ThreadNode | None
+    previous_title: str
+
+    @property
+    def source(self) -> ThreadNode | None:
+        """What mentions; of a link, the side whose timeline this is."""
+        return self.owner if self.typename == "ConnectedEvent" else self.other
+
+    @property
+    def subject(self) -> ThreadNode | None:
+        """The side that was linked with it."""
+        return self.other
 
 
 def _no_thread(info: GraphQLResolveInfo, what: str, number: int) -> Any:
-    from .errors import NotFoundError
-
     raise NotFoundError(f"Could not resolve to {what} with the number of {number}.", info.path.as_list())

@@ -7,7 +7,6 @@ up, divided by 100 and rounded. Connections of which only the count is asked nee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .errors import QueryRefused
@@ -19,15 +18,7 @@ if TYPE_CHECKING:
 REQUESTS_PER_POINT = 100
 
 
-@dataclass(frozen=True)
-class Price:
-    """Points of the primary budget, and the nodes that the query may return at most."""
-
-    points: int
-    nodes: int
-
-
-def price_of(
+def points_of(
     schema: GraphQLSchema,
     operation: OperationDefinitionNode,
     fragments: Mapping[str, FragmentDefinitionNode],
@@ -35,11 +26,14 @@ def price_of(
     *,
     largest_page: int,
     most_nodes: int,
-) -> Price:
-    """The price of *operation*; raises QueryRefused for pages that are unbounded or too large, and too many nodes."""
+) -> int:
+    """What *operation* costs of the primary budget.
+
+    Raises QueryRefused for pages that are unbounded or too large, and too many nodes.
+    """
     query = schema.query_type
     if query is None:
-        return Price(1, 0)
+        return 1
     pricing = _Pricing(schema, fragments, variables, largest_page)
     requests, nodes = pricing.walk([(query, operation.selection_set)], 1)
     if nodes > most_nodes:
@@ -47,7 +41,7 @@ def price_of(
             "MAX_NODE_LIMIT_EXCEEDED",
             f"This query requests up to {nodes:,} possible nodes which exceeds the maximum limit of {most_nodes:,}.",
         )
-    return Price(max(1, (requests + REQUESTS_PER_POINT // 2) // REQUESTS_PER_POINT), nodes)
+    return max(1, (requests + REQUESTS_PER_POINT // 2) // REQUESTS_PER_POINT)
 
 
 Place = tuple["GraphQLNamedType", "SelectionSetNode"]
@@ -120,22 +114,18 @@ class _Pricing:
 
     def _page_size(self, field: FieldNode, below: Sequence[Place]) -> int | None:
         name = field.name.value
-        for bound in ("first", "last"):
-            size = self._argument(field, bound)
-            if size is not None:
-                if size > self._largest_page:
-                    raise QueryRefused(
-                        "EXCESSIVE_PAGINATION",
-                        f"Requesting {size} records on the `{name}` connection exceeds the `{bound}` limit of "
-                        f"{self._largest_page} records.",
-                    )
-                if size < 1 and name != "search":
-                    raise QueryRefused(
-                        "INVALID_PAGINATION", f"`{bound}` on the `{name}` connection cannot be less than 1."
-                    )
-                return int(size)
-        asked = {field.name.value for place in below for _, field in self._flat(*place)}
-        if asked & {"nodes", "edges"}:
+        size = self._argument(field, "first")
+        if size is not None:
+            if size > self._largest_page:
+                raise QueryRefused(
+                    "EXCESSIVE_PAGINATION",
+                    f"Requesting {size} records on the `{name}` connection exceeds the `first` limit of "
+                    f"{self._largest_page} records.",
+                )
+            if size < 1 and name != "search":
+                raise QueryRefused("INVALID_PAGINATION", f"`first` on the `{name}` connection cannot be less than 1.")
+            return int(size)
+        if "nodes" in {field.name.value for place in below for _, field in self._flat(*place)}:
             raise QueryRefused(
                 "MISSING_PAGINATION_BOUNDARIES",
                 f"You must provide a `first` or `last` value to properly paginate the `{name}` connection.",

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sandbox.github.library import Shelf
 from sandbox.github.node_ids import Kind, read_node_id, thread_number
-from sandbox.github.searching import BadQueryError, Hit, parse_query, search_repositories, search_threads
-from sandbox.github.threads import PullRequest, Thread
+from sandbox.github.searching import BadQueryError, Hit, parse_query, search_pull_requests
+from sandbox.github.threads import PullRequest
 
-from .connections import Connection, Edge, PageInfo, connect
+from .connections import Connection, connect
 from .errors import NotFoundError
-from .events import CommentNode
-from .git_nodes import BlobNode, CommitNode, TreeNode
-from .nodes import RepositoryNode, Scope, UserNode
-from .thread_nodes import IssueNode, PullRequestNode, thread_node
+from .leaves import CommentNode, UserNode
+from .nodes import PullRequestNode, RepositoryNode, Scope, thread_node
 
 if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
@@ -25,63 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RateLimitNode:
-    """The budget after this query."""
+    """The budget after this query, which cost *cost* points."""
 
-    scope: Scope
-
-    @property
-    def cost(self) -> int:
-        """Points of this query."""
-        return self.scope.cost
-
-    @property
-    def node_count(self) -> int:
-        """Nodes that it may return at most."""
-        return self.scope.node_count
-
-    @property
-    def limit(self) -> int:
-        """Points in a window."""
-        return self.scope.rate.limit
-
-    @property
-    def used(self) -> int:
-        """Points used in this window."""
-        return self.scope.rate.used
-
-    @property
-    def remaining(self) -> int:
-        """Points left in this window."""
-        return self.scope.rate.remaining
-
-    @property
-    def reset_at(self) -> datetime:
-        """When the window ends."""
-        return datetime.fromtimestamp(self.scope.rate.reset, UTC)
-
-
-@dataclass(frozen=True)
-class SearchConnection:
-    """A page of results; the counts tell the whole, the nodes end at the cap."""
-
-    page: Connection
-    issue_count: int = 0
-    repository_count: int = 0
-
-    @property
-    def nodes(self) -> Sequence[Any]:
-        """The results."""
-        return self.page.nodes
-
-    @property
-    def edges(self) -> Sequence[Edge]:
-        """The results with cursors."""
-        return self.page.edges
-
-    @property
-    def page_info(self) -> PageInfo:
-        """Says that there is no more at the cap."""
-        return self.page.page_info
+    cost: int
+    remaining: int
+    reset_at: datetime
 
 
 class Query:
@@ -89,19 +34,14 @@ class Query:
 
     def rate_limit(self, info: GraphQLResolveInfo) -> RateLimitNode:
         """The budget."""
-        return RateLimitNode(info.context)
+        scope: Scope = info.context
+        return RateLimitNode(scope.cost, scope.rate.remaining, datetime.fromtimestamp(scope.rate.reset, UTC))
 
     def viewer(self, info: GraphQLResolveInfo) -> UserNode:
         """Who asks."""
         return UserNode(info.context.asked.account.login)
 
-    def repository(
-        self,
-        info: GraphQLResolveInfo,
-        owner: str,
-        name: str,
-        followRenames: bool = True,
-    ) -> RepositoryNode:
+    def repository(self, info: GraphQLResolveInfo, owner: str, name: str, followRenames: bool = True) -> RepositoryNode:
         """The repository of that name, former names included unless told otherwise."""
         scope: Scope = info.context
         full = f"{owner}/{name}"
@@ -132,58 +72,36 @@ class Query:
             for one in ids
         ]
 
-    def search(self, info: GraphQLResolveInfo, query: str, type: str, **page: Any) -> SearchConnection:
-        """Issues and pull requests, or repositories."""
+    def search(self, info: GraphQLResolveInfo, query: str, type: str, **page: Any) -> Connection:  # noqa: ARG002 - GitHub's
+        """Pull requests; the count tells the whole, the nodes end at the cap."""
         asked = info.context.asked
-        cap = asked.limits.search_cap
         try:
-            parsed = parse_query(query)
+            hits = search_pull_requests(asked.library, parse_query(query), private=asked.sees_private)
         except BadQueryError:
-            return SearchConnection(connect((), page))
-        if type == "REPOSITORY":
-            shelves: list[Shelf] = search_repositories(asked.library, parsed, private=asked.sees_private)
-            return SearchConnection(connect(shelves[:cap], page, RepositoryNode), repository_count=len(shelves))
-        hits = search_threads(asked.library, parsed, private=asked.sees_private)
+            return connect((), **page)
         peers: dict[int, list[PullRequest]] = {}
-        connection = connect(hits[:cap], page, lambda hit: _thread(hit, peers))
-        return SearchConnection(connection, issue_count=len(hits))
+        shown = connect(hits[: asked.limits.search_cap], lambda hit: _found(hit, peers), **page)
+        return replace(shown, total_count=len(hits))
 
 
-def _thread(hit: Hit, peers: dict[int, list[PullRequest]]) -> IssueNode | PullRequestNode:
-    together = peers.setdefault(hit.shelf.id, [])
-    if isinstance(hit.thread, PullRequest):
-        together.append(hit.thread)
-    return thread_node(hit.shelf, hit.thread, together)
+def _found(hit: Hit, peers: dict[int, list[PullRequest]]) -> PullRequestNode:
+    beside = peers.setdefault(hit.shelf.id, [])
+    beside.append(hit.pull_request)
+    return PullRequestNode(hit.shelf, hit.pull_request, peers=beside)
 
 
 def _node(scope: Scope, text: str) -> Any:
     named = read_node_id(text)
-    if named is None:
-        return None
-    if named.kind is Kind.USER and scope.asked.account and named.numbers == (scope.asked.account.id,):
-        return UserNode(scope.asked.account.login)
-    shelf = scope.asked.visible(scope.asked.library.by_id(named.numbers[0]))
-    if shelf is None:
+    shelf = scope.asked.visible(scope.asked.library.by_id(named.numbers[0])) if named else None
+    if named is None or shelf is None:
         return None
     if named.kind is Kind.REPOSITORY:
         return RepositoryNode(shelf)
-    if named.kind in (Kind.COMMIT, Kind.TREE, Kind.BLOB) and len(named.numbers) == 6:
-        oid = "".join(f"{number:08x}" for number in named.numbers[1:])
-        return {Kind.COMMIT: CommitNode, Kind.TREE: TreeNode, Kind.BLOB: BlobNode}[named.kind](shelf, oid)
-    if named.kind not in (Kind.PULL_REQUEST, Kind.ISSUE, Kind.COMMENT) or len(named.numbers) < 2:
+    thread = shelf.tracker().thread(thread_number(shelf.id, named.numbers[1])) if len(named.numbers) > 1 else None
+    if thread is None:
         return None
-    number = thread_number(shelf.id, named.numbers[1])
-    tracker = shelf.tracker()
     if named.kind is Kind.COMMENT:
-        return _comment(shelf, tracker.thread(number), *named.numbers[2:])
-    if named.kind is Kind.PULL_REQUEST:
-        pull_request = tracker.pull_requests.get(number)
-        return PullRequestNode(shelf, pull_request) if pull_request else None
-    issue = tracker.issues.get(number)
-    return IssueNode(shelf, issue) if issue else None
-
-
-def _comment(shelf: Shelf, owner: Thread | None, position: int = -1) -> CommentNode | None:
-    if owner is None or not 0 <= position < len(owner.comments):
-        return None
-    return CommentNode(thread_node(shelf, owner), position, owner.comments[position])
+        position = named.numbers[2] if len(named.numbers) == 3 else len(thread.comments)
+        return CommentNode(shelf, thread, position) if position < len(thread.comments) else None
+    node = thread_node(shelf, thread)
+    return node if node.kind is named.kind else None

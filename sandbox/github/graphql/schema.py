@@ -26,7 +26,7 @@ def schema() -> GraphQLSchema:
     for named in built.type_map.values():
         if is_abstract_type(named):
             cast("GraphQLAbstractType", named).resolve_type = lambda value, _info, _type: str(value.typename)
-        elif isinstance(named, GraphQLScalarType) and named.name in ("DateTime", "GitTimestamp"):
+        elif isinstance(named, GraphQLScalarType) and named.name == "DateTime":
             named.serialize = _stamp  # type: ignore[method-assign]
     return built
 

@@ -5,32 +5,23 @@ from __future__ import annotations
 from sandbox.github.gateway import Handler
 from sandbox.github.limits import Resource
 
-from . import account, code_search, issues, pulls, repositories, search
+from . import account, code_search, pulls, repositories, timeline
 
-_REPOSITORY = "/repos/{owner}/{repo}"
-_CORE: list[tuple[str, Handler]] = [
-    ("/user", account.user),
-    (_REPOSITORY, repositories.repository),
-    ("/repositories/{id:int}", repositories.repository),
-    (_REPOSITORY + "/commits/{ref:path}", repositories.commit),
-    (_REPOSITORY + "/contents/{path:path}", repositories.contents),
-    (_REPOSITORY + "/pulls", pulls.pulls),
-    (_REPOSITORY + "/pulls/{number:int}", pulls.pull),
-    (_REPOSITORY + "/pulls/{number:int}/files", pulls.files),
-    (_REPOSITORY + "/pulls/{number:int}/commits", pulls.commits),
-    (_REPOSITORY + "/issues", issues.issues),
-    (_REPOSITORY + "/issues/{number:int}", issues.issue),
-    (_REPOSITORY + "/issues/{number:int}/comments", issues.comments),
-    (_REPOSITORY + "/issues/{number:int}/timeline", issues.timeline),
-]
-_BY_ID: list[tuple[str, Handler]] = [
-    (path.replace(_REPOSITORY, "/repositories/{id:int}"), handler) for path, handler in _CORE if path != _REPOSITORY
+_OF_A_REPOSITORY: list[tuple[str, Handler]] = [
+    ("", repositories.repository),
+    ("/pulls", pulls.pulls),
+    ("/pulls/{number:int}", pulls.pull),
+    ("/pulls/{number:int}/files", pulls.files),
+    ("/issues/{number:int}/timeline", timeline.timeline),
 ]
 
 ENDPOINTS: list[tuple[str, Resource, Handler]] = [
     ("/search/code", Resource.CODE_SEARCH, code_search.code),
-    ("/search/issues", Resource.SEARCH, search.issues),
-    ("/search/repositories", Resource.SEARCH, search.repositories),
-    *((path, Resource.CORE, handler) for path, handler in dict([*_CORE, *_BY_ID]).items()),
+    ("/user", Resource.CORE, account.user),
+    *(
+        (repository + path, Resource.CORE, handler)
+        for repository in ("/repos/{owner}/{repo}", "/repositories/{id:int}")
+        for path, handler in _OF_A_REPOSITORY
+    ),
 ]
 """What a 301 leads to, `/repositories/{id}…`, answers as the path by name does."""

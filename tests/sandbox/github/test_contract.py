@@ -64,16 +64,8 @@ PATHS = {
     "/repos/ada/engine/pulls/1": ("/repos/{owner}/{repo}/pulls/{pull_number}", 1),
     "/repos/ada/engine/pulls?state=all": ("/repos/{owner}/{repo}/pulls", 4),
     "/repos/ada/engine/pulls/1/files": ("/repos/{owner}/{repo}/pulls/{pull_number}/files", 2),
-    "/repos/ada/engine/pulls/1/commits": ("/repos/{owner}/{repo}/pulls/{pull_number}/commits", 2),
-    "/repos/ada/engine/issues?state=all": ("/repos/{owner}/{repo}/issues", 5),
-    "/repos/ada/engine/issues/7": ("/repos/{owner}/{repo}/issues/{issue_number}", 1),
-    "/repos/ada/engine/issues/7/comments": ("/repos/{owner}/{repo}/issues/{issue_number}/comments", 1),
     "/repos/ada/engine/issues/7/timeline": ("/repos/{owner}/{repo}/issues/{issue_number}/timeline", 4),
-    "/repos/ada/engine/commits/main": ("/repos/{owner}/{repo}/commits/{ref}", 1),
-    "/repos/ada/engine/contents/file1.txt": ("/repos/{owner}/{repo}/contents/{path}", 1),
     "/search/code?q=filename:file1.txt": ("/search/code", 1),
-    "/search/issues?q=is:pr": ("/search/issues", 1),
-    "/search/repositories?q=stars:>1": ("/search/repositories", 1),
 }
 
 
@@ -108,7 +100,7 @@ def test_every_field_of_a_rest_answer_is_in_github_s_description(small, tell, ca
     description = published_rest
     schemas = description["components"]["schemas"]
     comment = {"author": "eve", "body": "Same here", "created_at": "2025-07-01T00:00:00Z"}
-    issue = {"number": 7, "title": "Slow", "created_at": "2025-06-01T00:00:00Z", "comments": [comment], "labels": ["x"]}
+    issue = {"number": 7, "title": "Slow", "created_at": "2025-06-01T00:00:00Z", "comments": [comment]}
     tell({"ada/engine": {"issues": [issue]}})
     found = []
     for path, (template, least) in PATHS.items():

@@ -143,4 +143,4 @@ def test_an_empty_repository_has_nothing(repository):
     made = repository()
     made.write(None)
     tracker = read(made)
-    assert (tracker.tip, tracker.threads(), tracker.first_commit) == ("", [], None)
+    assert (tracker.tip, tracker.threads(), tracker.last_commit) == ("", [], None)

@@ -33,7 +33,6 @@ def test_graphql_says_that_its_points_are_used_up_with_status_200(small, caller)
     ("limits", "path"),
     [
         (Limits(core=1), "/repos/ada/engine"),
-        (Limits(search=1), "/search/issues?q=is:pr"),
         (Limits(code_search=1), "/search/code?q=filename:file1.txt"),
     ],
 )
@@ -48,10 +47,10 @@ def test_rest_says_that_its_budget_is_used_up_with_status_403(small, caller, lim
 
 def test_budgets_are_per_resource_and_whole_again_after_their_window(small):
     now = [1000.5]
-    budgets = Budgets(Limits(core=2, search=1), lambda: now[0])
+    budgets = Budgets(Limits(core=2, code_search=1), lambda: now[0])
     budgets.charge("ada", Resource.CORE, 2)
     assert budgets.exhausted("ada", Resource.CORE)
-    assert not budgets.exhausted("ada", Resource.SEARCH)
+    assert not budgets.exhausted("ada", Resource.CODE_SEARCH)
     assert not budgets.exhausted("bob", Resource.CORE)
     assert budgets.rate("ada", Resource.CORE).reset == 4601
     now[0] = 4600.6

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import pytest
 
 from sandbox.github import Limits
@@ -38,7 +36,7 @@ def test_a_repository_as_json(small, tell, caller):
     assert {name: found[name] for name in expected} == expected
 
 
-def test_a_pull_request_as_json_diff_and_patch(small, caller):
+def test_a_pull_request_as_json_and_diff(small, caller):
     found = caller().get("/repos/ada/engine/pulls/1").json()
     assert (found["merged"], found["merged_at"], found["state"]) == (True, "2026-01-01T00:00:00Z", "closed")
     assert (found["commits"], found["changed_files"], found["additions"]) == (2, 2, 2)
@@ -49,15 +47,11 @@ def test_a_pull_request_as_json_diff_and_patch(small, caller):
     assert diff.headers["content-type"].startswith("application/vnd.github.diff")
     assert diff.text.startswith("diff --git a/file2.txt b/file2.txt")
     assert "+Try again" in diff.text
-    patch = caller().get("/repos/ada/engine/pulls/1", accept="application/vnd.github.v3.patch")
-    assert patch.text.count("\nSubject: [PATCH") == 2
     assert caller().get("/repos/ada/engine/pulls/99").status_code == 404
 
 
-def test_a_squash_whose_branch_is_gone_still_has_a_diff_and_a_commit(small, caller):
+def test_a_squash_whose_branch_is_gone_still_has_a_diff(small, caller):
     assert "+Cache it (#2)" in caller().get("/repos/ada/engine/pulls/2", accept="application/vnd.github.diff").text
-    (commit,) = caller().get("/repos/ada/engine/pulls/2/commits").json()
-    assert (commit["commit"]["message"], commit["author"]["login"]) == ("Cache it", "ada")
 
 
 def test_the_files_of_a_pull_request_with_patches_and_pages(small, caller):
@@ -79,15 +73,12 @@ def test_a_diff_of_too_many_files_is_refused_and_the_list_ends_at_three_thousand
     refused = caller().get("/repos/ada/engine/pulls/1", accept="application/vnd.github.diff")
     assert (refused.status_code, refused.json()["errors"][0]["code"]) == (406, "too_large")
     assert caller().get("/repos/ada/engine/pulls/1").json()["changed_files"] == 3010
+    # a page holds a hundred, however many are asked for
+    first = caller().get("/repos/ada/engine/pulls/1/files", per_page=500)
+    assert (len(first.json()), "next" in first.links) == (100, True)
     last = caller().get("/repos/ada/engine/pulls/1/files", per_page=100, page=30)
     assert len(last.json()) == 100
     assert "next" not in last.links
-
-
-def test_commits_of_a_pull_request_come_oldest_first(small, caller):
-    found = caller().get("/repos/ada/engine/pulls/1/commits").json()
-    assert [one["sha"] for one in found] == [small["first"], small["second"]]
-    assert found[0]["commit"]["author"] == {"name": "Bob", "email": "bob@example.org", "date": "2025-12-20T10:00:00Z"}
 
 
 def test_lists_of_pull_requests(small, caller):
@@ -96,40 +87,21 @@ def test_lists_of_pull_requests(small, caller):
 
     assert numbers() == [3]
     assert numbers(state="closed") == [2, 4, 1]
-    assert numbers(state="all", direction="asc") == [1, 4, 2, 3]
+    assert numbers(state="all") == [3, 2, 4, 1]
     assert numbers(state="all", per_page=2, page=2) == [4, 1]
-    assert numbers(state="all", base="other") == []
 
 
-def test_issues_comments_and_timelines(small, tell, caller):
+def test_the_timeline_of_an_issue(small, tell, caller):
     comment = {"author": "eve", "body": "Same here", "created_at": "2025-07-01T00:00:00Z"}
-    issue = {"number": 7, "title": "Slow", "created_at": "2025-06-01T00:00:00Z", "comments": [comment], "labels": ["x"]}
+    issue = {"number": 7, "title": "Slow", "created_at": "2025-06-01T00:00:00Z", "comments": [comment]}
     tell({"ada/engine": {"issues": [issue]}})
-    found = caller().get("/repos/ada/engine/issues/7").json()
-    assert (found["state"], found["closed_at"], found["comments"]) == ("closed", "2026-01-31T23:59:59Z", 1)
-    assert (found["user"]["login"], found["labels"][0]["name"], "pull_request" in found) == ("ghost", "x", False)
-    assert caller().get("/repos/ada/engine/issues/1").json()["pull_request"]["merged_at"] == "2026-01-01T00:00:00Z"
-    (told,) = caller().get("/repos/ada/engine/issues/7/comments").json()
-    assert (told["body"], told["user"]["login"]) == ("Same here", "eve")
     events = caller().get("/repos/ada/engine/issues/7/timeline").json()
     assert [event["event"] for event in events] == ["commented", "cross-referenced", "referenced", "closed"]
-    assert events[1]["source"]["issue"]["number"] == 2
+    assert (events[0]["body"], events[0]["user"]["login"]) == ("Same here", "eve")
+    source = events[1]["source"]["issue"]
+    assert (source["number"], source["state"]) == (2, "closed")
+    assert source["pull_request"]["merged_at"] == "2026-01-31T23:59:59Z"
     assert [event["commit_id"] for event in events[2:]] == [small["squash"]] * 2
-    assert [one["number"] for one in caller().get("/repos/ada/engine/issues", state="all").json()] == [3, 2, 4, 1, 7]
-
-
-def test_commits_and_contents(small, caller):
-    found = caller().get("/repos/ada/engine/commits/main").json()
-    assert (found["sha"], found["stats"]["additions"]) == (small["squash"], found["files"][0]["additions"])
-    assert caller().get(f"/repos/ada/engine/commits/{'0' * 40}").status_code == 422
-    assert caller().get("/repos/ada/engine/commits/main", accept="application/vnd.github.diff").text.startswith("diff")
-    content = caller().get("/repos/ada/engine/contents/file1.txt").json()
-    assert base64.b64decode(content["content"]) == b"Begin\n"
-    raw = caller().get("/repos/ada/engine/contents/file1.txt", accept="application/vnd.github.raw", ref=small["root"])
-    assert raw.text == "Begin\n"
-    names = [entry["name"] for entry in caller().get("/repos/ada/engine/contents/").json()]
-    assert "file1.txt" in names
-    assert caller().get("/repos/ada/engine/contents/nowhere").status_code == 404
 
 
 @pytest.fixture
@@ -159,17 +131,19 @@ def test_code_search_finds_names_in_default_branches(suites, caller):
     # A name is compared word by word, so that a longer one is found too.
     assert found(caller, "filename:asv.conf.json") == sorted([root, deep, "bob/other/asv.conf.json.in"])
     assert found(caller, "filename:asv.conf.json fork:only") == ["bob/fork/asv.conf.json"]
-    assert found(caller, "filename:asv.conf.json path:/ repo:ada/root") == [root]
-    assert found(caller, "filename:asv.conf.json path:benchmarks") == [deep]
+    assert found(caller, "filename:asv.conf.json fork:true path:/ size:0..2") == [
+        root,
+        "bob/fork/asv.conf.json",
+        "bob/other/asv.conf.json.in",
+    ]
+    assert found(caller, "filename:asv.conf.json -path:/") == [deep]
     assert found(caller, "filename:asv.conf.json size:3..100") == [deep]
-    assert found(caller, "filename:asv.conf.json size:<=2 user:ada") == [root]
+    assert found(caller, "filename:asv.conf.json size:>=3") == [deep]
     assert found(caller, "filename:asv.conf.jsonc") == ["bob/other/asv.conf.jsonc"]
-    assert found(caller, "project extension:json") == [deep]
-    assert found(caller, "filename:asv.conf.json language:python") == []
 
 
 def test_code_search_items_name_their_repository(suites, caller):
-    (item,) = caller().get("/search/code", q="filename:asv.conf.json repo:ada/deep").json()["items"]
+    (item,) = caller().get("/search/code", q="filename:asv.conf.json -path:/").json()["items"]
     assert (item["name"], item["path"]) == ("asv.conf.json", "benchmarks/asv.conf.json")
     repository = caller().get("/repos/ada/deep").json()
     assert item["repository"] == {name: repository[name] for name in item["repository"]}
@@ -183,7 +157,7 @@ def test_code_search_stops_at_its_cap_and_tells_the_whole_count(suites, caller):
     assert beyond.status_code == 422
 
 
-@pytest.mark.parametrize("q", ["language:python", "", "size:3", "filename:x size:small"])
+@pytest.mark.parametrize("q", ["", "size:3..5", "filename:x size:small"])
 def test_code_search_needs_something_to_look_for(suites, caller, q):
     assert caller().get("/search/code", q=q).status_code == 422
 
@@ -194,16 +168,6 @@ def test_a_repository_that_is_gone_is_still_in_the_index(suites, tell, caller):
     assert caller().get("/repos/ada/root").status_code == 404
 
 
-def test_code_search_leaves_out_what_is_excluded(small, repository, caller):
-    other = repository("bob/engine")
-    other.write(other.commit("Begin", "2025-12-01T00:00:00", files={"a/asv.conf.jsonc": "{}", "b/asv.conf.json": "{}"}))
-    asks = caller()
-
-    def paths(query: str) -> list[str]:
-        return [one["path"] for one in asks.get("/search/code", q=query).json()["items"]]
-
-    assert paths("filename:asv.conf.json") == ["b/asv.conf.json"]
-    assert paths('filename:asv.conf.jsonc language:"JSON with Comments"') == ["a/asv.conf.jsonc"]
-    assert paths("extension:json extension:json -path:b") == []
-    assert paths("filename:asv.conf.json -repo:bob/engine") == []
-    assert paths("filename:asv.conf.json -user:ada") == ["b/asv.conf.json"]
+def test_code_search_by_what_this_sandbox_does_not_know_is_a_fault_of_its_own(suites, caller):
+    with pytest.raises(NotImplementedError, match="language:python"):
+        caller().get("/search/code", q="filename:asv.conf.json language:python")
