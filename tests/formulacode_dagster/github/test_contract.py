@@ -32,7 +32,7 @@ CODE = [
     path
     for folder in ("formulacode_dagster", "assets", "resources")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if "sandbox" not in path.parts and path != HOME
+    if path != HOME
 ]
 
 
