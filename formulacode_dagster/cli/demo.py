@@ -6,22 +6,34 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 
 from formulacode_dagster.models.items import RunOptions
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.store.ledger import finished_since
-from sandbox.session import Sandbox, running_sandbox
+
+from .console import console
+
+if TYPE_CHECKING:
+    from sandbox.session import Sandbox
 
 DEMO_MONTHS = ("2026-01", "2026-02")
+
+
+def demo() -> None:
+    """Materialize 2026-01 and 2026-02 of the sample repositories, through the sandbox."""
+    raise typer.Exit(0 if run_demo(console) else 1)
 
 
 def run_demo(console: Console) -> bool:
     """Run the demo; true when every asset and every blocking check passed."""
     from formulacode_dagster.orchestration.runs import dagster_instance
+    from formulacode_dagster.store.ledger import finished_since
     from resources.settings import make_home
     from sandbox.samples import generate
+    from sandbox.session import running_sandbox
 
     from .operate import database, resolved, run_months
 

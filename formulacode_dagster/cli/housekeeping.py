@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
 from rich.console import Console
-from rich.table import Table
 
-from formulacode_dagster.housekeeping.cleanup import clean_up_all
-
-from .operate import database, resolved
+from .console import console
 
 
-def tidy_up(console: Console, *, remove: bool) -> None:
+def housekeeping(
+    remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
+) -> None:
+    """Remove what dead runs left, images over FC_IMAGES_GB, and build cache over FC_BUILD_CACHE_GB."""
+    show_or_remove(console, remove=remove)
+
+
+def show_or_remove(console: Console, *, remove: bool) -> None:
     """Show what housekeeping would remove from every engine, or *remove* it; raises OutsideSystemError."""
+    from rich.table import Table
+
+    from formulacode_dagster.housekeeping.cleanup import clean_up_all
+
+    from .operate import database, resolved
+
     containers = resolved("containers")
     with database() as store:
         done = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)

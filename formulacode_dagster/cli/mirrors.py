@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from formulacode_dagster.git.eviction import GIGABYTE, KeptMirror, MirrorState, evict, kept_mirrors
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.identity import ItemName
 
-from .operate import resolved
+from .console import console
 
-_COLOURS = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
+if TYPE_CHECKING:
+    from formulacode_dagster.git.eviction import KeptMirror
+
+
+def mirrors(
+    evict: Annotated[
+        list[str] | None,
+        typer.Option(help="owner/repo, whose mirror is removed; may be repeated.", show_default="list them"),
+    ] = None,
+) -> None:
+    """List the mirrors on this machine: size, last use, state; or remove some."""
+    show_or_evict(console, evict or ())
 
 
 def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
@@ -22,7 +34,10 @@ def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
 
     Raises ConfigurationError when there is no such mirror, ItemFailure `busy` when it is in use, OutsideSystemError.
     """
+    from formulacode_dagster.git.eviction import evict, kept_mirrors
     from resources.settings import make_home
+
+    from .operate import resolved
 
     make_home()
     resource = resolved("mirrors")
@@ -39,6 +54,9 @@ def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
 
 
 def _show(console: Console, mirrors: Sequence[KeptMirror], budget: int | None) -> None:
+    from formulacode_dagster.git.eviction import GIGABYTE, MirrorState
+
+    colours = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
     if mirrors:
         table = Table(box=None)
         for heading in ("mirror", "MB", "last use (UTC)", "state"):
@@ -46,7 +64,7 @@ def _show(console: Console, mirrors: Sequence[KeptMirror], budget: int | None) -
         for one in mirrors:
             state = f"{one.state.value}: {one.why}" if one.why else one.state.value
             size, used = f"{one.bytes / 1e6:.1f}", f"{one.last_used:%Y-%m-%d %H:%M}"
-            table.add_row(one.repository, size, used, f"[{_COLOURS[one.state]}]{escape(state)}[/]")
+            table.add_row(one.repository, size, used, f"[{colours[one.state]}]{escape(state)}[/]")
         console.print(table)
     total = sum(one.bytes for one in mirrors) / GIGABYTE
     limit = "no limit" if budget is None else f"of {budget / GIGABYTE:g} GB"

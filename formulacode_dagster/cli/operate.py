@@ -22,7 +22,7 @@ from formulacode_dagster.store.usage import usage_totals
 from resources.defaults import default_resources
 from resources.settings import home, value_of
 
-from .preflight import Finding, Health, probe, programs
+from .probes import Finding, Health, probe, programs
 from .terminal import Bars, show_funnel
 
 

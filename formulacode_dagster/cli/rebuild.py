@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from formulacode_dagster.images.reproducibility import rebuild_stored
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.reproduction import Reproduction
-from formulacode_dagster.store.artifacts import IMAGES
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.lookup import find_pull_request
 
-from .operate import database, resolved
+from .console import console
+
+if TYPE_CHECKING:
+    from formulacode_dagster.models.image import BuiltImage
+    from formulacode_dagster.models.reproduction import Reproduction
+    from formulacode_dagster.store.database import Database
+
+
+def rebuild(item: Annotated[str, typer.Argument(help="owner/repo#123.")]) -> None:
+    """Build an image again from spec and locks alone, and compare every installed file; status 1 when one differs."""
+    raise typer.Exit(0 if rebuild_and_compare(console, item) else 1)
 
 
 def rebuild_and_compare(console: Console, text: str) -> bool:
@@ -24,6 +30,10 @@ def rebuild_and_compare(console: Console, text: str) -> bool:
 
     Raises ConfigurationError when there is no such image, ItemFailure when it cannot be built again.
     """
+    from formulacode_dagster.images.reproducibility import rebuild_stored
+
+    from .operate import database, resolved
+
     name = ItemName.parse(text)
     with database() as store:
         image, item = _image_of(store, name)
@@ -37,6 +47,9 @@ def rebuild_and_compare(console: Console, text: str) -> bool:
 
 
 def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
+    from formulacode_dagster.store.artifacts import IMAGES
+    from formulacode_dagster.store.lookup import find_pull_request
+
     with store.transaction() as connection:
         stored = find_pull_request(connection, name.repository, name.number) if name.number else None
         if stored is None:

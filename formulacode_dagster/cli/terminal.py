@@ -29,7 +29,7 @@ from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import Funnel
 
-from .preflight import Finding, Health
+from .probes import Finding, Health
 
 _COLOURS = {
     ItemState.DONE: "green",

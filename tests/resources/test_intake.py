@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.cli.operate import check_systems, resolved
-from formulacode_dagster.cli.preflight import Health
+from formulacode_dagster.cli.probes import Health
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,25 @@ def test_the_commands_are_the_documented_ones() -> None:
     text = helped()
     for name in documented:
         assert re.search(rf"\b{name} +[A-Z].*\.", text), name
+
+
+def test_the_version_is_that_of_the_package(in_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    answer = in_process("--version")
+    assert (answer.returncode, answer.stdout) == (0, f"fc-data {version('formulacode-dagster')}\n")
+
+
+def test_a_shell_completes_commands_and_the_stages_of_run(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "_FC_DATA_COMPLETE": "complete_bash"}
+    for words, offered in (("fc-data fun", {"funnel"}), ("fc-data run --stage published_d", {"published_dataset"})):
+        place = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        done = subprocess.run([str(FC_DATA)], env={**environment, **place}, capture_output=True, text=True, timeout=60)
+        assert set(done.stdout.split()) == offered, done
+
+
+def test_options_of_run_are_listed_by_what_they_decide() -> None:
+    text = helped("run")
+    places = [text.index(group) for group in ("Which months", "What of them", "How")]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.cli.preflight import Finding, Health
+from formulacode_dagster.cli.probes import Finding, Health
 from formulacode_dagster.cli.terminal import Bars, plain, show_findings, show_funnel, show_story
 from formulacode_dagster.items.progress import ProgressListener
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage

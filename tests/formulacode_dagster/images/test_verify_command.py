@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.cli.verify import verify_task
+from formulacode_dagster.cli.task_verification import verify_task
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.cli.housekeeping import tidy_up
+from formulacode_dagster.cli.housekeeping import show_or_remove
 from formulacode_dagster.cli.operate import resolved
 from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.orchestration.jobs import HOUSEKEEPING_JOB, HOUSEKEEPING_SCHEDULE
@@ -61,7 +61,7 @@ def test_a_budget_that_is_no_number_fails_the_run_with_its_name(home: Path, monk
 def test_the_command_removes_only_when_told_to(home: Path) -> None:
     for remove in (False, True):
         console = Console(record=True, width=200)
-        tidy_up(console, remove=remove)
+        show_or_remove(console, remove=remove)
         told = console.export_text()
         assert "half" in told
         assert ("--remove does it" in told) is not remove

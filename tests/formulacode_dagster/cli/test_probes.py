@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.cli.preflight import Finding, Health, probe, programs
+from formulacode_dagster.cli.probes import Finding, Health, probe, programs
 from formulacode_dagster.models.errors import OutsideSystemError
 
 

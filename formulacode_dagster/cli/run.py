@@ -1,0 +1,96 @@
+"""`fc-data run`: one month or several, with every check on the way."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import RunOptions, Stage
+
+from .console import console
+from .months import months_of
+
+_WHICH, _WHAT, _HOW = "Which months", "What of them", "How"
+"""The groups of its `--help`."""
+
+MonthKey = Annotated[
+    str | None,
+    typer.Option("--month", help="Month to work on, YYYY-MM; or give both dates.", rich_help_panel=_WHICH),
+]
+StartDate = Annotated[
+    str | None, typer.Option(help="First day, YYYY-MM-DD; the first of a month.", rich_help_panel=_WHICH)
+]
+EndDate = Annotated[
+    str | None, typer.Option(help="Day after the last, YYYY-MM-DD; the first of a month.", rich_help_panel=_WHICH)
+]
+OneStage = Annotated[
+    Stage | None,
+    typer.Option(help="Only this asset, with its checks.", show_default="all of them", rich_help_panel=_WHAT),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="owner/repo or owner/repo#123; may be repeated.", show_default="everything", rich_help_panel=_WHAT
+    ),
+]
+LimitPerRepository = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="At most so many pull requests of a repository.",
+        show_default="no limit",
+        rich_help_panel=_WHAT,
+    ),
+]
+OfflineSource = Annotated[
+    str | None,
+    typer.Option(
+        help="Files, or a folder of files or mirrors, to take in instead of asking GitHub.",
+        show_default="FC_OFFLINE_SOURCE",
+        rich_help_panel=_WHAT,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume/--force", help="Do what is not done yet, or everything again.", rich_help_panel=_HOW),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Say what would be done, do nothing.", show_default="no", rich_help_panel=_HOW),
+]
+Concurrency = Annotated[int, typer.Option(min=1, help="Items worked on at the same time.", rich_help_panel=_HOW)]
+
+
+def run(
+    month: MonthKey = None,
+    start_date: StartDate = None,
+    end_date: EndDate = None,
+    stage: OneStage = None,
+    only: Only = None,
+    limit_per_repository: LimitPerRepository = None,
+    offline_source: OfflineSource = None,
+    resume: Resume = True,
+    dry_run: DryRun = False,
+    max_concurrency: Concurrency = 8,
+) -> None:
+    """Materialize one month or several, with every gate on the way."""
+    from formulacode_dagster.orchestration.runs import dagster_instance
+
+    from .offline import use_offline_source
+    from .operate import run_months
+
+    months = months_of(month, start_date, end_date)
+    options = RunOptions(
+        only=tuple(str(ItemName.parse(text)) for text in only or ()),
+        limit_per_repository=limit_per_repository,
+        max_concurrency=max_concurrency,
+        force=not resume,
+        dry_run=dry_run,
+    )
+    if offline_source is not None:
+        use_offline_source(console, offline_source)
+    with dagster_instance() as instance:
+        succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())
+    raise typer.Exit(0 if succeeded else 1)

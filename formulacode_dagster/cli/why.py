@@ -1,0 +1,46 @@
+"""`fc-data why`: an item's whole story."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import Stage
+
+from .console import console
+
+
+def why(
+    item: Annotated[str, typer.Argument(help="owner/repo#123, or owner/repo.")],
+    log: Annotated[
+        Stage | None, typer.Option(help="Print the whole newest log of this stage too.", show_default="no log")
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(help="Print the whole log of this attempt at the image too.", show_default="no log")
+    ] = None,
+) -> None:
+    """Tell an item's whole story: every stage, state, reason, error, cost, and every attempt at its image."""
+    from formulacode_dagster.store import ledger
+    from formulacode_dagster.store.blobs import get_log
+
+    from .attempts import show_attempts, show_log
+    from .operate import database
+    from .terminal import plain, show_story
+
+    name = str(ItemName.parse(item))
+    with database() as store, store.transaction() as connection:
+        story = ledger.story(connection, name)
+        if not story:
+            raise ConfigurationError(
+                f"nothing is known of {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
+            )
+        show_story(console, name, story)
+        show_attempts(console, connection, ItemName.parse(item))
+        if attempt is not None:
+            show_log(console, connection, ItemName.parse(item), attempt)
+        if log is not None:
+            text = get_log(connection, stage=log, month=story[-1].month, item=name)
+            console.print(plain(text) or f"no log of {log} was kept", markup=False, highlight=False)
