@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup demo test dev check format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
+.PHONY: help setup demo test test-fast dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -23,6 +23,9 @@ demo: setup ## two months of the sample repositories, end to end
 test: setup ## every test; those that need Docker skip where there is none
 	@$(BIN)/pytest
 
+test-fast: setup ## the tests that need neither a daemon nor a package index
+	@$(BIN)/pytest -m "not docker and not network and not slow"
+
 dev: setup ## the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/fc-data dev
 
@@ -34,6 +37,9 @@ check: setup ## lint, types, floors
 	@$(BIN)/hadolint dockerfiles/*.Dockerfile
 	@$(BIN)/shellcheck $$(git ls-files .ci) $$(git ls-files '*.sh')
 	@$(BIN)/dagster definitions validate -w workspace.yaml
+
+docs: setup ## the documentation, as a site in site/; fails on a broken link or an unknown name
+	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict --quiet
 
 format: setup ## write the code the way `check` wants it
 	@$(BIN)/ruff check --fix .

@@ -1,4 +1,4 @@
-"""The README is true: its commands exist and are run by a test, its files, settings and samples are there."""
+"""README, site and CONTRIBUTING are true: a test runs each command; files, settings and samples are there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,8 @@ from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from resources.settings import SETTINGS
 from sandbox.samples import expected_outcomes
+from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, blocks_of
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
 
 HERE = "tests/test_readme.py::test_a_cheap_command_does_what_it_says"
@@ -30,10 +30,12 @@ RUN_BY = {
     "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",
     "make test": ".ci/run",
     "make check": ".ci/run",
+    "make test-fast": ".ci/run",
+    "make docs": ".ci/run",
     "fc-data preflight": HERE,
     "fc-data run --month 2026-02": "tests/end_to_end/test_readme_runs.py::test_the_month_is_run_again",
     "fc-data funnel --month 2026-02": HERE,
-    "fc-data sandbox --repositories /path/to/mirrors": "tests/formulacode_dagster/sandbox/test_session.py::"
+    "fc-data sandbox --repositories /path/to/mirrors": "tests/sandbox/test_session.py::"
     "test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted",
     'fc-data repositories allow owner/repo --reason "few stars, good benchmarks"': HERE,
     'fc-data repositories deny owner/repo --reason "its maintainers asked us to"': HERE,
@@ -81,10 +83,10 @@ SAID = {
 
 
 def _lines() -> list[str]:
-    blocks = re.findall(r"^```bash\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    blocks = blocks_of("bash")
     # a comment starts behind a blank; the `#` of an item does not
     lines = [re.sub(r"\s+#.*", "", line).strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line]
+    return list(dict.fromkeys(line for line in lines if line))
 
 
 ASSIGNMENTS = [line for line in _lines() if re.match(r"[A-Z_]+=", line)]
@@ -108,7 +110,7 @@ def test_every_fc_data_command_can_be_parsed(command: str) -> None:
 
 
 def test_the_options_the_text_names_exist() -> None:
-    named = set(re.findall(r"`(--[a-z-]+)", README))
+    named = set(re.findall(r"`(?:fc-data )?(--[a-z-]+)", USERS_TEXT)) - {"--install-completion"}
     known = {
         option
         for one in get_command(app).commands.values()
@@ -168,27 +170,46 @@ def test_a_cheap_command_does_what_it_says(command: str, told: str, tmp_path: Pa
 def test_every_setting_it_names_is_one() -> None:
     known = {setting.name for setting in SETTINGS}
     assert {line.partition("=")[0] for line in ASSIGNMENTS} <= known
-    assert set(re.findall(r"\b(?:FC|LLM|HF|GH|DOCKERHUB|GITHUB)_[A-Z_]+\b", README)) <= known
+    assert set(re.findall(r"\b(?:FC|LLM|HF|GH|DOCKERHUB|GITHUB)_[A-Z_]+\b", USERS_TEXT)) <= known
 
 
 def test_every_sample_it_names_is_generated_and_ends_as_a_task() -> None:
-    named = set(re.findall(r"\b[a-z-]+/[a-z]+#\d+\b", README)) - {"owner/repo#123"}
+    named = set(re.findall(r"\b[a-z-]+/[a-z]+#\d+\b", USERS_TEXT)) - {"owner/repo#123"}
     assert named == {ITEM}
     (outcome,) = [one for one in expected_outcomes(MONTH) if one.item == ITEM]
     assert (outcome.last_stage, outcome.state) == (Stage.PUBLISHED_DATASET, ItemState.DONE)
 
 
-def test_the_folders_of_the_layout_are_those_of_the_repository() -> None:
-    listed = re.findall(r"^\| `([^`]+)` \|", README.partition("## Layout")[2], flags=re.MULTILINE)
-    assert all((ROOT / folder).is_dir() for folder in listed)
+def test_the_rooms_of_the_map_are_those_of_the_repository_and_of_the_contract() -> None:
+    mapped = set(re.findall(r"`((?:formulacode_dagster/)?\w+)/`", CONTRIBUTING.partition("## The map")[2]))
+    rooms = {f"formulacode_dagster/{path.parent.name}" for path in (ROOT / "formulacode_dagster").glob("*/__init__.py")}
+    rooms |= {"assets", "resources", "sandbox"}
+    assert rooms <= mapped
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    (floors,) = [one["layers"] for one in contract if one["type"] == "layers"]
+    held = {name.strip().replace(".", "/") for floor in floors for name in floor.split("|")}
+    assert rooms <= held
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
     python = {path.partition("/")[0] for path in tracked if path.endswith(".py") and "/" in path}
-    assert python - {"bench"} <= {folder.partition("/")[0] for folder in listed}
+    assert python - {"formulacode_dagster", "docs"} <= mapped
 
 
-def test_every_file_it_names_is_there() -> None:
-    quoted = re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:py|toml|md|yaml))`", README)
-    made_at_run_time = {".formulacode/"}
+MOST_MODULES = 26
+"""Beside `__init__.py`, about what a reader keeps in mind."""
+
+
+def test_no_folder_holds_more_than_a_reader_keeps_in_mind() -> None:
+    for package in ("assets", "formulacode_dagster", "resources", "sandbox"):
+        folders = [path.parent for path in (ROOT / package).rglob("__init__.py")]
+        assert {
+            str(folder): len([*folder.glob("*.py")]) for folder in folders if len([*folder.glob("*.py")]) > 27
+        } == {}
+
+
+@pytest.mark.parametrize("text", [*PAGES.values(), CONTRIBUTING], ids=[*(path.name for path in PAGES), "CONTRIBUTING"])
+def test_every_file_that_is_named_is_there(text: str) -> None:
+    quoted = re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:py|toml|md|yaml))`", text)
+    made_at_run_time = {".formulacode/", "site/", "mirrors/"}
     bases = (ROOT, ROOT / "formulacode_dagster", ROOT / "assets", ROOT / "resources")
     examples = {"owner/name.git"}
     missing = [
@@ -197,8 +218,8 @@ def test_every_file_it_names_is_there() -> None:
     assert missing == []
 
 
-def test_every_link_leads_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)]+)\)", README)
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", PAGES[ROOT / "README.md"].replace("\n", " "))
     local = [target for target in targets if not target.startswith("http")]
-    assert {"LICENSE", ".env.example", "docs/asset-graph.png"} <= set(local)
+    assert {"LICENSE", ".env.example", "docs/asset-graph.png", "docs/library.md"} <= set(local)
     assert [target for target in local if not (ROOT / target).exists()] == []

@@ -1,9 +1,8 @@
-"""Each Python example of the README runs as it stands, against an `astropy/astropy` on localhost."""
+"""Each Python example of the README and the site runs as it stands, against an `astropy/astropy` on localhost."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,9 +13,9 @@ import pytest
 
 from sandbox.github import app
 from sandbox.server import serving
+from tests.support.documents import blocks_of
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"^```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+EXAMPLES = blocks_of("python")
 FACTS: dict[str, Any] = {
     "astropy/astropy": {
         "issues": [
@@ -42,6 +41,7 @@ FACTS: dict[str, Any] = {
     }
 }
 SAID = {
+    "asyncio.run(PR.fetch(": "astropy/astropy#16222 from github by ada\n",
     "scrape_links": (
         "astropy/astropy#16222 from github by ada\n1 astropy/astropy#9 Sky coordinates are slow\n"
         "# Faster sky coordinates\n\nThe repository `astropy/astropy` (Astronomy in Python) is"

@@ -1,4 +1,4 @@
-"""The README's commands about offline sources, word by word: a month goes in from mirrors, out, and in again."""
+"""The documented commands about offline sources, word by word: a month goes in from mirrors, out, and in again."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
 from tests.formulacode_dagster.offline.conftest import engine
+from tests.support.documents import USERS_TEXT
 
 pytestmark = pytest.mark.slow
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 FC_DATA = Path(sys.executable).with_name("fc-data")
 MONTH = "2026-02"
 
 
 def commands() -> list[str]:
-    lines = re.findall(r"^\.venv/bin/fc-data (.*?)(?:\s+#.*)?$", README, flags=re.MULTILINE)
+    lines = re.findall(r"^\.venv/bin/fc-data (.*?)(?:\s+#.*)?$", USERS_TEXT, flags=re.MULTILINE)
     return [line for line in lines if "--offline-source" in line or line.startswith("offline export")]
 
 

@@ -1,22 +1,21 @@
-"""The `run` commands of the README, word by word, in the home that the demo left."""
+"""The `run` commands of the README and the site, word by word, in the home that the demo left."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.store import ledger
 from sandbox.session import running_sandbox
+from tests.support.documents import USERS_TEXT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-RUNS = re.findall(r"^\.venv/bin/fc-data (run .*?)(?:\s+#.*)?$", README, flags=re.MULTILINE)
+RUNS = re.findall(r"^\.venv/bin/fc-data (run .*?)(?:\s+#.*)?$", USERS_TEXT, flags=re.MULTILINE)
 ITEM = "sample-org/gridpath#12"
 
 
@@ -48,7 +47,7 @@ def test_the_month_is_run_again(demo, demo_database, settings) -> None:
 
 
 def test_an_image_is_built_again_and_is_the_same(demo, demo_database, settings) -> None:
-    (command,) = re.findall(r"^\.venv/bin/fc-data (rebuild .*)$", README, flags=re.MULTILINE)
+    (command,) = re.findall(r"^\.venv/bin/fc-data (rebuild .*)$", USERS_TEXT, flags=re.MULTILINE)
     before = entries(demo_database, "2026-02")
     ran = demo.fc_data(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -57,7 +56,7 @@ def test_an_image_is_built_again_and_is_the_same(demo, demo_database, settings) 
 
 
 def test_the_log_of_an_attempt_is_whole(demo, settings) -> None:
-    (command,) = re.findall(r"^\.venv/bin/fc-data (why .* --attempt \d+)$", README, flags=re.MULTILINE)
+    (command,) = re.findall(r"^\.venv/bin/fc-data (why .* --attempt \d+)$", USERS_TEXT, flags=re.MULTILINE)
     ran = demo.fc_data(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Successfully built" in ran.stdout
