@@ -30,7 +30,7 @@ RUN_BY = {
     "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",
     "make test": ".ci/run",
     "make check": ".ci/run",
-    "make test-fast": ".ci/run",
+    "make test-fast": "tests/test_readme.py::test_every_target_of_make_exists_and_has_help",
     "make docs": ".ci/run",
     "fc-data preflight": HERE,
     "fc-data run --month 2026-02": "tests/end_to_end/test_readme_runs.py::test_the_month_is_run_again",

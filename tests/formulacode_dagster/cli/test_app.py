@@ -123,7 +123,7 @@ def test_the_help_of_a_command_says_what_it_does_what_it_takes_and_the_defaults(
 def test_without_a_command_there_is_help(tmp_path: Path) -> None:
     answer = fc_data(tmp_path)
     assert answer.returncode == 0
-    assert "Commands" in answer.stdout
+    assert "One pull request, or one repository" in answer.stdout
     assert answer.stderr == ""
 
 
