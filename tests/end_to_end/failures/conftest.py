@@ -8,23 +8,22 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.items import Stage
-from sandbox.samples import SampleSet, generate
+from sandbox.samples import SampleSet
 from tests.end_to_end.failures.platform_of_a_test import FAST, Platform
 from tests.end_to_end.failures.seeds import Seeds
+from tests.support.databases import DatabaseServer
+from tests.support.sharing import RunFolder
 
 
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> SampleSet:
-    """The sample repositories, generated once."""
-    return generate(tmp_path_factory.mktemp("samples") / "repositories")
-
-
-@pytest.fixture(scope="session")
-def seeds(postgres_url: str, samples: SampleSet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seeds]:
-    """The seeds of the session."""
-    seeds = Seeds(postgres_url, tmp_path_factory.mktemp("shared"), samples)
-    yield seeds
-    seeds.close()
+def seeds(
+    database_server: DatabaseServer,
+    run_folder: RunFolder,
+    samples: SampleSet,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Seeds:
+    """The seeds of the run."""
+    return Seeds(database_server, run_folder, tmp_path_factory.mktemp("shared"), samples)
 
 
 @pytest.fixture

@@ -208,11 +208,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_migrate_twice(tmp_path: Path, database_url: str) -> None:
-    first = fc_data(tmp_path, "migrate", FC_DATABASE_URL=database_url)
+def test_migrate_twice(tmp_path: Path, empty_database_url: str) -> None:
+    first = fc_data(tmp_path, "migrate", FC_DATABASE_URL=empty_database_url)
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout == f"applied {', '.join(one.name for one in read_migrations())}\n"
-    second = fc_data(tmp_path, "migrate", FC_DATABASE_URL=database_url)
+    second = fc_data(tmp_path, "migrate", FC_DATABASE_URL=empty_database_url)
     assert (second.returncode, second.stderr) == (0, "")
     assert re.fullmatch(r"postgresql\S+ is up to date\n", second.stdout)
 

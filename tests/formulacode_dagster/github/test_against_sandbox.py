@@ -19,16 +19,10 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
-from sandbox.samples import generate
 from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory):
-    return generate(tmp_path_factory.mktemp("sandbox") / "repositories")
 
 
 def asked(url: str, clock: Any, ask: Callable[[GitHubSource], Coroutine[Any, Any, Any]], **more: Any) -> Any:

@@ -11,8 +11,8 @@ from formulacode_dagster.store.migrations import Migration, migrate, read_migrat
 from formulacode_dagster.store.tables import METADATA
 
 
-def test_migrations_are_applied_once_and_in_order(database_url: str) -> None:
-    database = Database(database_url)
+def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     assert database.migrate() == tuple(migration.name for migration in read_migrations())
     assert database.migrate() == ()
     database.close()
@@ -30,8 +30,8 @@ def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) 
         assert {c.name for c in there.primary_key} == {c.name for c in table.primary_key} != set()
 
 
-def test_a_migration_that_fails_leaves_the_ones_before_and_the_next_run_goes_on(database_url: str) -> None:
-    database = Database(database_url)
+def test_a_migration_that_fails_leaves_the_ones_before_and_the_next_run_goes_on(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     good = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
     half = Migration("0002_b.sql", "CREATE TABLE b (x integer); CREATE TABLE a (x integer);")
     with pytest.raises(ProgrammingError):
@@ -41,8 +41,8 @@ def test_a_migration_that_fails_leaves_the_ones_before_and_the_next_run_goes_on(
     database.close()
 
 
-def test_a_changed_migration_is_refused(database_url: str) -> None:
-    database = Database(database_url)
+def test_a_changed_migration_is_refused(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     migrate(database.engine, (Migration("0001_a.sql", "CREATE TABLE a (x integer);"),))
     with pytest.raises(ConfigurationError, match="changed after it was applied"):
         migrate(database.engine, (Migration("0001_a.sql", "CREATE TABLE a (x bigint);"),))
@@ -70,8 +70,8 @@ def test_a_url_that_is_not_postgres_is_a_configuration_error(url: str) -> None:
         Database(url)
 
 
-def test_what_was_judged_before_checks_had_a_tally_is_kept(database_url: str) -> None:
-    database = Database(database_url)
+def test_what_was_judged_before_checks_had_a_tally_is_kept(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     migrate(database.engine, tuple(one for one in read_migrations() if one.name < "0006"))
     with database.transaction() as connection:
         connection.execute(

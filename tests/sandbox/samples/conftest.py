@@ -13,16 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.samples import GeneratedPullRequest, SampleSet, generate
+from sandbox.samples import GeneratedPullRequest, SampleSet
 
 GIT_ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 RUN_BENCHMARK = Path(__file__).with_name("run_benchmark.py")
-
-
-@pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> SampleSet:
-    """The sample repositories, generated once."""
-    return generate(tmp_path_factory.mktemp("samples") / "repositories")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,104 @@
+"""How tests are run: where they write, which come first, which may skip, and what a fast run does without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+SLOW_MARKS = ("docker", "network", "slow")
+_PREFIX = "fc-tests-"
+_OWN_FOLDER = pytest.StashKey[Path]()
+# nothing listens on the discard port: whoever asks is refused at once
+_NOWHERE = "127.0.0.1:9"
+
+
+def out_of_reach(cache: Path) -> dict[str, str]:
+    """An environment in which neither a Docker daemon nor a package index answers, nor *cache* for the index."""
+    return {
+        "DOCKER_HOST": f"tcp://{_NOWHERE}",
+        "UV_OFFLINE": "1",
+        "UV_CACHE_DIR": str(cache),
+        "PIP_NO_INDEX": "1",
+        "npm_config_offline": "true",
+    }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fast",
+        action="store_true",
+        help=f"leave out what is marked {', '.join(SLOW_MARKS)}; of the rest none finds a daemon or a package index",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the run a folder of its own: what runs beside it may start, end and clean up as it likes."""
+    if config.option.basetemp is None:
+        _remove_what_failed_runs_left()
+        config.option.basetemp = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+        config.stash[_OWN_FOLDER] = Path(config.option.basetemp)
+    if config.option.fast:
+        os.environ.update(out_of_reach(Path(config.option.basetemp) / "cache"))
+
+
+def _remove_what_failed_runs_left() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        if not Path(f"/proc/{folder.name.split('-')[2]}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core: much of a test is waiting for processes, containers and the database."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is slow begins first, so that no worker ends long after the others."""
+    if config.option.fast:
+        slow = [item for item in items if _is_slow(item)]
+        items[:] = [item for item in items if not _is_slow(item)]
+        config.hook.pytest_deselected(items=slow)
+    items.sort(key=_is_slow, reverse=True)
+    _skip_without_docker(items)
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in SLOW_MARKS)
+
+
+def _skip_without_docker(items: list[pytest.Item]) -> None:
+    """Skip `docker` tests where no daemon answers; in CI that is a failure, so there they run and fail."""
+    wanting = [item for item in items if item.get_closest_marker("docker")]
+    if not wanting or os.environ.get("CI"):
+        return
+    if why := _docker_does_not_answer():
+        for item in wanting:
+            item.add_marker(pytest.mark.skip(reason=f"{why}; run .ci/install-docker or start one"))
+
+
+def _docker_does_not_answer() -> str:
+    if shutil.which("docker") is None:
+        return "no docker client on this machine"
+    try:
+        asked = subprocess.run(["docker", "info"], capture_output=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return "the Docker daemon does not answer within 20 s"
+    return "" if asked.returncode == 0 else "no Docker daemon answers"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI every system is there that a test needs: one that skips all the same fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    if os.environ.get("CI") and skipped and session.exitstatus == pytest.ExitCode.OK:
+        reporter.write_line(f"{len(skipped)} tests were skipped, which is a failure in CI", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    own = session.config.stash.get(_OWN_FOLDER, None)
+    if own is not None and (session.exitstatus == pytest.ExitCode.OK or os.environ.get("CI")):
+        session.config.add_cleanup(lambda: shutil.rmtree(own, ignore_errors=True))
