@@ -12,8 +12,8 @@ from pathlib import Path
 from images_tasks import Task
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.git.command import environment as git_environment
 from formulacode_dagster.models.image import BuildSpec
-from formulacode_dagster.specs.sources import git_environment
 from formulacode_dagster.specs.spec import resolved_os_image
 
 SECONDS = 3600.0

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from formulacode_dagster.models.errors import ConfigurationError
 
@@ -81,8 +82,9 @@ def git(
     extra: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
     most: int | None = None,
+    into: IO[bytes] | None = None,
 ) -> bytes:
-    """Run git on the repository *directory*; its standard output.
+    """Run git on the repository *directory*; its standard output, which goes to the file *into* where there is one.
 
     Raises GitError, also after *seconds*, and as soon as the output is longer than *most* bytes; *most* is for commands
     that read nothing from *stdin*.
@@ -94,7 +96,7 @@ def git(
         process = subprocess.Popen(
             [program(), *arguments],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.PIPE if into is None else into,
             stderr=complaints,
             env=variables,
             # A group of its own, so that the helpers that git starts die with it.
@@ -120,7 +122,7 @@ def git(
 def _read(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float, most: int | None) -> bytes:
     """The output of *process*, which is over afterwards; of one that is too long, the beginning."""
     if most is None:
-        return process.communicate(stdin, timeout=seconds)[0]
+        return process.communicate(stdin, timeout=seconds)[0] or b""
     assert process.stdout is not None  # noqa: S101 — a pipe was asked for
     late = threading.Event()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from formulacode_dagster.git.blobs import is_filtered
+from formulacode_dagster.git.command import GitError, git
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -18,18 +17,6 @@ PARTIAL_REF = "refs/formulacode/partial"
 """In a bundle that lacks the contents of files of earlier commits."""
 GIT_SECONDS = 600
 _VERSION = re.compile(r"\d+[._-]\d+|(^|[^0-9A-Za-z])v?\d+$")
-
-
-def git_environment() -> dict[str, str]:
-    """Variables under which git reads no configuration but the repository's, and asks nobody anything."""
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": os.devnull,
-        "LC_ALL": "C.UTF-8",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_TERMINAL_PROMPT": "0",
-    }
 
 
 def is_version_tag(tag: str) -> bool:
@@ -64,7 +51,7 @@ def write_bundle(mirror: Path, commit: str, into: Path, *, since: str | None = N
         bundle.write(b"\n")
         bundle.flush()
         # One thread, because the same history should give the same bytes: they are the key of a cached layer.
-        _git(mirror, "-c", "pack.threads=1", "pack-objects", "--quiet", "--stdout", stdin=objects, stdout=bundle)
+        _git(mirror, "pack-objects", "--threads=1", "--quiet", "--stdout", stdin=objects, into=bundle)
 
 
 def write_commit(mirror: Path, commit: str, into: Path) -> None:
@@ -74,7 +61,7 @@ def write_commit(mirror: Path, commit: str, into: Path) -> None:
     """
     objects = _git(mirror, "rev-list", "--objects", "--no-walk", commit)
     with into.open("wb") as pack:
-        _git(mirror, "-c", "pack.threads=1", "pack-objects", "--quiet", "--stdout", stdin=objects, stdout=pack)
+        _git(mirror, "pack-objects", "--threads=1", "--quiet", "--stdout", stdin=objects, into=pack)
 
 
 def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None) -> tuple[str, bool]:
@@ -95,9 +82,11 @@ def _objects(mirror: Path, wanted: Sequence[str], commit: str, since: str | None
 
 def is_ancestor(mirror: Path, ancestor: str, commit: str) -> bool:
     """Whether *commit* can reach *ancestor*."""
-    command = ["git", "-C", str(mirror), "merge-base", "--is-ancestor", ancestor, commit]
-    done = subprocess.run(command, env=git_environment(), capture_output=True, timeout=GIT_SECONDS, check=False)
-    return done.returncode == 0
+    try:
+        git(mirror, "merge-base", "--is-ancestor", ancestor, commit, seconds=GIT_SECONDS)
+    except GitError:
+        return False
+    return True
 
 
 def tree_of(mirror: Path, commit: str) -> dict[str, tuple[str, str]]:
@@ -122,22 +111,10 @@ def _reachable_tags(mirror: Path, commit: str) -> set[str]:
     return {name for name in listed if is_version_tag(name.removeprefix("refs/tags/"))}
 
 
-def _git(folder: Path, *arguments: str, stdin: str | None = None, stdout: IO[bytes] | None = None) -> str:
-    command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
-    done = subprocess.run(
-        command,
-        env=git_environment(),
-        input=None if stdin is None else stdin.encode("utf-8", "surrogateescape"),
-        stdout=stdout or subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        timeout=GIT_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise ItemFailure(
-            FailureKind.MIRROR,
-            f"git {arguments[0] if arguments[0] != '-c' else arguments[2]} failed in {folder}",
-            why=done.stderr.decode(errors="replace").strip()[-500:],
-            remedy="Fetch the mirror again",
-        )
-    return "" if stdout is not None else done.stdout.decode(errors="surrogateescape")
+def _git(mirror: Path, *arguments: str, stdin: str | None = None, into: IO[bytes] | None = None) -> str:
+    given = None if stdin is None else stdin.encode("utf-8", "surrogateescape")
+    try:
+        return git(mirror, *arguments, stdin=given, seconds=GIT_SECONDS, into=into).decode(errors="surrogateescape")
+    except GitError as error:
+        what = f"git {arguments[0]} failed in {mirror}"
+        raise ItemFailure(FailureKind.MIRROR, what, why=error.stderr[-500:], remedy="Fetch the mirror again") from error

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from formulacode_dagster.git.command import GitError
+from formulacode_dagster.git.command import GitError, git
 from formulacode_dagster.git.objects import Commit, ObjectReader
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.specs import sources
+from formulacode_dagster.specs.sources import GIT_SECONDS
 
 TREE = "40000"
 SUBMODULE = "160000"
@@ -27,8 +26,7 @@ class ImageRepository:
     def __init__(self, folder: Path) -> None:
         """Make it in *folder*, which does not exist yet; the objects then go to `objects`."""
         self.folder = folder
-        command = ["git", "init", "--quiet", "--bare", "--template=", str(folder)]
-        subprocess.run(command, env=sources.git_environment(), check=True, timeout=sources.GIT_SECONDS)
+        git(None, "init", "--quiet", "--bare", "--template=", str(folder))
         self._reader = ObjectReader(folder)
         self._trees: dict[str, dict[str, tuple[str, str]]] = {}
 
@@ -101,14 +99,8 @@ class ImageRepository:
         return content
 
     def _git(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(self.folder), *arguments],
-            env=sources.git_environment(),
-            capture_output=True,
-            timeout=sources.GIT_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            why = done.stderr.decode(errors="replace").strip()[-300:]
-            raise ItemFailure(FailureKind.DECLARED_COMMIT, "the image's repository cannot be read", why=why)
-        return done.stdout.decode(errors="surrogateescape")
+        try:
+            return git(self.folder, *arguments, seconds=GIT_SECONDS).decode(errors="surrogateescape")
+        except GitError as error:
+            what = "the image's repository cannot be read"
+            raise ItemFailure(FailureKind.DECLARED_COMMIT, what, why=error.stderr[-300:]) from error
