@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-_HEADER = re.compile(r"^diff --git (?P<old>.+) (?P<new>.+)$")
-_SIDE = re.compile(r"^[abciow]/")
-_HUNK = re.compile(r"^@@ -\d+(?:,(?P<old>\d+))? \+\d+(?:,(?P<new>\d+))? @@")
+_SAME_NAME = re.compile(r'^diff --git "?[abciow]/(?P<path>.+) "?[abciow]/(?P=path)$', re.MULTILINE)
+_HUNK = re.compile(r"^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<news>\d+))? @@")
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 @dataclass(frozen=True)
@@ -21,32 +22,58 @@ class ChangedLine:
 
 
 @dataclass(frozen=True)
-class FileDiff:
-    """The section of a patch about one file: its path after the change (before it, when deleted) and its lines."""
+class Hunk:
+    """A piece of a file's change: its first line on either side, and all its lines with their signs."""
 
-    path: str
+    old_start: int
+    new_start: int
+    lines: tuple[str, ...]
+    is_whole: bool
+    """Whether it has as many lines as its first line says."""
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """The section of a patch about one file; a path is None where the file is not there on that side."""
+
+    old_path: str | None
+    new_path: str | None
     text: str
+
+    @property
+    def path(self) -> str:
+        """The path after the change, or before it when the file was deleted."""
+        return self.new_path or self.old_path or ""
 
     @property
     def binary(self) -> bool:
         """Whether git wrote the content as binary, unreadable to people and models."""
         return bool(re.search(r"^(?:GIT binary patch|Binary files .* differ)$", self.text, re.MULTILINE))
 
+    def hunks(self) -> Iterator[Hunk]:
+        """The hunks in order; headers are told from content by the hunks' line counts."""
+        lines = iter(self.text.split("\n"))
+        for header in lines:
+            match = _HUNK.match(header)
+            if match is None:
+                continue
+            held: list[str] = []
+            old, new = int(match["olds"] or 1), int(match["news"] or 1)
+            while old > 0 or new > 0:
+                if (line := next(lines, None)) is None:
+                    break
+                if not line.startswith("\\"):
+                    held.append(line)
+                    old -= not line.startswith("+")
+                    new -= not line.startswith("-")
+            yield Hunk(int(match["old"]), int(match["new"]), tuple(held), is_whole=old == new == 0)
+
     def changed_lines(self) -> Iterator[ChangedLine]:
-        """Added and removed lines, in order; headers are told from content by the hunks' line counts."""
-        old = new = 0
-        for line in self.text.split("\n"):
-            if old <= 0 and new <= 0:
-                if match := _HUNK.match(line):
-                    old, new = int(match["old"] or 1), int(match["new"] or 1)
-                continue
-            sign = line[:1]
-            if sign == "\\":
-                continue
-            old -= sign != "+"
-            new -= sign != "-"
-            if sign in ("+", "-"):
-                yield ChangedLine(sign, line[1:].rstrip("\r"))
+        """Added and removed lines, in order."""
+        for hunk in self.hunks():
+            for line in hunk.lines:
+                if line.startswith(("+", "-")):
+                    yield ChangedLine(line[0], line[1:].rstrip("\r"))
 
 
 def split_patch(patch: bytes) -> tuple[FileDiff, ...]:
@@ -54,16 +81,42 @@ def split_patch(patch: bytes) -> tuple[FileDiff, ...]:
     text = patch.decode("utf-8", errors="replace")
     # only `\n` ends a line of a patch: a form feed or a lone `\r` is content
     starts = [match.start() for match in re.finditer(r"^diff --git ", text, re.MULTILINE)]
-    sections = [text[start:end] for start, end in pairwise([*starts, len(text)])]
-    return tuple(FileDiff(path=_path_of(section), text=section) for section in sections)
+    sections = (text[start:end] for start, end in pairwise([*starts, len(text)]))
+    return tuple(FileDiff(*_paths_of(section), section) for section in sections)
 
 
-def _path_of(section: str) -> str:
+def _paths_of(section: str) -> tuple[str | None, str | None]:
     head = section.partition("\n@@ ")[0]
-    for prefix in ("+++ ", "rename to ", "--- "):
-        for line in head.split("\n"):
-            name = line.removeprefix(prefix).rstrip("\t\r").strip('"')
-            if line.startswith(prefix) and name != "/dev/null":
-                return name if prefix == "rename to " else _SIDE.sub("", name)
-    match = _HEADER.match(head.partition("\n")[0])
-    return _SIDE.sub("", match["new"].strip('"')) if match else ""
+    old, new = _named(head, "--- ", "rename from ", "copy from "), _named(head, "+++ ", "rename to ", "copy to ")
+    if old is None or new is None:
+        # nothing but a mode or binary content changed: one name, twice on the first line
+        match = _SAME_NAME.search(head)
+        old = new = _unquoted(match["path"]) if match else ""
+        if "\nnew file mode " in head:
+            old = "/dev/null"
+        elif "\ndeleted file mode " in head:
+            new = "/dev/null"
+    return (None if old == "/dev/null" else old), (None if new == "/dev/null" else new)
+
+
+def _named(head: str, side: str, *moved: str) -> str | None:
+    """The name that a header line gives; None where there is no such line."""
+    for prefix in (side, *moved):
+        match = re.search(rf"^{re.escape(prefix)}(.+?)[\t\r]*$", head, re.MULTILINE)
+        if match is not None:
+            name = _unquoted(match[1])
+            return re.sub(r"^[abciow]/", "", name) if prefix == side else name
+    return None
+
+
+def _unquoted(name: str) -> str:
+    """A name as git writes it, quoted and escaped where it is not plain ASCII."""
+    if not name.endswith('"'):
+        return name
+    raw = _ESCAPE.sub(_unescape, name.removeprefix('"')[:-1].encode())
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    escaped = match[1]
+    return bytes([int(escaped, 8)]) if len(escaped) == 3 else _ESCAPED.get(escaped, escaped)

@@ -124,11 +124,13 @@ class DockerEngine:
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
         """Open a session in a new container of the very digest; raises ItemFailure (`image_gone`) when it is gone."""
-        container = self._start(image, run_id=run_id)
+        container = self._create(image, run_id=run_id, command=["sleep", str(LIFETIME_SECONDS)])
         try:
+            with self._daemon.watched(f"start a container of {image.tag}"):
+                container.start()
             yield DockerSession(self._daemon, container, self._limits)
         finally:
-            self._remove(container)
+            remove_container(self._daemon, container)
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, exported from a container that never starts."""
@@ -137,7 +139,7 @@ class DockerEngine:
             with self._daemon.watched(f"export {image.tag}"):
                 yield from exported_files(cast("Iterator[bytes]", container.export()))
         finally:
-            self._remove(container)
+            remove_container(self._daemon, container)
 
     def config(self, image: BuiltImage) -> ImageConfig:
         """The configuration of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
@@ -155,7 +157,7 @@ class DockerEngine:
         """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
         found = leftover_containers(self._daemon, run_id=run_id)
         for container in found:
-            self._remove(container)
+            remove_container(self._daemon, container)
         return len(found)
 
     @cached_property
@@ -173,16 +175,6 @@ class DockerEngine:
         return frozenset(
             version for version in INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
         )
-
-    def _start(self, image: BuiltImage, *, run_id: str) -> Container:
-        container = self._create(image, run_id=run_id, command=["sleep", str(LIFETIME_SECONDS)])
-        try:
-            with self._daemon.watched(f"start a container of {image.tag}"):
-                container.start()
-        except BaseException:
-            self._remove(container)
-            raise
-        return container
 
     def _create(self, image: BuiltImage, *, run_id: str, command: list[str]) -> Container:
         import docker.errors
@@ -217,9 +209,6 @@ class DockerEngine:
                 )
             except docker.errors.ImageNotFound as error:
                 raise _gone(image) from error
-
-    def _remove(self, container: Container) -> None:
-        remove_container(self._daemon, container)
 
 
 def _gone(image: BuiltImage) -> ItemFailure:

@@ -1,4 +1,4 @@
-"""Reads what the daemon tells of an image: the stream of an exported container, file by file, and its configuration."""
+"""Reads what is in an image without running any of it: all its files, some of them, its configuration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
+from formulacode_dagster.engines.owner import Owner
 
+from .daemon import LABEL, DockerDaemon
+from .leftovers import remove_container
 from .session import REPOSITORY, TOOLS, VENV
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+MOST_BYTES = 64 << 20
 _AREAS = (
     (VENV.lstrip("/") + "/", Area.ENVIRONMENT),
     (REPOSITORY.lstrip("/") + "/", Area.REPOSITORY),
@@ -32,6 +36,31 @@ def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
             target = entry.linkname if entry.issym() else "/" + entry.linkname if entry.islnk() else None
             yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, partial(_content, archive, entry))
+
+
+def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:
+    """The regular files below *path* in the image *digest*, by path below it; a file itself is ``.
+
+    They come from a container that never starts. Empty when there are none, or they are larger than MOST_BYTES.
+    Raises OutsideSystemError when the daemon does not answer.
+    """
+    import docker.errors
+
+    labels = {LABEL: "1", f"{LABEL}.owner": Owner.current("").model_dump_json()}
+    with daemon.watched(f"read {path} of {digest}"):
+        container = daemon.client.containers.create(digest, ["true"], network_mode="none", labels=labels)
+        packed = bytearray()
+        try:
+            for chunk in container.get_archive(path)[0]:
+                packed += chunk
+                if len(packed) > MOST_BYTES:
+                    return {}
+        except docker.errors.NotFound:
+            return {}
+        finally:
+            remove_container(daemon, container)
+    with tarfile.open(fileobj=io.BytesIO(bytes(packed))) as archive:
+        return {entry.name.partition("/")[2]: _content(archive, entry).read() for entry in archive if entry.isfile()}
 
 
 def image_config(configuration: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> ImageConfig:

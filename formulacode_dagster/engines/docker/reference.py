@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tarfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
 from formulacode_dagster.models.reasons import FailureKind
 
 from .daemon import LABEL, DockerDaemon
-from .leftovers import remove_container
+from .export import read_files
 from .session import TOOLS
 
 if TYPE_CHECKING:
-    from docker.models.containers import Container
     from docker.models.images import Image
 
 TASK = f"{TOOLS}/task"
-MOST_BYTES = 64 << 20
 _SHA = re.compile(r"[0-9a-f]{40}")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _NOT_THERE = ("manifest unknown", "not found", "pull access denied", "repository does not exist", "invalid reference")
@@ -38,7 +31,8 @@ def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
     OutsideSystemError when Docker or the registry does not answer.
     """
     image = _pulled(daemon, reference)
-    told = _task_files(daemon, image, reference)
+    files = read_files(daemon, str(image.id), TASK)
+    told = {name: content.decode(errors="replace") for name, content in files.items()}
     base_sha = told.get("base-sha", "").strip()
     if not _SHA.fullmatch(base_sha):
         raise ItemFailure(
@@ -98,36 +92,3 @@ def _pulled(daemon: DockerDaemon, reference: str) -> Image:
                     FailureKind.IMAGE_GONE, f"there is no image {reference}", why=why, remedy="Build or pull it first"
                 ) from error
             raise OutsideSystemError("registry", f"cannot pull {reference}", why=why) from error
-
-
-def _task_files(daemon: DockerDaemon, image: Image, reference: str) -> Mapping[str, str]:
-    import docker.errors
-
-    with _never_started(daemon, image) as container, daemon.watched(f"read {reference}"):
-        try:
-            chunks, _ = container.get_archive(TASK)
-        except docker.errors.NotFound:
-            return {}
-        packed = bytearray()
-        for chunk in chunks:
-            packed += chunk
-            if len(packed) > MOST_BYTES:
-                return {}
-    with tarfile.open(fileobj=io.BytesIO(bytes(packed))) as archive:
-        files = ((entry, archive.extractfile(entry)) for entry in archive if entry.isfile())
-        return {
-            entry.name.partition("/")[2]: content.read().decode(errors="replace") for entry, content in files if content
-        }
-
-
-@contextmanager
-def _never_started(daemon: DockerDaemon, image: Image) -> Iterator[Container]:
-    owner = Owner.current("").model_dump_json()
-    with daemon.watched("make a container"):
-        container = daemon.client.containers.create(
-            str(image.id), ["true"], network_mode="none", labels={LABEL: "1", f"{LABEL}.owner": owner}
-        )
-    try:
-        yield container
-    finally:
-        remove_container(daemon, container)

@@ -32,7 +32,7 @@ from formulacode_dagster.specs.context import Origins
 
 from .build import BuildSettings, ProcessBuild
 from .interpreters import Interpreter, installed_interpreters
-from .layout import Layout, Manifest
+from .layout import Layout, Manifest, folder_lock, half_built
 from .session import ProcessSession, abandoned_sessions, new_session_folder
 
 COPIED = ("venv", "build", "repository", "instrument", "crates", "task")
@@ -174,12 +174,9 @@ class ProcessEngine:
         for session in abandoned_sessions(self._sessions, run_id=run_id):
             session.close()
             removed += 1
-        for folder in _subfolders(self._root / "building"):
-            lock = FileLock(self._locks / folder.name)
-            if lock.acquire(blocking=False):
-                with lock:
-                    remove_tree(folder)
-                    removed += 1
+        for folder in half_built(self._root):
+            remove_tree(folder)
+            removed += 1
         return removed
 
     def _fill(self, session: ProcessSession, image: BuiltImage, folder: Path) -> None:
@@ -205,10 +202,6 @@ class ProcessEngine:
         return self._root / "sessions"
 
     @property
-    def _locks(self) -> Path:
-        return self._root / "locks"
-
-    @property
     def _installed(self) -> dict[str, Interpreter]:
         return installed_interpreters(_uv())
 
@@ -229,8 +222,7 @@ class ProcessEngine:
         )
 
     def _lock(self, tag: str) -> FileLock:
-        self._locks.mkdir(parents=True, exist_ok=True)
-        return FileLock(self._locks / _folder_name(tag))
+        return folder_lock(self._root, _folder_name(tag))
 
     def _check_disk(self) -> None:
         try:
@@ -261,10 +253,6 @@ def _open(path: Path) -> IO[bytes]:
 
 def _folder_name(tag: str) -> str:
     return tag.replace("/", "_").replace(":", "_")
-
-
-def _subfolders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def _uv() -> str:

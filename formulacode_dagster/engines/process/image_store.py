@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from formulacode_dagster.engines.folders import remove_tree
 from formulacode_dagster.engines.image_store import Inventory, Layer, StoredImage, TrimmedCache
@@ -13,7 +13,7 @@ from formulacode_dagster.engines.scratch import abandoned_scratch
 from formulacode_dagster.models.errors import OutsideSystemError
 
 from .engine import ProcessEngine
-from .layout import Layout
+from .layout import Layout, folder_lock, half_built, subfolders
 from .session import abandoned_sessions
 
 
@@ -31,8 +31,8 @@ class ProcessImageStore:
     def leftovers(self) -> tuple[str, ...]:
         """Folders of sessions and builds, and scratch folders of this machine, whose process is gone."""
         sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions", run_id=None)]
-        half_built = [folder.name for folder in _folders(self._root / "building") if self._is_free(folder)]
-        return (*sessions, *half_built, *(str(folder) for folder in abandoned_scratch()))
+        builds = [folder.name for folder in half_built(self._root)]
+        return (*sessions, *builds, *(str(folder) for folder in abandoned_scratch()))
 
     def remove_leftovers(self) -> tuple[str, ...]:
         """Remove them."""
@@ -45,7 +45,7 @@ class ProcessImageStore:
     def inventory(self) -> Inventory:
         """The finished folders."""
         found = []
-        for folder in _folders(self._root / "images"):
+        for folder in subfolders(self._root / "images"):
             layout = Layout(folder)
             manifest = layout.read_manifest()
             if manifest is not None:
@@ -58,7 +58,7 @@ class ProcessImageStore:
         """Remove the folder of *image*, unless somebody builds or copies it just now."""
         folder = Path(image.layers[0].id)
         try:
-            with self._lock(folder):
+            with folder_lock(self._root, folder.name, blocking=False):
                 manifest = Layout(folder).read_manifest()
                 if manifest is None or manifest.digest != image.digest:
                     return False
@@ -72,19 +72,3 @@ class ProcessImageStore:
     def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache | None:  # noqa: ARG002 - the contract's
         """None: uv's cache is the user's, not ours."""
         return None
-
-    def _lock(self, folder: Path) -> FileLock:
-        locks = self._root / "locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        return FileLock(locks / folder.name, blocking=False)
-
-    def _is_free(self, folder: Path) -> bool:
-        try:
-            with self._lock(folder):
-                return True
-        except Timeout:
-            return False
-
-
-def _folders(above: Path) -> list[Path]:
-    return sorted(path for path in above.iterdir() if path.is_dir()) if above.is_dir() else []

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from formulacode_dagster.engines.folders import walk
 from formulacode_dagster.models.base import Frozen
@@ -114,6 +117,25 @@ class Layout:
             name = path.relative_to(self.folder).as_posix()
             found.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
         return f"sha256:{found.hexdigest()}"
+
+
+def folder_lock(root: Path, name: str, *, blocking: bool = True) -> FileLock:
+    """Held by whoever builds, copies or removes the image in the folder *name* below *root*."""
+    locks = root / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    return FileLock(locks / name, blocking=blocking)
+
+
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in *folder*, sorted; none when it is not there."""
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def half_built(root: Path) -> Iterator[Path]:
+    """Folders in which nobody builds any more; each is locked until the next is taken."""
+    for folder in subfolders(root / "building"):
+        with suppress(Timeout), folder_lock(root, folder.name, blocking=False):
+            yield folder
 
 
 def _content(path: Path) -> bytes:

@@ -36,7 +36,14 @@ def test_content_in_any_encoding_keeps_its_lines(tmp_path, git_patch):
     assert change.oracle_lines == {2}
 
 
-def test_what_is_no_patch_is_a_failure():
+@pytest.mark.parametrize("head", [b"", b"diff --git a/x b/x\n"])
+def test_what_is_no_patch_is_a_failure(head):
     with pytest.raises(ItemFailure) as failure:
-        changed_files(b"--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n-only\n")
+        changed_files(head + b"--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n-only\n")
     assert failure.value.kind == "malformed_patch"
+
+
+@pytest.mark.parametrize("name", ["a b.png", 'ä "b"'])
+def test_a_binary_file_has_the_path_of_its_first_line_and_no_changed_lines(tmp_path, git_patch, name):
+    (change,) = changed_files(git_patch(tmp_path, {name: "x\0"}, {name: "y\0"}))
+    assert (change.base_path, change.oracle_path, change.base_lines) == (name, name, frozenset())
