@@ -15,7 +15,7 @@ import dagster as dg
 from rich.console import Console
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.orchestration.home import ROOT
+from formulacode_dagster.models.shipped_files import shipped
 from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
 from resources.settings import home
 from sandbox.session import running_sandbox
@@ -93,7 +93,7 @@ def _stop_on_signals() -> Iterator[None]:
 @contextmanager
 def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     program = Path(sys.executable).with_name("dagster")
-    command = [str(program), "dev", "-w", str(ROOT / "workspace.yaml"), "-h", host, "-p", str(port)]
+    command = [str(program), "dev", "-w", str(shipped("workspace.yaml")), "-h", host, "-p", str(port)]
     # its advice is for those who type the command
     quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
     child = subprocess.Popen(command, env={**quiet, **os.environ}, start_new_session=True)

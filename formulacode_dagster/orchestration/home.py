@@ -11,9 +11,9 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.shipped_files import shipped
 from resources.settings import home, value_of
 
-ROOT = Path(__file__).parents[2]
 CONNECT_SECONDS = 10
 _POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
 POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
@@ -27,7 +27,7 @@ def prepare_dagster_home() -> Path:
     OutsideSystemError when that Postgres does not answer.
     """
     folder = home() / "dagster"
-    text = (ROOT / "dagster.yaml").read_text(encoding="utf-8")
+    text = shipped("dagster.yaml").read_text(encoding="utf-8")
     url = value_of("FC_DAGSTER_DATABASE_URL")
     if url:
         text += _POSTGRES

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from importlib import resources as package_resources
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.shipped_files import shipped
 
 TIERS = ("base", "repo", "env", "task")
 
 
 def recipes_folder() -> Path:
     """The folder `dockerfiles`: in the checkout, or inside the installed package."""
-    checkout = Path(__file__).parents[2] / "dockerfiles"
-    if checkout.is_dir():
-        return checkout
-    return Path(str(package_resources.files("formulacode_dagster") / "dockerfiles"))
+    return shipped("dockerfiles")
 
 
 def dockerfile(name: str) -> Path:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from importlib import resources as package_resources
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, text
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.shipped_files import shipped
 
+FOLDER = "sql/migrations"
 _LOCK = 0x666F726D756C61  # one migration at a time, whichever process starts it
 _BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -34,17 +35,9 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-def migrations_folder() -> Path:
-    """Where the SQL files are: in the checkout, or inside the installed package."""
-    checkout = Path(__file__).parents[2] / "sql" / "migrations"
-    if checkout.is_dir():
-        return checkout
-    return Path(str(package_resources.files("formulacode_dagster") / "sql" / "migrations"))
-
-
 def read_migrations(folder: Path | None = None) -> tuple[Migration, ...]:
     """All migrations of *folder*, in order; raises ConfigurationError when there is none."""
-    folder = folder or migrations_folder()
+    folder = folder or shipped(FOLDER)
     found = tuple(Migration(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql")))
     if not found:
         raise ConfigurationError(f"no migrations in {folder}", remedy="Run from a complete checkout")
@@ -89,7 +82,7 @@ def _verify(known: dict[str, str], wanted: tuple[Migration, ...]) -> None:
     if ahead:
         raise ConfigurationError(
             "the database is ahead of this checkout",
-            why=f"it has {', '.join(ahead)}, which {migrations_folder()} has not",
+            why=f"it has {', '.join(ahead)}, which {shipped(FOLDER)} has not",
             remedy="Update the checkout, or point FC_DATABASE_URL to another database",
         )
     for migration in wanted:
