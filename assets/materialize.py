@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -18,11 +16,9 @@ from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.log_lines import AlsoLogged
 from formulacode_dagster.items.progress import listener, listening
 from formulacode_dagster.items.work import StageRun, StageSummary
-from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
-from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
-from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.store.usage import add_usage, usage_totals
+from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import value_of, whole_number
 
@@ -121,46 +117,6 @@ def stage_run(
         raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
-class Metered(Protocol):
-    """Something that asks GitHub while it is open, and knows what it asked."""
-
-    async def __aenter__(self) -> Self:
-        """Open it."""
-        ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        ...
-
-    def usage(self) -> tuple[ApiUsage, ...]:
-        """What was asked so far."""
-        ...
-
-
-Source = TypeVar("Source", bound=Metered)
-
-
-@asynccontextmanager
-async def booked(run: StageRun, source: Source) -> AsyncIterator[Source]:
-    """*source*, opened for the length of a `with` block; what it asked for is stored after it, also when it failed."""
-    try:
-        async with source:
-            yield source
-    except BaseException:
-        # the failure is what counts; the books of a database that is gone cannot be kept
-        with suppress(FormulaCodeError):
-            await asyncio.to_thread(_book, run, source)
-        raise
-    await asyncio.to_thread(_book, run, source)
-
-
-def _book(run: StageRun, source: Metered) -> None:
-    with run.database.transaction() as connection:
-        add_usage(connection, source.usage())
-
-
 def usage_metadata(run: StageRun) -> dict[str, Any]:
     """What this run's stage asked of GitHub, for the asset's page; empty when it asked nothing."""
     with run.database.transaction() as connection:
@@ -176,13 +132,6 @@ def usage_metadata(run: StageRun) -> dict[str, Any]:
         "github": dg.MetadataValue.table(records),
         **{f"github_{name}": round(sum(getattr(one, name) for one in totals), 1) for name in columns},
     }
-
-
-def require_done(summary: StageSummary) -> None:
-    """Raise the failure of a stage's only item, where the stage cannot do without it; a dry run tried nothing."""
-    for entry in () if summary.dry_run else summary.standing:
-        if entry.state is ItemState.FAILED:
-            raise ItemFailure(FailureKind(entry.reason), entry.detail, log_tail=entry.log_tail)
 
 
 def keep_nothing(connection: Connection, values: Sequence[None]) -> None:

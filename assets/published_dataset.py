@@ -26,7 +26,7 @@ from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, month_check
-from .materialize import ItemConfig, keep_nothing, report, require_done, stage_asset, stage_run
+from .materialize import ItemConfig, keep_nothing, report, stage_asset, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
 from .problem_statements import problem_statements
@@ -97,7 +97,7 @@ def published_dataset(
 
         whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, rows_checksum(frame)), None, always=True)
         released = asyncio.run(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
-        require_done(released)
+        released.require_done()
         summary = _enter_tasks(run, records, released)
         with run.database.transaction() as connection:
             rows = artifacts.RELEASES.read(connection, run.month)

@@ -5,35 +5,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
-from sqlalchemy import Connection
 
 from formulacode_dagster.github import checks as verdicts
+from formulacode_dagster.intake.repositories import take_in_repositories
 from formulacode_dagster.intake.tracked import (
-    DISCOVERY,
     Exclusion,
-    cost_of,
-    decide,
     exclusions,
-    needs_discovery,
-    tracking_items,
 )
-from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.offline.identity import settle
 from formulacode_dagster.store.artifacts import REPOSITORIES
-from formulacode_dagster.store.listed import listed as listed_repositories
-from formulacode_dagster.store.withdrawn import withdraw
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource
 
 from .checks import JudgedMonth, month_check
-from .materialize import ItemConfig, booked, report, require_done, stage_asset, stage_run, usage_metadata
+from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
 from .partitions import MONTHS
 
 DECIDED_AT_ONCE = 500
@@ -85,32 +72,15 @@ def repositories(
 ) -> dg.MaterializeResult[Any]:
     """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
     with stage_run(context, postgres, repositories, config) as run:
-        month, rules = Month.parse(run.month), tracking.rules()
-        with run.database.transaction() as connection:
-            listed = listed_repositories(connection)
-            before = REPOSITORIES.read(connection, run.month)
-
-        async def discover(_: WorkItem[None]) -> Outcome[tuple[Repository, ...]]:
-            async with booked(run, intake.source(Stage.REPOSITORIES, run.month, run.run_id)) as source:
-                found = await source.discover(month, tuple(one.full_name for one in listed.values()))
-                return Outcome(found, cost_of(source.usage()), f"{len(found)} repositories found")
-
-        def keep(connection: Connection, found: Sequence[tuple[Repository, ...]]) -> None:
-            for rows in found:
-                REPOSITORIES.replace_month(connection, run.month, settle(connection, run.month, rows))
-
-        whole = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, intake.state()), None, always=True)
-        again = [DISCOVERY] if needs_discovery(before, listed) else []
-        discovered = asyncio.run(run_items(run, [whole], discover, keep, prune=False, redo=again))
-        require_done(discovered)
-        with run.database.transaction() as connection:
-            rows = REPOSITORIES.read(connection, run.month)
-
-        def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
-            withdraw(connection, run.month, rejected)
-
-        items = tracking_items(rows, rules, listed)
-        decided = asyncio.run(run_items(run, items, decide, drop, concurrency=DECIDED_AT_ONCE, besides=[DISCOVERY]))
+        taken_in = asyncio.run(
+            take_in_repositories(
+                run,
+                lambda: intake.source(run.stage, run.month, run.run_id),
+                tracking.rules(),
+                offline=intake.state(),
+            )
+        )
+    discovered, decided, rows = taken_in.discovered, taken_in.decided, taken_in.rows
     requests = discovered.cost.api_requests
     return report(
         context,
@@ -124,12 +94,12 @@ def repositories(
     )
 
 
-def _table(found: Sequence[Exclusion]) -> dg.TableMetadataValue:
+def _table(reasons: Sequence[Exclusion]) -> dg.TableMetadataValue:
     schema = dg.TableSchema(
         [dg.TableColumn("reason"), dg.TableColumn("repositories", "int"), dg.TableColumn("such as")]
     )
     records = [
-        dg.TableRecord({"reason": one.reason, "repositories": one.count, "such as": "; ".join(one.examples)})
-        for one in found
+        dg.TableRecord({"reason": why.reason, "repositories": why.count, "such as": "; ".join(why.examples)})
+        for why in reasons
     ]
     return dg.MetadataValue.table(records, schema)

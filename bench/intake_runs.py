@@ -122,16 +122,18 @@ async def take_in(source: Any, repositories: list[Any]) -> tuple[list[Any], dict
     """Windows, and by name the failures of those that have none."""
     from formulacode_dagster.models.errors import ItemFailure
 
-    ends = await asyncio.gather(*(source.window(one, MONTH) for one in repositories), return_exceptions=True)
     failures: dict[str, str] = {}
     windows = []
-    for one, end in zip(repositories, ends, strict=True):
+
+    def finish(repository: Any, end: Any) -> None:
         if isinstance(end, ItemFailure):
-            failures[one.full_name] = f"{end.kind}: {end}"
-        elif isinstance(end, BaseException):
+            failures[repository.full_name] = f"{end.kind}: {end}"
+        elif isinstance(end, Exception):
             raise end
         else:
             windows.append(end)
+
+    await source.take_in(MONTH, repositories, finish)
     return windows, failures
 
 

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, delete
 from sqlalchemy.dialects.postgresql import insert
 from store_month import MONTH, Generator
 
-from formulacode_dagster.intake.pull_requests import Windows
+from formulacode_dagster.intake.windows import Windows
 from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
+from formulacode_dagster.items.work import BatchWork, Finish, Outcome, StageRun, WorkItem
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
@@ -48,8 +48,9 @@ Keep = Callable[[Connection, Sequence[MergedWindow]], None]
 def take_in(database: TimedDatabase, source: Generator, keep: Keep) -> int:
     """The windows, asked for all at once as the asset does; returns how many rows there are."""
 
-    async def window(item: WorkItem[Repository]) -> Outcome[MergedWindow]:
-        return Outcome(source.window(item.value))
+    async def window(items: Sequence[WorkItem[Repository]], finish: Finish[Repository, MergedWindow]) -> None:
+        for item in items:
+            finish(item, Outcome(source.window(item.value)))
 
     repositories = source.repositories
     items = [WorkItem(one.full_name, str(time.time()), one) for one in repositories]
@@ -57,7 +58,7 @@ def take_in(database: TimedDatabase, source: Generator, keep: Keep) -> int:
     with database.transaction() as connection:
         REPOSITORIES.save(connection, repositories)
     database.seconds = 0.0
-    done = asyncio.run(run_items(run, items, window, keep, prune=False, concurrency=len(items)))
+    done = asyncio.run(run_items(run, items, BatchWork(window), keep, prune=False))
     assert done.count(ItemState.DONE) == len(items)
     with Database.transaction(database) as connection:
         return len(merged_names(connection, MONTH.key))

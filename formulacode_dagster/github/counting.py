@@ -16,9 +16,9 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.models.repository import Repository
 
+from .concurrency import gather_or_raise
 from .nodes import RepositoryStatus, SearchCount, read
 from .queries import merged_counts
-from .together import together
 from .windows import Window, search_text
 
 COUNTS_PER_REQUEST = 25
@@ -46,37 +46,37 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class _Again:
+class _Unanswered:
     """Not answered: to be asked again, as GitHub's answer has it."""
 
     question: Question
     why: str
 
 
-Ended = ItemFailure | Rejection
-"""How a repository ends that has no window: an error, or a state in which none is taken in."""
+NoWindow = ItemFailure | Rejection
+"""Why a repository has no window: an error, or a state in which none is taken in."""
 
 
-async def count_merged(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended]:
+async def count_merged(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow]:
     """The answer to each of *questions*, in their order; an error in place of an answer concerns that one alone.
 
     Errors: ItemFailure `vanished` for a repository that is gone, `incomplete` for one that GitHub does not tell about;
     Rejection for one that is private, empty, or archived since before its month, and was not at discovery.
     """
     batches = [questions[at : at + COUNTS_PER_REQUEST] for at in range(0, len(questions), COUNTS_PER_REQUEST)]
-    answered = await together(_batch(client, batch) for batch in batches)
+    answered = await gather_or_raise(_batch(client, batch) for batch in batches)
     return [answer for answers in answered for answer in answers]
 
 
-async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended]:
-    answers: dict[int, Counted | Ended] = {}
+async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow]:
+    answers: dict[int, Counted | NoWindow] = {}
     pending = dict(enumerate(questions))
     why: dict[int, str] = {}
     for _ in range(ATTEMPTS):
         found = await _request(client, list(pending.values()))
         again: dict[int, Question] = {}
         for position, answer in zip(pending, found, strict=True):
-            if isinstance(answer, _Again):
+            if isinstance(answer, _Unanswered):
                 again[position], why[position] = answer.question, answer.why
             else:
                 answers[position] = answer
@@ -93,7 +93,7 @@ async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Co
     return [answers[position] for position in range(len(questions))]
 
 
-async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | Ended | _Again]:
+async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[Counted | NoWindow | _Unanswered]:
     variables: dict[str, object] = {"ids": [question.repository.node_id for question in questions]}
     for index, question in enumerate(questions):
         variables[f"q{index}"] = search_text(question.name, question.window)
@@ -109,7 +109,7 @@ async def _request(client: GitHubClient, questions: Sequence[Question]) -> list[
     return [_answer(answer, index, question) for index, question in enumerate(questions)]
 
 
-def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | Ended | _Again:
+def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | NoWindow | _Unanswered:
     nodes = answer.data.get("nodes") or []
     raw = nodes[index] if index < len(nodes) else None
     if raw is None and answer.missing("nodes", index):
@@ -119,12 +119,12 @@ def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | 
     count = answer.data.get(f"c{index}")
     if raw is None or count is None:
         path: tuple[str | int, ...] = ("nodes", index) if raw is None else (f"c{index}",)
-        return _Again(question, _words(answer, path) or f"nothing came back at {'.'.join(map(str, path))}")
+        return _Unanswered(question, _words(answer, path) or f"nothing came back at {'.'.join(map(str, path))}")
     try:
         status = read(RepositoryStatus, raw, question.name)
         size = read(SearchCount, count, f"the merged window of {question.name}").issue_count
     except ItemFailure as failure:
-        return _Again(question, str(failure))
+        return _Unanswered(question, str(failure))
     if status.database_id != question.repository.id:
         return ItemFailure(
             FailureKind.INCOMPLETE,
@@ -132,11 +132,11 @@ def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | 
             why=f"{status.name_with_owner} has id {status.database_id}, not {question.repository.id}",
             remedy="Materialize the month's repositories again",
         )
-    ended = _without_window(status, Month.parse(question.repository.month))
-    if ended is not None:
-        return ended
+    no_window = _without_window(status, Month.parse(question.repository.month))
+    if no_window is not None:
+        return no_window
     if status.name_with_owner.lower() != question.name.lower():
-        return _Again(replace(question, name=status.name_with_owner), f"it is called {status.name_with_owner} now")
+        return _Unanswered(replace(question, name=status.name_with_owner), f"it is called {status.name_with_owner} now")
     return Counted(question.repository, status.name_with_owner, question.window, size)
 
 

@@ -9,35 +9,32 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.intake import FinishWindow, MergedWindow
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS, FailureKind
 from formulacode_dagster.models.repository import Repository
 
-from .counting import Counted, Ended, Question, count_merged
-from .judging import fault_of
+from .completeness import fault_of
+from .concurrency import gather_or_raise
+from .cost_shares import split_cost
+from .counting import Counted, NoWindow, Question, count_merged
 from .linked import whole_pull_request
 from .nodes import PullRequestNode
 from .packing import SEARCH_CAP, cut, join, pack
-from .paging import Found, read_request
-from .shares import shared
-from .together import together
+from .paging import SearchResult, read_request
 from .windows import Window
 
 ATTEMPTS = 3
 
-Finish = Callable[[Repository, MergedWindow | Ended], None]
-"""Called once for each repository, as soon as it is known how it ends."""
 
-
-async def take_in(client: GitHubClient, month: Month, repositories: Sequence[Repository], finish: Finish) -> None:
+async def take_in(client: GitHubClient, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
     """Take in what *repositories* merged in *month*, and *finish* each of them.
 
     An ItemFailure is `vanished` when the repository is gone, `incomplete` when GitHub's count cannot be reached, or as
@@ -48,7 +45,7 @@ async def take_in(client: GitHubClient, month: Month, repositories: Sequence[Rep
 
 
 class _Intake:
-    def __init__(self, client: GitHubClient, month: Month, finish: Finish) -> None:
+    def __init__(self, client: GitHubClient, month: Month, finish: FinishWindow) -> None:
         self._client = client
         self._month = month
         self._window = Window(month.start, month.end)
@@ -61,7 +58,7 @@ class _Intake:
             counted, ended = await self._count(repositories)
             parts = await self._cut([one for one in counted if one.count > SEARCH_CAP], ended)
         sizes = {one.repository.id: one.count for one in counted}
-        self._book(account.cost, [(one, sizes.get(one.id, 0)) for one in repositories])
+        self._charge(account.cost, [(one, sizes.get(one.id, 0)) for one in repositories])
         for repository in repositories:
             if repository.id in ended:
                 self._end(repository, ended[repository.id])
@@ -72,17 +69,17 @@ class _Intake:
                 self._end(one.repository, await self._complete(one, ()))
         searched = [(one,) for one in small if one.count] if attempt > 1 else pack(small)
         large = [one for one in standing if one.count > SEARCH_CAP]
-        await together(
+        await gather_or_raise(
             [
                 *(self._search(group, group, attempt) for group in searched),
                 *(self._search((one,), join(parts[one.repository.id]), attempt) for one in large),
             ]
         )
 
-    async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, Ended]]:
+    async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, NoWindow]]:
         questions = [Question(one, one.full_name, self._window) for one in repositories]
         counted: list[Counted] = []
-        ended: dict[int, Ended] = {}
+        ended: dict[int, NoWindow] = {}
         for question, answer in zip(questions, await count_merged(self._client, questions), strict=True):
             if isinstance(answer, Counted):
                 counted.append(answer)
@@ -90,7 +87,7 @@ class _Intake:
                 ended[question.repository.id] = answer
         return counted, ended
 
-    async def _cut(self, large: Iterable[Counted], ended: dict[int, Ended]) -> dict[int, list[Counted]]:
+    async def _cut(self, large: Iterable[Counted], ended: dict[int, NoWindow]) -> dict[int, list[Counted]]:
         """The windows of *large* in parts that search can show, counted together; what cannot be cut has *ended*."""
         parts: dict[int, list[Counted]] = defaultdict(list)
         pending = list(large)
@@ -115,12 +112,12 @@ class _Intake:
     async def _search(self, counted: Sequence[Counted], searches: Sequence[Counted], attempt: int) -> None:
         """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
-            pages = await together(read_request(self._client, request) for request in pack(searches))
-            found: dict[int, list[Found]] = defaultdict(list)
+            pages = await gather_or_raise(read_request(self._client, request) for request in pack(searches))
+            found: dict[int, list[SearchResult]] = defaultdict(list)
             for shown in itertools.chain.from_iterable(pages):
                 found[shown.searched.repository.id].append(shown)
-            windows = await together(self._complete(one, found[one.repository.id]) for one in counted)
-        self._book(account.cost, [(one.repository, one.count) for one in counted])
+            windows = await gather_or_raise(self._complete(one, found[one.repository.id]) for one in counted)
+        self._charge(account.cost, [(one.repository, one.count) for one in counted])
         again: list[Repository] = []
         for one, window in zip(counted, windows, strict=True):
             if isinstance(window, ItemFailure) and window.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
@@ -130,12 +127,14 @@ class _Intake:
         if again:
             await self.round(again, attempt + 1)
 
-    async def _complete(self, counted: Counted, found: Sequence[Found]) -> MergedWindow | ItemFailure:
+    async def _complete(self, counted: Counted, found: Sequence[SearchResult]) -> MergedWindow | ItemFailure:
         fault = fault_of(counted, found)
         if fault:
             return self._incomplete(counted.name, fault)
         try:
-            pull_requests = await together(self._pull_request(counted, node) for one in found for node in one.nodes)
+            pull_requests = await gather_or_raise(
+                self._pull_request(counted, node) for one in found for node in one.nodes
+            )
         except ItemFailure as failure:
             return failure
         count = IntakeCount(
@@ -152,11 +151,11 @@ class _Intake:
             self._client, node, month=self._month, repository_id=counted.repository.id, repository=counted.name
         )
 
-    def _book(self, cost: Cost, weights: Sequence[tuple[Repository, int]]) -> None:
-        for (repository, _), share in zip(weights, shared(cost, [weight for _, weight in weights]), strict=True):
+    def _charge(self, cost: Cost, weights: Sequence[tuple[Repository, int]]) -> None:
+        for (repository, _), share in zip(weights, split_cost(cost, [weight for _, weight in weights]), strict=True):
             self._spent[repository.id] += share
 
-    def _end(self, repository: Repository, end: MergedWindow | Ended) -> None:
+    def _end(self, repository: Repository, end: MergedWindow | NoWindow) -> None:
         cost = self._spent.pop(repository.id, Cost())
         if isinstance(end, MergedWindow):
             end = replace(end, cost=cost)

@@ -20,13 +20,13 @@ SMALLEST_PAGE = 10
 
 
 @dataclass
-class Found:
+class SearchResult:
     """What one search has shown so far, and the size of the whole as each page told it."""
 
     searched: Counted
     nodes: list[PullRequestNode] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
     """What GitHub said of nodes that it failed to load, or why it showed no more."""
     after: str | None = None
     left: int = 0
@@ -38,7 +38,7 @@ class Found:
 
     def take(self, answer: GraphQLAnswer, alias: str) -> None:
         """Add the page that came back as *alias*."""
-        self.words += [str(error) for error in answer.errors if error.path[:1] == (alias,)]
+        self.complaints += [str(error) for error in answer.errors if error.path[:1] == (alias,)]
         try:
             page = read(SearchPage, answer.data.get(alias), f"what {self.searched.name} merged")
         except ItemFailure as failure:
@@ -52,16 +52,16 @@ class Found:
 
     def fail(self, failure: ItemFailure) -> None:
         """Ask for no more of it."""
-        self.words.append(str(failure))
+        self.complaints.append(str(failure))
         self.left = 0
 
 
-async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> list[Found]:
+async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> list[SearchResult]:
     """Page through *searches* together, as far as they were counted, in the order given.
 
-    What GitHub refuses is not found, and the words say why.
+    What GitHub refuses is not found, and its complaints say why.
     """
-    found = [Found(one) for one in searches]
+    found = [SearchResult(one) for one in searches]
     size = PAGE
     while any(one.left for one in found):
         asked = _page(found, size)
@@ -84,9 +84,9 @@ async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> lis
     return found
 
 
-def _page(found: Iterable[Found], size: int) -> list[tuple[Found, int]]:
+def _page(found: Iterable[SearchResult], size: int) -> list[tuple[SearchResult, int]]:
     """The next searches to ask, and for how many pull requests each: *size* together at most."""
-    asked: list[tuple[Found, int]] = []
+    asked: list[tuple[SearchResult, int]] = []
     for one in found:
         first = min(one.left, size)
         if first:

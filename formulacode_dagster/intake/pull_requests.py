@@ -1,79 +1,107 @@
-"""The windows of a month as items: which repositories have one, when it is asked for again, and how it is kept."""
+"""The stage `pull_requests`: the windows of all tracked repositories at once, then base and patch of each merge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection
-
+from formulacode_dagster.git.changes import change_of
+from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.git.shared_mirrors import SharedMirrors
 from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.work import StageSummary, WorkItem
-from formulacode_dagster.models.intake import MergedWindow
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.items.metering import metered
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import BatchWork, Finish, Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.models.intake import IntakeSource, MergedWindow
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import IntakeCount
+from formulacode_dagster.models.pull_request import Change
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.store.artifacts import REPOSITORIES
-from formulacode_dagster.store.ledger import items_in_state, rename_item
-from formulacode_dagster.store.pull_requests import MergedName, merged_names
-from formulacode_dagster.store.repositories import add_alias
-from formulacode_dagster.store.windows import save_windows
+from formulacode_dagster.store.pull_requests import MergedName, merged_one, save_changes
+from formulacode_dagster.store.windows import checksum_of_month
+
+from .tracked import found_again
+from .windows import Windows, tracked_repositories, window_item
+
+MIRROR_THREADS = 2
 
 
-def tracked_repositories(connection: Connection, month: str) -> list[Repository]:
-    """The repositories that `repositories` ended as done: those that have a window in *month*."""
-    done = set(items_in_state(connection, month, Stage.REPOSITORIES, ItemState.DONE))
-    return [row for row in REPOSITORIES.read(connection, month) if row.full_name in done]
+@dataclass(frozen=True)
+class PullRequestIntake:
+    """What one run of the stage did, and the month that it leaves."""
+
+    repositories: int
+    windows: StageSummary
+    changes: StageSummary
+    merged: int
+    """Pull requests that the month's repositories merged."""
+    row_changes: dict[str, int]
+    """How many rows the windows added, changed and removed."""
+    checksum: str
 
 
-def window_item(repository: Repository, month: Month, now: datetime, offline: str = "") -> WorkItem[Repository]:
-    """The window of *repository* as an item: asked for once when the month has settled, every time before that.
+async def take_in_pull_requests(
+    run: StageRun, source: IntakeSource, cache: MirrorCache, *, offline: str = ""
+) -> PullRequestIntake:
+    """Take in what is pending of the month; *offline* is the state of an offline source. Raises as `run_items`."""
+    month = Month.parse(run.month)
+    with run.database.transaction() as connection:
+        repositories = tracked_repositories(connection, run.month)
+        again = found_again(connection, run.month)
+    windows = Windows(month, repositories)
+    now = datetime.now(tz=UTC)
+    items = [window_item(repository, month, now, offline) for repository in repositories]
+    async with metered(run, source):
+        taken_in = await run_items(run, items, _take_in_windows(source, month), windows.save, prune=False, redo=again)
+    with run.database.transaction() as connection:
+        windows.rename_items(connection)
+        names = [repository.full_name for repository in tracked_repositories(connection, run.month)]
+        merged = windows.merged(connection, taken_in)
+        checksum = checksum_of_month(connection, run.month)
+    changes = await _read_changes(run, cache, merged, besides=names, redo=again)
+    return PullRequestIntake(len(repositories), taken_in, changes, len(merged), windows.changes, checksum)
 
-    *offline* is the state of an offline source, which settles nothing by itself: its windows are read whenever it is
-    another one.
-    """
-    when = offline or ("settled" if month.settled(now) else now.isoformat())
-    return WorkItem(repository.full_name, fingerprint(Stage.PULL_REQUESTS, repository.id, month.key, when), repository)
+
+def _take_in_windows(source: IntakeSource, month: Month) -> BatchWork[Repository, MergedWindow]:
+    async def take_in(items: Sequence[WorkItem[Repository]], finish: Finish[Repository, MergedWindow]) -> None:
+        by_id = {item.value.id: item for item in items}
+
+        def finish_window(repository: Repository, end: MergedWindow | Exception) -> None:
+            if isinstance(end, MergedWindow):
+                finish(by_id[repository.id], Outcome(end, end.cost, f"{end.count.stored} merged pull requests"))
+            else:
+                finish(by_id[repository.id], end)
+
+        await source.take_in(month, [item.value for item in items], finish_window)
+
+    return BatchWork(take_in)
 
 
-class Windows:
-    """Keeps windows as they come in, and knows what that changed.
+async def _read_changes(
+    run: StageRun, cache: MirrorCache, merged: Sequence[MergedName], *, besides: Sequence[str], redo: Collection[str]
+) -> StageSummary:
+    """Base and patch of each of *merged*, read from the repositories' mirrors."""
+    by_repository: dict[str, list[MergedName]] = defaultdict(list)
+    for name in merged:
+        by_repository[name.repository].append(name)
 
-    A repository that was renamed since discovery is renamed in `repositories` by the window that tells of it.
-    """
+    def read(item: WorkItem[MergedName]) -> Outcome[tuple[Change, bytes]]:
+        with run.database.transaction() as connection:
+            facts = merged_one(connection, run.month, item.value.key)
+        with mirrors.mirror(facts.repository) as mirror:
+            change, patch = change_of(mirror, facts)
+        return Outcome((change, patch), detail=f"{change.merge_kind}, {len(change.files)} files, {len(patch)} bytes")
 
-    def __init__(self, month: Month, repositories: Sequence[Repository]) -> None:
-        self._month = month.key
-        self._repositories = {repository.id: repository for repository in repositories}
-        self._renamed: dict[str, str] = {}
-        self.counts: list[IntakeCount] = []
-
-    def save(self, connection: Connection, windows: Sequence[MergedWindow]) -> None:
-        """Replace *windows*, each in whole, inside the caller's transaction."""
-        self.counts += save_windows(connection, windows)
-        for window in windows:
-            found, known = window.count, self._repositories[window.count.repository_id].full_name
-            if found.repository != known:
-                add_alias(connection, self._month, found.repository_id, known, found.repository)
-                self._renamed[known] = found.repository
-
-    def rename_items(self, connection: Connection) -> None:
-        """Call the items of renamed repositories as they are called now, so that their windows stay done."""
-        for old, new in self._renamed.items():
-            rename_item(connection, self._month, Stage.PULL_REQUESTS, old, new)
-
-    def merged(self, connection: Connection, taken_in: StageSummary) -> list[MergedName]:
-        """The merged pull requests of the month's repositories; not of those that *taken_in* rejected by now."""
-        rejected = {entry.item for entry in taken_in.standing if entry.state is ItemState.REJECTED}
-        ids = {id_ for id_, repository in self._repositories.items() if repository.full_name not in rejected}
-        return [one for one in merged_names(connection, self._month) if one.repository_id in ids]
-
-    @property
-    def changes(self) -> dict[str, int]:
-        """How many rows the windows kept added, changed and removed."""
-        return {
-            "rows_added": sum(count.added for count in self.counts),
-            "rows_changed": sum(count.changed for count in self.counts),
-            "rows_removed": sum(count.removed for count in self.counts),
-        }
+    items = [WorkItem(name.item, fingerprint(Stage.PULL_REQUESTS, name.digest), name) for name in merged]
+    with SharedMirrors(cache, by_repository) as mirrors:
+        return await run_items(
+            run,
+            items,
+            in_thread(read),
+            save_changes,
+            concurrency=min(run.options.max_concurrency, MIRROR_THREADS),
+            besides=besides,
+            redo=redo,
+        )

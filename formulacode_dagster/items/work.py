@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.store.database import Database
 
 T = TypeVar("T")
@@ -90,6 +91,12 @@ class StageSummary:
     def cost(self) -> Cost:
         """What this materialization consumed."""
         return Cost.total(entry.cost for entry in self.worked)
+
+    def require_done(self) -> None:
+        """Raise the failure of a stage's only item, where the stage cannot do without it; a dry run tried nothing."""
+        for entry in () if self.dry_run else self.standing:
+            if entry.state is ItemState.FAILED:
+                raise ItemFailure(FailureKind(entry.reason), entry.detail, log_tail=entry.log_tail)
 
     def count(self, state: ItemState) -> int:
         """Items of the month in *state*, whichever run brought them there."""

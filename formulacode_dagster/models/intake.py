@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -61,11 +62,15 @@ class MergedWindow:
     """This window's share of what was asked for several windows at once; the shares add up to the whole."""
 
 
+FinishWindow = Callable[[Repository, MergedWindow | Exception], None]
+"""Called once for each repository, as soon as it is known how it ends."""
+
+
 class IntakeSource(Protocol):
     """Where repositories and pull requests come from: GitHub, files, or a folder of mirrors.
 
-    Used as an async context manager; safe for many concurrent calls. Methods raise ItemFailure for the repository they
-    were asked about, OutsideSystemError and ConfigurationError for the whole source.
+    Used as an async context manager. Methods raise OutsideSystemError and ConfigurationError for the whole source;
+    `discover` raises ItemFailure.
     """
 
     async def __aenter__(self) -> Self: ...
@@ -81,8 +86,10 @@ class IntakeSource(Protocol):
         """
         ...
 
-    async def window(self, repository: Repository, month: Month) -> MergedWindow:
-        """Every pull request of *repository* merged in *month*, or ItemFailure; never fewer."""
+    async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
+        """*finish* each of *repositories* with every pull request that it merged in *month*, never fewer; or with an
+        ItemFailure or Rejection. What concerns the whole source is raised; those not finished by then are not taken in.
+        """
         ...
 
     def usage(self) -> tuple[ApiUsage, ...]:

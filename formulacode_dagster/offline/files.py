@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.intake import ApiUsage, MergedWindow
+from formulacode_dagster.models.intake import ApiUsage, FinishWindow, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -20,6 +20,7 @@ from formulacode_dagster.models.repository import Repository
 
 from .completion import Completion
 from .identity import with_vanished
+from .one_by_one import take_in_one_by_one
 from .problems import EnoughProblems, Problems
 from .spool import Spool
 from .tables import Repositories, named_repositories, read_counts, read_repositories, spool_pull_requests
@@ -81,6 +82,10 @@ class FilesSource:
         """The repositories of the file, else those that the pull requests name; and those *wanted*, as vanished."""
         found = await asyncio.to_thread(self._repositories_of, month)
         return with_vanished(month, found.all(), wanted)
+
+    async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
+        """One by one, as `window` has them."""
+        await take_in_one_by_one(self.window, month, repositories, finish)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* merged in *month*.

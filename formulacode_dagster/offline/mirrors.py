@@ -7,6 +7,7 @@ The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,13 +19,14 @@ from formulacode_dagster.git.derived import Landed, landed
 from formulacode_dagster.git.faults import Fault, fault_of, translate
 from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.intake import ApiUsage, MergedWindow
+from formulacode_dagster.models.intake import ApiUsage, FinishWindow, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 
 from .identity import derived_id, with_vanished
+from .one_by_one import take_in_one_by_one
 from .side import linked_issues, newest_body, newest_title, utc
 from .side_file import PullRequestFacts, RepositoryFacts, SideFile
 
@@ -82,6 +84,10 @@ class MirrorsSource:
 
         found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
         return with_vanished(month, [one for one in found if one is not None], wanted)
+
+    async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
+        """One by one, as `window` has them."""
+        await take_in_one_by_one(self.window, month, repositories, finish)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* that its default branch merged in *month*; all that the history tells.

@@ -25,6 +25,7 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import app
 from sandbox.github.library import Library
 from sandbox.server import serving
+from tests.support.intake import window_ends
 
 TOKEN = "ghp_" + "s3cret" * 6
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
@@ -144,15 +145,14 @@ class World:
 
     def taken_in(
         self, rows: Sequence[Repository], clock: FakeClock, *, change: Change | None = None, **more: Any
-    ) -> list[MergedWindow | BaseException]:
+    ) -> list[MergedWindow | Exception]:
         """How the window of each of *rows* ends, all asked for at once through the source."""
 
-        async def inside(url: str) -> list[MergedWindow | BaseException]:
+        async def inside(url: str) -> list[MergedWindow | Exception]:
             transport = Altered(change) if change else None
             client = GitHubClient(url, [TOKEN], clock=clock, pacing=CALM, transport=transport)
             async with GitHubSource(client, Stage.PULL_REQUESTS, "2026-02", "run") as source:
-                windows = [source.window(row, FEBRUARY) for row in rows]
-                ends = await asyncio.gather(*windows, return_exceptions=True)
+                ends = await window_ends(source, FEBRUARY, rows)
                 self.cost = client.cost
                 return ends
 

@@ -21,6 +21,7 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM
+from tests.support.intake import windows_of
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
 
@@ -41,7 +42,8 @@ async def discover(source: GitHubSource) -> tuple[Repository, ...]:
 async def intake(source: GitHubSource) -> tuple[tuple[Repository, ...], list[MergedWindow]]:
     found = await discover(source)
     active = [row for row in found if row.state is RepositoryState.ACTIVE]
-    return found, await asyncio.gather(*(source.window(row, month) for month in MONTHS for row in active))
+    windows = await asyncio.gather(*(windows_of(source, month, active) for month in MONTHS))
+    return found, [window for of_month in windows for window in of_month]
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from sandbox.github.faults import FaultSource
 from sandbox.server import serving
 from tests.formulacode_dagster.github.conftest import CALM, FEBRUARY, FakeClock
 from tests.formulacode_dagster.github.small_world import WANTED, small_pages, write_world
+from tests.support.intake import window_ends
 
 PATIENCE = 0.5
 """Seconds after which the client gives up on an answer, where one hangs."""
@@ -79,7 +80,7 @@ class Intake:
             except FormulaCodeError as error:
                 return Ends(error)
             active = [row for row in discovered if row.state is RepositoryState.ACTIVE]
-            found = await asyncio.gather(*(source.window(row, FEBRUARY) for row in active), return_exceptions=True)
+            found = await window_ends(source, FEBRUARY, active)
         windows: dict[int, MergedWindow | FormulaCodeError] = {}
         for row, end in zip(active, found, strict=True):
             if not isinstance(end, (MergedWindow, FormulaCodeError)):

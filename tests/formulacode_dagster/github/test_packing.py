@@ -7,9 +7,9 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formulacode_dagster.github.cost_shares import split_cost
 from formulacode_dagster.github.counting import Counted
 from formulacode_dagster.github.packing import PAGE, SEARCH_CAP, SEARCHES_PER_REQUEST, cut, join, pack
-from formulacode_dagster.github.shares import shared
 from formulacode_dagster.github.windows import Window
 from formulacode_dagster.models.items import Cost
 from tests.formulacode_dagster.github.conftest import FEBRUARY, repository
@@ -92,7 +92,7 @@ def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance)
 @given(st.integers(0, 10**6), st.integers(0, 10**4), st.lists(st.integers(0, 5000), min_size=1, max_size=40))
 def test_shares_add_up_to_the_whole_and_differ_from_the_exact_ones_by_less_than_one(points, requests, weights):
     whole = Cost(api_points=points, api_requests=requests, bytes=points * 7)
-    shares = shared(whole, weights)
+    shares = split_cost(whole, weights)
     total = Cost.total(shares)
     assert (total.api_points, total.api_requests, total.bytes) == (points, requests, points * 7)
     if any(weights):
@@ -101,5 +101,5 @@ def test_shares_add_up_to_the_whole_and_differ_from_the_exact_ones_by_less_than_
 
 
 def test_without_weights_shares_are_equal():
-    assert [share.api_points for share in shared(Cost(api_points=7), [0, 0, 0])] == [3, 2, 2]
-    assert shared(Cost(api_points=7), []) == []
+    assert [share.api_points for share in split_cost(Cost(api_points=7), [0, 0, 0])] == [3, 2, 2]
+    assert split_cost(Cost(api_points=7), []) == []

@@ -20,6 +20,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.offline.completion import Completion
 from formulacode_dagster.offline.detect import detect
+from tests.support.intake import windows_of
 
 SHA = "a" * 40
 FEBRUARY = Month.parse("2026-02")
@@ -119,7 +120,7 @@ def windows(
     async def ask() -> dict[str, MergedWindow]:
         async with opened(source, completion) as intake:
             rows = await intake.discover(month)
-            taken = await asyncio.gather(*(intake.window(row, month) for row in rows))
+            taken = await windows_of(intake, month, rows)
             assert intake.usage() == ()
             return {row.full_name: window for row, window in zip(rows, taken, strict=True)}
 
@@ -129,7 +130,8 @@ def windows(
 def window_of(source: Path | str, repository: Repository, month: Month = FEBRUARY) -> MergedWindow:
     async def ask() -> MergedWindow:
         async with opened(source) as intake:
-            return await intake.window(repository, month)
+            (window,) = await windows_of(intake, month, [repository])
+            return window
 
     return asyncio.run(ask())
 

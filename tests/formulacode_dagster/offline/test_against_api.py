@@ -18,6 +18,7 @@ from formulacode_dagster.offline.mirrors import MirrorsSource
 from sandbox.github import app
 from sandbox.samples import generate
 from sandbox.server import serving
+from tests.support.intake import windows_of
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
 
@@ -31,8 +32,8 @@ def taken(source: IntakeSource) -> dict[str, MergedPullRequest]:
     async def inside() -> dict[str, MergedPullRequest]:
         async with source:
             rows = [row for row in await source.discover(MONTHS[0]) if row.state is RepositoryState.ACTIVE]
-            windows = await asyncio.gather(*(source.window(row, month) for month in MONTHS for row in rows))
-            return {one.item: one for window in windows for one in window.pull_requests}
+            windows = await asyncio.gather(*(windows_of(source, month, rows) for month in MONTHS))
+            return {one.item: one for of_month in windows for window in of_month for one in window.pull_requests}
 
     return asyncio.run(inside())
 

@@ -10,6 +10,7 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, RepositoryState
 from tests.formulacode_dagster.offline.conftest import FEBRUARY, SHA, found, opened, pull_request, window_of, windows
+from tests.support.intake import windows_of
 
 ISSUE = {"repository": "ada/engine", "number": 7, "title": "Slow", "created_at": "2026-01-01T00:00:00Z"}
 
@@ -185,7 +186,7 @@ def test_a_window_may_be_asked_for_again_and_is_the_same(write):
     async def twice() -> None:
         async with opened(folder) as intake:
             (row,) = await intake.discover(FEBRUARY)
-            first, second = await intake.window(row, FEBRUARY), await intake.window(row, FEBRUARY)
+            (first,), (second,) = [await windows_of(intake, FEBRUARY, [row]) for _ in range(2)]
             assert first == second
             assert [one.number for one in first.pull_requests] == [1, 2]
 

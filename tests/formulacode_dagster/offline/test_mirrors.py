@@ -16,6 +16,7 @@ from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STAR
 from formulacode_dagster.offline.identity import derived_id
 from sandbox.samples import generate
 from tests.formulacode_dagster.offline.conftest import BareRepository, engine, found, opened, window_of, windows
+from tests.support.intake import windows_of
 
 
 def test_pull_requests_come_from_merges_and_squashes_of_the_month(mirrors):
@@ -175,8 +176,9 @@ def test_every_pull_request_of_the_samples_is_found_without_a_server(tmp_path: P
         async with opened(samples.folder) as source:
             # a fork has the pull requests of its parent's history too, and is not tracked
             rows = [row for row in await source.discover(months[0]) if row.state is not RepositoryState.FORK]
-            taken = await asyncio.gather(*(source.window(row, month) for month in months for row in rows))
-            return {one.item: (one.month, one.merge_commit_sha) for window in taken for one in window.pull_requests}
+            taken = await asyncio.gather(*(windows_of(source, month, rows) for month in months))
+            windows = [window for of_month in taken for window in of_month]
+            return {one.item: (one.month, one.merge_commit_sha) for window in windows for one in window.pull_requests}
 
     expected = {
         one.item: (one.month, one.merge_commit_sha)

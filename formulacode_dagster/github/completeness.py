@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .counting import Counted
-from .paging import Found
+from .paging import SearchResult
 
 
-def fault_of(counted: Counted, found: Sequence[Found]) -> str:
+def fault_of(counted: Counted, found: Sequence[SearchResult]) -> str:
     """Why *found*, the searches of one repository's window, is not all that was *counted* in it; empty when it is all.
 
     Every search shows as many as it counts, then and now, each once and none that was not asked for; and together they
@@ -21,7 +21,7 @@ def fault_of(counted: Counted, found: Sequence[Found]) -> str:
     return "; ".join(faults)
 
 
-def _faults(found: Found) -> Iterator[str]:
+def _faults(found: SearchResult) -> Iterator[str]:
     searched = found.searched
     window, name = searched.window, searched.name
     for node in found.nodes:
@@ -38,4 +38,4 @@ def _faults(found: Found) -> Iterator[str]:
         double = len(found.nodes) - len(numbers)
         twice = f", {double} of them twice" if double else ""
         yield f"{len(numbers)} of {searched.count} in {window.qualifier}{twice}"
-        yield from found.words
+        yield from found.complaints

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from formulacode_dagster.intake.pull_requests import window_item
+from formulacode_dagster.intake.windows import window_item
 from formulacode_dagster.models.month import Month
 from tests.formulacode_dagster.github.conftest import repository
 

@@ -1,4 +1,4 @@
-"""What several repositories cost together, divided among them so that the shares add up to the whole."""
+"""What was asked for several repositories at once, divided among them so that the shares add up to the whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from formulacode_dagster.models.items import Cost
 
 
-def shared(cost: Cost, weights: Sequence[int]) -> list[Cost]:
+def split_cost(cost: Cost, weights: Sequence[int]) -> list[Cost]:
     """*cost* in shares proportional to *weights*, equal ones when all are 0; none for no weights.
 
     Whole numbers are divided by largest remainder, so nothing is lost to rounding.

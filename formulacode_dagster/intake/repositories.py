@@ -1,0 +1,71 @@
+"""The stage `repositories`: find repositories, and those on the list; then decide which of them are tracked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.github.tracking import TrackingRules
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.metering import metered
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.offline.identity import settle
+from formulacode_dagster.store.artifacts import REPOSITORIES
+from formulacode_dagster.store.listed import listed as listed_repositories
+from formulacode_dagster.store.withdrawn import withdraw
+
+from .tracked import DISCOVERY, cost_of, decide, needs_discovery, tracking_items
+
+DECIDED_AT_ONCE = 500
+"""Decisions cost nothing: this many go into one transaction."""
+
+
+@dataclass(frozen=True)
+class RepositoryIntake:
+    """What one run of the stage did, and the repositories that the month knows after it."""
+
+    discovered: StageSummary
+    decided: StageSummary
+    rows: tuple[Repository, ...]
+
+
+async def take_in_repositories(
+    run: StageRun, open_source: Callable[[], IntakeSource], rules: TrackingRules, *, offline: str = ""
+) -> RepositoryIntake:
+    """Discover where that is pending, and judge what is known by *rules*; *offline* is the state of an offline source.
+
+    Raises the ItemFailure of a discovery that failed, and as `run_items`.
+    """
+    with run.database.transaction() as connection:
+        listed = listed_repositories(connection)
+        before = REPOSITORIES.read(connection, run.month)
+
+    async def discover(_: WorkItem[None]) -> Outcome[tuple[Repository, ...]]:
+        async with metered(run, open_source()) as source:
+            wanted = tuple(line.full_name for line in listed.values())
+            rows = await source.discover(Month.parse(run.month), wanted)
+            return Outcome(rows, cost_of(source.usage()), f"{len(rows)} repositories found")
+
+    def keep(connection: Connection, discoveries: Sequence[tuple[Repository, ...]]) -> None:
+        for rows in discoveries:
+            REPOSITORIES.replace_month(connection, run.month, settle(connection, run.month, rows))
+
+    def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
+        withdraw(connection, run.month, rejected)
+
+    discovery = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, offline), None, always=True)
+    again = [DISCOVERY] if needs_discovery(before, listed) else []
+    discovered = await run_items(run, [discovery], discover, keep, prune=False, redo=again)
+    discovered.require_done()
+    with run.database.transaction() as connection:
+        rows = REPOSITORIES.read(connection, run.month)
+    items = tracking_items(rows, rules, listed)
+    decided = await run_items(run, items, decide, drop, concurrency=DECIDED_AT_ONCE, besides=[DISCOVERY])
+    return RepositoryIntake(discovered, decided, tuple(rows))

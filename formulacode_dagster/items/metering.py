@@ -1,0 +1,55 @@
+"""What a stage asks of GitHub, stored for the stage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.store.usage import add_usage
+
+from .work import StageRun
+
+
+class Metered(Protocol):
+    """Something that asks GitHub while it is open, and knows what it asked."""
+
+    async def __aenter__(self) -> Self:
+        """Open it."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        ...
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """What was asked so far."""
+        ...
+
+
+Source = TypeVar("Source", bound=Metered)
+
+
+@asynccontextmanager
+async def metered(run: StageRun, source: Source) -> AsyncIterator[Source]:
+    """*source*, opened for the length of a `with` block; what it asked for is stored after it, also when it failed."""
+    try:
+        async with source:
+            yield source
+    except BaseException:
+        # the failure is what counts; nothing can be stored in a database that is gone
+        with suppress(FormulaCodeError):
+            await asyncio.to_thread(_store_usage, run, source)
+        raise
+    await asyncio.to_thread(_store_usage, run, source)
+
+
+def _store_usage(run: StageRun, source: Metered) -> None:
+    with run.database.transaction() as connection:
+        add_usage(connection, source.usage())

@@ -1,0 +1,86 @@
+"""The stage `problem_statements`: the references of each performance pull request followed once, its text rendered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.metering import Metered, metered
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.links import LinkWalk
+from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
+from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
+from formulacode_dagster.store.pull_requests import done_in, patch_of
+
+from .render import TEMPLATE_VERSION, render_problem_statement
+
+
+class LinkWalker(Metered, Protocol):
+    """Follows the references of pull requests."""
+
+    async def walk(self, facts: MergedPullRequest) -> tuple[LinkWalk, Cost]:
+        """What *facts* lead to, and what asking for it cost."""
+        ...
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What one run of the stage did, and the walks that the month's statements come from."""
+
+    summary: StageSummary
+    walks: tuple[LinkWalk, ...]
+
+
+async def render_statements(run: StageRun, links: LinkWalker | None) -> Statements:
+    """Render what is pending of the month; without *links*, from what intake stored. Raises as `run_items`."""
+    with run.database.transaction() as connection:
+        prs = done_in(connection, run.month, Stage.CLASSIFICATIONS)
+        descriptions = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}
+        before = PROBLEM_STATEMENTS.read(connection, run.month)
+    walked = {(row.repository_id, row.number): row.walk for row in before if row.walk and not run.options.force}
+    # what was rendered while there was nobody to ask is looked at again once there is
+    unasked = {(row.repository_id, row.number) for row in before if links and not row.walk}
+
+    def render(pr: PullRequest, walk: LinkWalk | None) -> ProblemStatement:
+        with run.database.transaction() as connection:
+            patch = patch_of(connection, pr)
+        description = descriptions.get(pr.facts.repository_id, "")
+        return render_problem_statement(pr.facts, patch=patch, repository_description=description, walk=walk)
+
+    async with AsyncExitStack() as stack:
+        if links is not None:
+            await stack.enter_async_context(metered(run, links))
+
+        async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
+            pr, cost = item.value, Cost()
+            walk = walked.get(pr.key)
+            if walk is None and links is not None:
+                walk, cost = await links.walk(pr.facts)
+            statement = await asyncio.to_thread(render, pr, walk)
+            return Outcome(statement, cost, _detail(statement))
+
+        items = [WorkItem(pr.item, _inputs(pr, descriptions), pr) for pr in prs]
+        redo = {pr.item for pr in prs if pr.key in unasked}
+        summary = await run_items(run, items, work, PROBLEM_STATEMENTS.save, redo=redo)
+    with run.database.transaction() as connection:
+        rows = PROBLEM_STATEMENTS.read_keys(connection, run.month, [pr.key for pr in prs]).values()
+    return Statements(summary, tuple(row.walk for row in rows if row.walk))
+
+
+def _inputs(pr: PullRequest, descriptions: Mapping[int, str]) -> str:
+    facts = pr.facts.model_dump(mode="json", include={"title", "body", "author", "linked_issues"})
+    description = descriptions.get(pr.facts.repository_id)
+    return fingerprint(Stage.PROBLEM_STATEMENTS, facts, pr.change.patch_sha256, description, TEMPLATE_VERSION)
+
+
+def _detail(statement: ProblemStatement) -> str:
+    walk = statement.walk
+    unread = f", {len(walk.unreadable)} links unreadable" if walk and walk.unreadable else ""
+    return f"{len(statement.issues)} issues{unread}, {statement.withheld_lines} lines withheld"
