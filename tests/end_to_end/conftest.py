@@ -1,4 +1,7 @@
-"""The demo, run once as a user runs it (a subprocess, the `process` engine), shared by the tests of what it leaves."""
+"""The demo, run once as a user runs it, shared by the tests of what it leaves.
+
+It is that of the wheel, in an environment that holds nothing else, run from an empty folder with the `process` engine.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,9 +21,8 @@ import pytest
 
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
+from tests.support.wheel import install_wheel
 
-ROOT = Path(__file__).parents[2]
-FC_DATA = Path(sys.executable).with_name("fc-data")
 KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "XDG_RUNTIME_DIR", "FC_OS_IMAGE")
 
 
@@ -29,6 +30,7 @@ KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "XD
 class Demo:
     """A home in which `fc-data demo` was run, and what it printed."""
 
+    program: Path
     home: Path
     output: str
     status: int
@@ -39,12 +41,19 @@ class Demo:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         return {**kept, "FC_HOME": str(self.home), "FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", "COLUMNS": "160"}
 
+    @property
+    def empty_folder(self) -> Path:
+        """A folder to stand in, with nothing of a checkout in it."""
+        folder = self.home.with_name(f"{self.home.name}-empty")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
     def fc_data(self, *arguments: str, timeout: float = 600, **more: str) -> subprocess.CompletedProcess[str]:
         """Run `fc-data` in this home."""
         return subprocess.run(
-            [str(FC_DATA), *arguments],
+            [str(self.program), *arguments],
             env={**self.environment, **more},
-            cwd=ROOT,
+            cwd=self.empty_folder,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -53,13 +62,19 @@ class Demo:
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+def fc_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of the installed wheel."""
+    return install_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory, fc_data: Path) -> Demo:
     """The first run of the demo; in the home that FC_TEST_DEMO_HOME names, where tests are being written."""
     kept = os.environ.get("FC_TEST_DEMO_HOME")
     home = Path(kept).absolute() if kept else tmp_path_factory.mktemp("demo") / "home"
-    unused = Demo(home, "", 0)
+    unused = Demo(fc_data, home, "", 0)
     first = unused.fc_data("demo", timeout=1500)
-    return Demo(home, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", first.stdout + first.stderr), first.returncode)
+    return Demo(fc_data, home, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", first.stdout + first.stderr), first.returncode)
 
 
 _STATUS = "query Status($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
@@ -118,9 +133,9 @@ def _serve_ui(demo: Demo, **more: str) -> Iterator[Served]:
     log = demo.home / f"dev-{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(FC_DATA), "dev", "--port", str(port)],
+            [str(demo.program), "dev", "--port", str(port)],
             env={**demo.environment, **more},
-            cwd=ROOT,
+            cwd=demo.empty_folder,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -165,9 +180,9 @@ def ui(demo: Demo) -> Iterator[Served]:
 
 
 @pytest.fixture
-def new_home(tmp_path: Path) -> Demo:
+def new_home(tmp_path: Path, fc_data: Path) -> Demo:
     """A home in which nothing was run yet."""
-    return Demo(tmp_path / "home", "", 0)
+    return Demo(fc_data, tmp_path / "home", "", 0)
 
 
 @pytest.fixture(scope="session")
