@@ -22,6 +22,7 @@ from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import done_items
 
 from .partitions import MONTHS, month_of
+from .stopping import stoppable
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class MonthCheck:
             given = context.op_execution_context.resources
             try:
                 month = JudgedMonth(given.postgres.database(), month_of(context).key, context.run.run_id)
-                verdict = self.verdict(stage, month, **{name: getattr(given, name) for name in resources})
+                with stoppable(context):
+                    verdict = self.verdict(stage, month, **{name: getattr(given, name) for name in resources})
             except FormulaCodeError as error:
                 raise dg.Failure(description=str(error), allow_retries=False) from error
             return _result(verdict)

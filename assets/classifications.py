@@ -17,6 +17,7 @@ from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.selection import checks as verdicts
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
@@ -116,7 +117,7 @@ def classifications(
             finally:
                 await model.close()
 
-        summary = asyncio.run(judge_all())
+        summary = run_loop(judge_all())
     return report(context, summary, candidates=_candidates(run.month, summary))
 
 

@@ -1,6 +1,5 @@
 """`environments`: interpreter, suite, pinned and hashed lock, what was dropped and why."""
 
-import asyncio
 from typing import Any
 
 import dagster as dg
@@ -15,6 +14,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS
 from formulacode_dagster.store.pull_requests import done_in
 from resources.containers import ContainersResource
@@ -83,5 +83,5 @@ def environments(
             WorkItem(pr.item, fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or [])), pr)
             for pr in found
         ]
-        summary = asyncio.run(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))
+        summary = run_loop(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))
     return report(context, summary)

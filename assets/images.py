@@ -1,6 +1,5 @@
 """`images`: one image per task, its build spec, its verifications, its digest."""
 
-import asyncio
 from typing import Any
 
 import dagster as dg
@@ -13,6 +12,7 @@ from formulacode_dagster.items.work import WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.attempts import summary_of
 from formulacode_dagster.store.pull_requests import done_in
@@ -88,9 +88,7 @@ def images(
         gone = [
             pr.item for pr in found if pr.key in built.keys() - measured.keys() and not engine.exists(built[pr.key])
         ]
-        summary = asyncio.run(
-            run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone)
-        )
+        summary = run_loop(run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone))
         with run.database.transaction() as connection:
             tries = summary_of(connection, run.month, run.run_id)
     return report(context, summary, engine=why, **attempts_metadata(tries))

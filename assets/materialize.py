@@ -24,6 +24,7 @@ from resources.settings import value_of, whole_number
 
 from .checks import MonthCheck
 from .partitions import month_of
+from .stopping import stoppable
 
 OWNER = "team:benchmarks"
 SHOWN_ITEMS = 50
@@ -101,15 +102,16 @@ def stage_run(
     """The frame around a stage: gates read, the month held, and errors that only a person can mend not retried."""
     stage = asset.stage
     try:
-        month = month_of(context).key
-        database = postgres.database()
-        if config.dry_run:
-            yield StageRun(database, stage, month, context.run.run_id, config.options())
-            return
-        require_open(database, month, asset.gates)
-        logged = AlsoLogged(listener(), context.log.info, context.log.warning)
-        with database.month_lock(stage, month, context.run.run_id), listening(logged):
-            yield StageRun(database, stage, month, context.run.run_id, config.options())
+        with stoppable(context):
+            month = month_of(context).key
+            database = postgres.database()
+            if config.dry_run:
+                yield StageRun(database, stage, month, context.run.run_id, config.options())
+                return
+            require_open(database, month, asset.gates)
+            logged = AlsoLogged(listener(), context.log.info, context.log.warning)
+            with database.month_lock(stage, month, context.run.run_id), listening(logged):
+                yield StageRun(database, stage, month, context.run.run_id, config.options())
     except OutsideSystemError as error:
         # the asset's RetryPolicy speaks to this one only
         raise dg.Failure(description=str(error), metadata={"system": error.system}) from error

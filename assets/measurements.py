@@ -1,6 +1,5 @@
 """`measurements`: samples of every relevant benchmark, base against oracle, and a placebo."""
 
-import asyncio
 from typing import Any
 
 import dagster as dg
@@ -9,6 +8,7 @@ from formulacode_dagster.measurement import checks as verdicts
 from formulacode_dagster.measurement.stage import Measurements
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import MEASUREMENTS
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
@@ -53,7 +53,7 @@ def measurements(
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.chosen()
         stage = Measurements(run, engine, mirrors.cache(), containers.plan, containers.limits)
-        summary = asyncio.run(stage.measure_month())
+        summary = run_loop(stage.measure_month())
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)
     faster = [row.speedup for row in rows if row.is_faster]

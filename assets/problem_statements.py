@@ -1,6 +1,5 @@
 """`problem_statements`: the rendered, anonymized task text, and the issues behind it."""
 
-import asyncio
 from typing import Any
 
 import dagster as dg
@@ -9,6 +8,7 @@ from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.problems import checks as verdicts
 from formulacode_dagster.problems.stage import render_statements
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS
 from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of
 from resources.intake import IntakeResource
@@ -56,7 +56,7 @@ def problem_statements(
     """Follow the references of every performance pull request once, and render its statement."""
     with stage_run(context, postgres, problem_statements, config) as run:
         links = intake.links(run.stage, run.month, run.run_id)
-        rendered = asyncio.run(render_statements(run, links))
+        rendered = run_loop(render_statements(run, links))
     return report(
         context,
         rendered.summary,

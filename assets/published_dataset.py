@@ -1,10 +1,10 @@
 """`published_dataset`: the month's tasks as Parquet, card and tag, on the Hub or in a folder."""
 
-import asyncio
 from typing import Any
 
 import dagster as dg
-from sqlalchemy import Connection
+
+from formulacode_dagster.running.loops import run_loopfrom sqlalchemy import Connection
 
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -96,7 +96,7 @@ def published_dataset(
             return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
 
         whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, rows_checksum(frame)), None, always=True)
-        released = asyncio.run(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
+        released = run_loop(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
         released.require_done()
         summary = _enter_tasks(run, records, released)
         with run.database.transaction() as connection:
@@ -145,4 +145,4 @@ def _enter_tasks(run: StageRun, records: dict[str, TaskRecord], released: StageS
         WorkItem(name, fingerprint(Stage.PUBLISHED_DATASET, record.model_dump(mode="json")), record)
         for name, record in records.items()
     ]
-    return asyncio.run(run_items(run, items, in_thread(enter), keep_nothing, besides=[RELEASE]))
+    return run_loop(run_items(run, items, in_thread(enter), keep_nothing, besides=[RELEASE]))

@@ -1,6 +1,5 @@
 """`published_images`: measured images in the registry, pulled back by digest."""
 
-import asyncio
 from typing import Any
 
 import dagster as dg
@@ -15,6 +14,7 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import PublishedImage
 from formulacode_dagster.release import checks as verdicts
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS, PUBLISHED_IMAGES
 from formulacode_dagster.store.pull_requests import done_in
 from resources.postgres import PostgresResource
@@ -71,7 +71,7 @@ def published_images(
             WorkItem(pr.item, fingerprint(Stage.PUBLISHED_IMAGES, built[pr.key].digest, registry.url), built[pr.key])
             for pr in found
         ]
-        summary = asyncio.run(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))
+        summary = run_loop(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))
         with run.database.transaction() as connection:
             rows = PUBLISHED_IMAGES.read(connection, run.month)
     skipped = {

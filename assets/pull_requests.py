@@ -1,6 +1,5 @@
 """`pull_requests`: every pull request merged in the window, and its true base commit and patch."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -11,6 +10,7 @@ from formulacode_dagster.intake.pull_requests import take_in_pull_requests
 from formulacode_dagster.intake.windows import tracked_repositories
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS
 from formulacode_dagster.store.ledger import entries_of
 from formulacode_dagster.store.pull_requests import items_by_key, iterate_done
@@ -74,7 +74,7 @@ def pull_requests(
     with stage_run(context, postgres, pull_requests, config) as run:
         cache = mirrors.cache()
         source = intake.source(run.stage, run.month, run.run_id)
-        taken_in = asyncio.run(take_in_pull_requests(run, source, cache, offline=intake.state()))
+        taken_in = run_loop(take_in_pull_requests(run, source, cache, offline=intake.state()))
     facts: dict[str, Any] = {
         "repositories": taken_in.repositories,
         **taken_in.row_changes,

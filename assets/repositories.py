@@ -1,6 +1,5 @@
 """`repositories`: the tracked repositories as of the month, by GitHub id, renames followed."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from formulacode_dagster.intake.tracked import (
 )
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import REPOSITORIES
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
@@ -72,7 +72,7 @@ def repositories(
 ) -> dg.MaterializeResult[Any]:
     """Find repositories by code search and those on the list by name, then decide which of them are tracked."""
     with stage_run(context, postgres, repositories, config) as run:
-        taken_in = asyncio.run(
+        taken_in = run_loop(
             take_in_repositories(
                 run,
                 lambda: intake.source(run.stage, run.month, run.run_id),

@@ -30,7 +30,10 @@ class LocalServer:
             raise OutsideSystemError(
                 name, f"cannot listen on 127.0.0.1:{port}", why=str(error), remedy="Stop what listens there"
             ) from error
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none")
+        # a request that hangs, as a client that was stopped leaves it, must not keep the server
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import gc
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
 
 from . import demo, dev, funnel, housekeeping, migrate, mirrors, pools, preflight, rebuild, run, sandbox, verify, why
 from .console import complain, complaints, console
@@ -23,7 +24,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 INTERRUPTED = 130
-"""Exit status after Ctrl-C or a polite kill, as shells have it."""
+"""What Typer makes of a KeyboardInterrupt, whichever signal raised it."""
+PATIENCE_SECONDS = 8.0
+"""How long after Ctrl-C or a polite kill the command may take to tidy up."""
 
 
 class Group(StrEnum):
@@ -71,20 +74,28 @@ def main() -> None:
 
     from resources.settings import load_env_file
 
-    # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     status: int | None = 1
     try:
-        load_env_file()
-        status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
+        with signals_heard(patience=PATIENCE_SECONDS) as request, interrupted_once(KeyboardInterrupt):
+            request.at_last(_tell_interrupted)
+            load_env_file()
+            status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except FormulaCodeError as error:
         complain(str(error))
     except TyperException as error:
         context = getattr(error, "ctx", None)
         what = error.format_message().replace("Value error, ", "").rstrip(".")
         complain(f"{what}. See `{context.command_path if context else 'fc-data'} --help`")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         status = INTERRUPTED
     if status == INTERRUPTED:
-        complaints.print("interrupted; run the same command again, it goes on where this one stopped")
+        status = request.exit_status
+        _tell_interrupted()
+    # the interpreter would look for garbage in all that Dagster has loaded, for a second or more
+    gc.freeze()
     sys.exit(status or 0)
+
+
+def _tell_interrupted() -> None:
+    complaints.print("interrupted; run the same command again, it goes on where this one stopped")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+from formulacode_dagster.running.programs import run_program
 
 
 def walk(*roots: Path) -> Iterator[Path]:
@@ -27,7 +28,7 @@ def size_of(*roots: Path) -> int:
 def copy_tree(source: Path, target: Path, names: tuple[str, ...]) -> None:
     """Copy folders *names* from *source* to *target*, sharing blocks where the file system can."""
     command = ["cp", "-a", "--reflink=auto", *(str(source / name) for name in names), str(target)]
-    subprocess.run(command, check=True, capture_output=True)
+    run_program(command).check_returncode()
 
 
 def remove_tree(folder: Path) -> None:

@@ -19,6 +19,7 @@ from typing import IO
 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.running.stopping import stop_request
 
 from . import confine
 from .protocol import Completed, Progress
@@ -66,8 +67,9 @@ def run_bounded(
     """Run *argv* in *bounds*; on timeout, or when this process dies, every process it started is killed.
 
     With *progress*, both streams come as one, in `stdout`, and line by line. Raises OutsideSystemError when this
-    machine has no memory or process left to start it.
+    machine has no memory or process left to start it, Stopped when the run is to stop.
     """
+    stop_request().raise_if_requested()
     lifeline = _Lifeline()
     task = {"argv": list(argv), "lifeline": lifeline.reading, **bounds.describe(timeout)}
     started = time.monotonic()
@@ -92,7 +94,8 @@ def run_bounded(
     feeder.start()
     timed_out = False
     try:
-        process.wait(timeout)
+        with stop_request().ending(lifeline.cut):
+            process.wait(timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:
@@ -133,12 +136,11 @@ class _Lifeline:
 
     def __init__(self) -> None:
         self.reading, self._writing = os.pipe()
-        self._whole = True
+        self._uncut = threading.Lock()
 
     def cut(self) -> None:
-        """Close the writing end, once."""
-        if self._whole:
-            self._whole = False
+        """Close the writing end, once, whichever thread is first."""
+        if self._uncut.acquire(blocking=False):
             os.close(self._writing)
 
     def close(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from formulacode_dagster.running.programs import run_program
 
 
 @dataclass(frozen=True)
@@ -24,31 +24,12 @@ def run_bounded(
     arguments: Sequence[str], *, environment: Mapping[str, str], cwd: Path, timeout: float, stdin: str = ""
 ) -> Outcome:
     """Run *arguments* with nothing but *environment*; after *timeout* seconds all that it started is killed."""
-    with subprocess.Popen(
-        list(arguments),
-        env=dict(environment),
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            stdout, stderr = process.communicate(stdin, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            _kill_group(process.pid)
-            stdout, stderr = process.communicate()
-            return Outcome(rc=process.returncode, stdout=stdout, stderr=stderr, timed_out=True)
-        except BaseException:
-            _kill_group(process.pid)
-            raise
-    return Outcome(rc=process.returncode, stdout=stdout, stderr=stderr)
-
-
-def _kill_group(leader: int) -> None:
     try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+        done = run_program(arguments, environment=environment, cwd=cwd, timeout=timeout, stdin=stdin.encode())
+    except subprocess.TimeoutExpired as late:
+        return Outcome(rc=-1, stdout=_text(late.stdout), stderr=_text(late.stderr), timed_out=True)
+    return Outcome(rc=done.returncode, stdout=_text(done.stdout), stderr=_text(done.stderr))
+
+
+def _text(said: bytes | None) -> str:
+    return (said or b"").decode("utf-8", "replace")

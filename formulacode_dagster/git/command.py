@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.running.programs import kill_group, killed_at_a_stop
 
 CONFIGURATION = Path(__file__).with_name("gitconfig")
 SECONDS = 120.0
@@ -87,13 +87,14 @@ def git(
     """Run git on the repository *directory*; its standard output, which goes to the file *into* where there is one.
 
     Raises GitError, also after *seconds*, and as soon as the output is longer than *most* bytes; *most* is for commands
-    that read nothing from *stdin*.
+    that read nothing from *stdin*. Raises Stopped when the run is to stop.
     """
     variables = environment() | dict(extra or {})
     if directory is not None:
         variables["GIT_DIR"] = str(directory)
-    with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(
+    with (
+        tempfile.TemporaryFile() as complaints,
+        subprocess.Popen(
             [program(), *arguments],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE if into is None else into,
@@ -101,15 +102,13 @@ def git(
             env=variables,
             # A group of its own, so that the helpers that git starts die with it.
             start_new_session=True,
-        )
+        ) as process,
+    ):
         try:
-            stdout = _read(process, stdin, seconds, most)
+            with killed_at_a_stop(process):
+                stdout = _read(process, stdin, seconds, most)
         except subprocess.TimeoutExpired:
-            _kill(process)
             raise GitError(arguments, -1, f"ended after {seconds:.0f} s", timed_out=True) from None
-        except BaseException:
-            _kill(process)
-            raise
         if most is not None and len(stdout) > most:
             raise GitError(arguments, -1, f"its output is longer than {most} bytes", too_long=True)
         if process.returncode:
@@ -128,7 +127,7 @@ def _read(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float,
 
     def end() -> None:
         late.set()
-        _kill_group(process)
+        kill_group(process)
 
     alarm = threading.Timer(seconds, end)
     alarm.start()
@@ -137,7 +136,7 @@ def _read(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float,
         while len(content) <= most and (part := process.stdout.read(CHUNK)):
             content += part
         if len(content) > most:
-            _kill_group(process)
+            kill_group(process)
         process.stdout.close()
         process.wait()
     finally:
@@ -145,15 +144,3 @@ def _read(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float,
     if late.is_set():
         raise subprocess.TimeoutExpired(process.args, seconds)
     return bytes(content)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    _kill_group(process)
-    process.communicate()
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        process.kill()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.stopping import stop_request
 
 from .blobs import REMOTE
 from .command import GitError, git
@@ -38,10 +38,10 @@ class Remote:
     """Clones and fetches; passing faults are tried again, a dead host raises OutsideSystemError."""
 
     def __init__(
-        self, clone_url: str, *, filtered: bool | None = None, sleep: Callable[[float], None] = time.sleep
+        self, clone_url: str, *, filtered: bool | None = None, sleep: Callable[[float], None] | None = None
     ) -> None:
         self._url = clone_url.rstrip("/")
-        self._sleep = sleep
+        self._sleep = sleep or stop_request().sleep
         self._folder: Path | None = None
         if self._url.startswith("file://"):
             self._folder = Path(self._url.removeprefix("file://")).expanduser().resolve()

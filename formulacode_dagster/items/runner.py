@@ -16,6 +16,7 @@ from contextlib import suppress
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import LedgerEntry
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
+from formulacode_dagster.running import loops
 from formulacode_dagster.store import ledger
 
 from .pending import is_pending, within
@@ -33,7 +34,7 @@ def in_thread(function: Callable[[WorkItem[T]], Outcome[R]]) -> Work[T, R]:
     """Make blocking *function* awaitable by running it in a thread."""
 
     async def work(item: WorkItem[T]) -> Outcome[R]:
-        return await asyncio.to_thread(function, item)
+        return await loops.in_thread(function, item)
 
     return work
 

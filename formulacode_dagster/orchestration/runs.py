@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from dagster._core.instance.ref import InstanceRef
 
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.running.stopping import stop_request
 
 from .build import build_definitions
 from .home import POOLS, prepare_dagster_home, storage_errors
@@ -69,7 +71,10 @@ def set_pools(instance: dg.DagsterInstance) -> dict[str, int]:
 def run_month(
     instance: dg.DagsterInstance, month: Month, options: RunOptions, *, stages: tuple[Stage, ...] = ()
 ) -> MonthResult:
-    """Materialize *month* (all of it, or *stages* with their checks) in this process."""
+    """Materialize *month* (all of it, or *stages* with their checks) in this process.
+
+    Raises Stopped, the run marked as canceled, when the process was asked to stop.
+    """
     from assets.all import ASSETS
 
     definitions = build_definitions()
@@ -77,6 +82,8 @@ def run_month(
     config = {stage.value: {"config": options.model_dump(mode="json")} for stage in chosen}
     for settings in config.values():
         settings["config"]["only"] = list(options.only)
+    run_id = str(uuid.uuid4())
+    stop_request().at_last(lambda: end_stopped(instance, run_id))
     if options.dry_run:
         # a dry run leaves no materialization behind and asks no gate
         result: Any = dg.materialize(
@@ -94,8 +101,12 @@ def run_month(
             run_config={"ops": config, **_QUIET},
             instance=instance,
             raise_on_error=False,
+            run_id=run_id,
             tags={LAUNCHED_BY: "fc-data", **process_tag()},
         )
+    if stop_request().requested:
+        end_stopped(instance, run_id)
+    stop_request().raise_if_requested()
     return MonthResult(
         month=month.key,
         run_id=result.run_id,
@@ -103,6 +114,14 @@ def run_month(
         errors=_errors(result),
         failed_checks=_failed_checks(result),
     )
+
+
+def end_stopped(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Mark the run as canceled and give back its slots, unless it has succeeded or Dagster has marked it so."""
+    run = instance.get_run_by_id(run_id)
+    if run is not None and run.status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.CANCELED):
+        instance.report_run_canceled(run, "stopped; launch it again, it goes on where it was")
+        instance.event_log_storage.free_concurrency_slots_for_run(run_id)
 
 
 def _errors(result: Any) -> tuple[str, ...]:

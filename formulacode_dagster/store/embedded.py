@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.running.stopping import stop_request
 
 _PIDS = ".handle_pids.json"
 
@@ -39,6 +40,7 @@ def start_embedded(folder: Path) -> str:
         postmaster = int(server.get_postmaster_info().pid)
         # registered last, called first: before the server looks whether this process is its last
         atexit.register(prepare_exit)
+        stop_request().at_last(server.cleanup)
     except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
         log = folder / "log"
         tail = log.read_text(errors="replace")[-2000:] if log.exists() else str(error)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
 import tempfile
 import zipfile
 from datetime import UTC, datetime
@@ -14,6 +12,7 @@ from pathlib import Path
 from formulacode_dagster.environments import uv_words
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.programs import run_program
 
 INSTALL_SECONDS = 300
 _FOLDER = Path(__file__).with_name("collectors")
@@ -40,7 +39,7 @@ def collector_archive(name: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="fc-collector-") as folder:
         command = [uv.find_uv_bin(), "--no-config", "pip", "install", "--quiet", "--target", folder, "--no-deps"]
         command += ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_FOLDER / f"{name}.txt")]
-        done = subprocess.run(command, env=dict(os.environ), capture_output=True, timeout=INSTALL_SECONDS, check=False)
+        done = run_program(command, timeout=INSTALL_SECONDS)
         if done.returncode != 0:
             said = uv_words.scrub(done.stderr.decode(errors="replace"))
             why, remedy = uv_words.last_line(said), "Check the network and the index settings"

@@ -27,6 +27,7 @@ from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Pr
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.programs import run_program
 from formulacode_dagster.specs import spec as naming
 from formulacode_dagster.specs.context import Origins
 
@@ -210,7 +211,7 @@ class ProcessEngine:
             return self._installed[python]
         if self._download:
             command = [_uv(), "--no-config", "python", "install", "--no-bin", python]
-            done = subprocess.run(command, env=self._environment, capture_output=True, check=False)
+            done = run_program(command, environment=self._environment)
             installed_interpreters.cache_clear()
             if done.returncode == 0 and python in self._installed:
                 return self._installed[python]

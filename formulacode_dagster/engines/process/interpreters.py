@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from formulacode_dagster.running.programs import run_program
+
 PROBE_SECONDS = 20
 _PROBE = """
 import json, os, platform, sys, sysconfig
@@ -62,13 +64,8 @@ def installed_interpreters(uv: str) -> dict[str, Interpreter]:
 def probe(path: Path) -> Interpreter | None:
     """What *path* is, when it is a usable CPython with its global lock; None otherwise."""
     try:
-        done = subprocess.run(
-            [str(path), "-I", "-S", "-c", _PROBE],
-            env={"PATH": os.defpath},
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            check=False,
-        )
+        command = [str(path), "-I", "-S", "-c", _PROBE]
+        done = run_program(command, environment={"PATH": os.defpath}, timeout=PROBE_SECONDS)
         facts = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
@@ -78,12 +75,8 @@ def probe(path: Path) -> Interpreter | None:
 
 
 def _listed_by_uv(uv: str) -> list[Path]:
-    done = subprocess.run(
-        [uv, "--no-config", "python", "list", "--only-installed", "--output-format", "json"],
-        capture_output=True,
-        timeout=PROBE_SECONDS * 3,
-        check=False,
-    )
+    command = [uv, "--no-config", "python", "list", "--only-installed", "--output-format", "json"]
+    done = run_program(command, timeout=PROBE_SECONDS * 3)
     if done.returncode != 0:
         return []
     return [Path(entry["path"]) for entry in json.loads(done.stdout) if entry.get("path")]

@@ -1,0 +1,25 @@
+"""What a step of Dagster does when its run is to stop: Ctrl-C, a polite kill, *Terminate* in the UI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
+
+
+@contextmanager
+def stoppable(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Iterator[None]:
+    """The frame around a step: a signal ends it in order, once, and marks the run as being canceled."""
+    try:
+        with signals_heard() as request, interrupted_once(Stopped):
+            request.raise_if_requested()
+            yield
+    except (Stopped, dg.DagsterExecutionInterruptedError) as stopped:
+        run = context.instance.get_run_by_id(context.run.run_id)
+        if run is not None and run.status is not dg.DagsterRunStatus.CANCELING:
+            context.instance.report_run_canceling(run, "The run was asked to stop.")
+        # an interrupt would follow the asset's RetryPolicy: Dagster would start the step again
+        raise dg.Failure("stopped; what is finished is kept", allow_retries=False) from stopped
