@@ -111,4 +111,3 @@ def stop_in(platform, folder, stop: Stop) -> None:
     assert process.returncode == 128 + stop.signals[0], said.text
     said.tells("interrupted; run the same command again")
     assert seconds < ENDED_SECONDS, f"{stop.stage} took {seconds:.1f} s to end"
-    print(stop.stage, round(seconds, 1))

@@ -32,6 +32,12 @@ def stop_in(seconds: float) -> None:
     threading.Timer(seconds, stop_this_process).start()
 
 
+def fail_once_ended(ended: threading.Event) -> None:
+    stop_this_process()
+    assert ended.wait(SOON)
+    raise RuntimeError("as a killed program causes it")
+
+
 def test_a_signal_is_a_request_to_stop_and_the_first_one_counts() -> None:
     with signals_heard() as request, interrupted_once(None):
         stop_this_process(signal.SIGTERM)
@@ -55,9 +61,7 @@ def test_what_waits_is_ended_and_raises_stopped_whatever_error_that_causes() -> 
     ended = threading.Event()
     with signals_heard() as request, interrupted_once(None):
         with pytest.raises(Stopped), request.ending(ended.set):
-            stop_this_process()
-            assert ended.wait(SOON)
-            raise RuntimeError("as a killed program causes it")
+            fail_once_ended(ended)
         with pytest.raises(Stopped), request.ending(ended.clear):
             raise AssertionError("entered too late")
         assert ended.is_set()
