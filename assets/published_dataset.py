@@ -3,8 +3,7 @@
 from typing import Any
 
 import dagster as dg
-
-from formulacode_dagster.running.loops import run_loopfrom sqlalchemy import Connection
+from sqlalchemy import Connection
 
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -19,6 +18,7 @@ from formulacode_dagster.models.release import Release, TaskRecord
 from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.release.dataset import month_frame, rows_checksum
 from formulacode_dagster.release.tasks import build_task_record
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.ledger import items_in_state
 from formulacode_dagster.store.pull_requests import done_in, patch_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository
+from formulacode_dagster.running.loops import in_thread
 
 from .completion import Completion
 from .identity import with_vanished
@@ -80,7 +80,7 @@ class FilesSource:
 
     async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
         """The repositories of the file, else those that the pull requests name; and those *wanted*, as vanished."""
-        found = await asyncio.to_thread(self._repositories_of, month)
+        found = await in_thread(self._repositories_of, month)
         return with_vanished(month, found.all(), wanted)
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
@@ -93,7 +93,7 @@ class FilesSource:
         Raises ItemFailure: `not_in_source` when no file names it, `incomplete` when the counts say another number;
         ConfigurationError when there is no file of pull requests.
         """
-        return await asyncio.to_thread(self._window, repository, month)
+        return await in_thread(self._window, repository, month)
 
     def usage(self) -> tuple[ApiUsage, ...]:
         """Nothing: nobody is asked."""

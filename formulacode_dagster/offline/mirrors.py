@@ -24,6 +24,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
+from formulacode_dagster.running.loops import in_thread
 
 from .identity import derived_id, with_vanished
 from .one_by_one import take_in_one_by_one
@@ -80,7 +81,7 @@ class MirrorsSource:
 
         async def look(name: str, path: Path) -> Repository | None:
             async with self._at_once:
-                return await asyncio.to_thread(self._look, month, name, path, name.lower() in asked)
+                return await in_thread(self._look, month, name, path, name.lower() in asked)
 
         found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
         return with_vanished(month, [one for one in found if one is not None], wanted)
@@ -95,7 +96,7 @@ class MirrorsSource:
         Raises ItemFailure: `not_in_source` when the folder has no such mirror, `mirror_broken`, `git`, `timeout`.
         """
         async with self._at_once:
-            return await asyncio.to_thread(self._window, repository, month)
+            return await in_thread(self._window, repository, month)
 
     def usage(self) -> tuple[ApiUsage, ...]:
         """Nothing: nobody is asked."""

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from .stopping import stop_request
 
@@ -18,7 +18,6 @@ def run_program(
     *,
     timeout: float | None = None,
     stdin: bytes | None = None,
-    stdout: IO[bytes] | None = None,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
@@ -27,16 +26,16 @@ def run_program(
     Raises subprocess.TimeoutExpired, with what was read, after *timeout* seconds; Stopped; OSError when it cannot be
     started. Nothing that it started is left then.
     """
-    options: dict[str, Any] = {"env": None if environment is None else dict(environment), "cwd": cwd}
     stop_request().raise_if_requested()
     with (
         subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=stdout or subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            **options,
+            env=None if environment is None else dict(environment),
+            cwd=cwd,
         ) as process,
         killed_at_a_stop(process),
     ):
