@@ -46,14 +46,14 @@ class CleanupReport:
     @property
     def freed(self) -> int:
         """Bytes that no image of ours, and no record of the build cache, holds any more."""
-        return sum(one.bytes for one in self.removed) + (self.cache.freed if self.cache else 0)
+        return sum(removal.bytes for removal in self.removed) + (self.cache.freed if self.cache else 0)
 
     def gone(self) -> Iterator[tuple[str, str, int]]:
         """Name, reason and bytes of each thing that was removed; the build cache as one."""
         for name in self.leftovers:
             yield name, "left by a dead process", 0
-        for one in self.removed:
-            yield str(one.image), one.reason.value, one.bytes
+        for removal in self.removed:
+            yield str(removal.image), removal.reason.value, removal.bytes
         if self.cache is not None and self.cache.records:
             yield f"{self.cache.records} records of the build cache", "budget", self.cache.freed
 
@@ -103,13 +103,13 @@ def clean_up(
     leftovers = image_store.leftovers() if dry_run else image_store.remove_leftovers()
     inventory = image_store.inventory()
     plan = plan_removals(inventory, needs, budget=budgets.images, now=now)
-    removed = plan.removals if dry_run else tuple(one for one in plan.removals if image_store.discard(one.image))
+    removed = tuple(removal for removal in plan.removals if dry_run or image_store.discard(removal.image))
     return CleanupReport(
         where=image_store.where,
         dry_run=dry_run,
         leftovers=leftovers,
         removed=removed,
-        in_use=tuple(str(one.image) for one in plan.removals if one not in removed),
+        in_use=tuple(str(removal.image) for removal in plan.removals if removal not in removed),
         images_kept=len(inventory.images) - len(removed),
         image_bytes=_left(plan, removed),
         needed_bytes=plan.needed_bytes,
@@ -119,4 +119,4 @@ def clean_up(
 
 
 def _left(plan: RemovalPlan, removed: Sequence[Removal]) -> int:
-    return plan.bytes_before - sum(one.bytes for one in removed)
+    return plan.bytes_before - sum(removal.bytes for removal in removed)

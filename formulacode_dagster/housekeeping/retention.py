@@ -88,7 +88,7 @@ class _KeptImages:
     def in_order(self) -> list[StoredImage]:
         """What is kept: only copies of tasks last, else the least recently needed first, and what lies on top first."""
         return sorted(
-            self.images, key=lambda one: (self._only_copy(one), self._last[one], -len(one.layers), one.digest)
+            self.images, key=lambda image: (self._only_copy(image), self._last[image], -len(image.layers), image.digest)
         )
 
     def is_needed(self, image: StoredImage) -> bool:

@@ -20,17 +20,17 @@ __all__ = ["BuildFailure", "Built", "build_and_verify"]
 
 @dataclass(frozen=True)
 class Built:
-    """A build that came to its end, and what the gates say of it."""
+    """A build that came to its end, and what was verified of it."""
 
     image: BuiltImage
     verified: ImageVerification = field(repr=False)
     log: str = field(repr=False)
     installed: tuple[Listing, ...] = field(default=(), repr=False)
-    """What is installed in the image, where all gates hold."""
+    """What is installed in the image, where all verifications hold."""
 
     @property
     def failure(self) -> BuildFailure | None:
-        """The gate that does not hold, as an error; its log is the build's and what the gate's command said."""
+        """The verification that does not hold, as an error; its log is the build's and what its command said."""
         failed = self.verified.failure
         if failed is None:
             return None
@@ -51,7 +51,7 @@ def build_and_verify(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Built:
-    """Build the image of *pr*, and ask the gates of it, with the benchmarks of *suite*.
+    """Build the image of *pr*, and verify it, with the benchmarks of *suite*.
 
     *submodules* are the bare repositories of the spec's, by `owner/name`.
 
@@ -80,6 +80,6 @@ def build_and_verify(
     made = {
         "verifications": verified.verifications,
         "benchmarks": verified.benchmarks,
-        "installed": tuple(one.summary for one in installed),
+        "installed": tuple(listing.summary for listing in installed),
     }
     return Built(image.model_copy(update=made), verified, outcome.log, installed)

@@ -17,8 +17,8 @@ def compare(first: Sequence[Listing | InstalledDistribution], second: Sequence[L
 
     Of a distribution of *first* whose listing is not to be had any more, only whether its files are the same is known.
     """
-    before = {(one.name, one.version): one for one in first}
-    after = {(one.name, one.version): one for one in second}
+    before = {(listing.name, listing.version): listing for listing in first}
+    after = {(listing.name, listing.version): listing for listing in second}
     return tuple(_differences(before, after))
 
 
@@ -31,8 +31,8 @@ def compare_toolchains(first: Toolchain, second: Toolchain) -> tuple[Difference,
         if before and before != after
     ]
     if first.apt and (changed := sorted(set(first.apt) ^ set(second.apt))):
-        gone = [f"-{one}" for one in changed if one in first.apt]
-        come = [f"+{one}" for one in changed if one in second.apt]
+        gone = [f"-{package}" for package in changed if package in first.apt]
+        come = [f"+{package}" for package in changed if package in second.apt]
         found.append(Difference(kind=kind, name="apt", detail=_some([*gone, *come])))
     return tuple(found)
 

@@ -72,7 +72,7 @@ def rebuild(
         digest=image.digest,
         against=against,
         distributions=len(second),
-        files=sum(len(one.files) for one in second),
+        files=sum(len(listing.files) for listing in second),
         differences=(*compare(first, second), *compare_toolchains(image.toolchain, outcome.toolchain)),
         seconds=outcome.seconds,
     )
@@ -94,4 +94,4 @@ def _first(engine: Engine, image: BuiltImage, kept: Kept) -> tuple[str, Sequence
             f"{image.tag} is gone, and nothing was kept of what was installed in it",
             remedy="Materialize images again for this pull request",
         )
-    return KEPT, [kept(one) or one for one in image.installed]
+    return KEPT, [kept(distribution) or distribution for distribution in image.installed]

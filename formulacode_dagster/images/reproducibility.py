@@ -56,26 +56,29 @@ def verdict(made: Sequence[Reproduction], failures: Mapping[str, str]) -> Judgem
     It blocks nothing: what was measured is the first image, whether or not another would come out the same.
     """
     offenders = [f"{item}: {why}" for item, why in sorted(failures.items())]
-    for one in made:
-        if not one.is_equal:
-            offenders += [f"{one.item}: {found.kind} of {found.name}: {found.detail}" for found in one.differences]
-    tried, equal = len(made) + len(failures), sum(one.is_equal for one in made)
+    for reproduction in made:
+        if not reproduction.is_equal:
+            offenders += [
+                f"{reproduction.item}: {difference.kind} of {difference.name}: {difference.detail}"
+                for difference in reproduction.differences
+            ]
+    tried, equal = len(made) + len(failures), sum(reproduction.is_equal for reproduction in made)
     return Judgement.by_offenders(
         f"{equal} of {tried} images that were built again came out the same" if tried else "no image to sample",
         offenders,
         {
             "rebuilt": float(tried),
             "equal": float(equal),
-            "seconds": sum(one.seconds for one in made),
-            "files": float(sum(one.files for one in made)),
+            "seconds": sum(reproduction.seconds for reproduction in made),
+            "files": float(sum(reproduction.files for reproduction in made)),
         },
     )
 
 
-def keep_listings(connection: Connection, found: Sequence[Listing]) -> tuple[InstalledDistribution, ...]:
-    """Keep *found* among the blobs, each once however many images have it; what the image's row says of them."""
-    put_blobs(connection, "installed", [one.text.encode() for one in found])
-    return tuple(one.summary for one in found)
+def keep_listings(connection: Connection, installed: Sequence[Listing]) -> tuple[InstalledDistribution, ...]:
+    """Keep *installed* among the blobs, each once however many images have it; what the image's row says of them."""
+    put_blobs(connection, "installed", [listing.text.encode() for listing in installed])
+    return tuple(listing.summary for listing in installed)
 
 
 def kept_listing(connection: Connection, one: InstalledDistribution) -> Listing | None:

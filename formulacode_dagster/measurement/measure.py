@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -53,6 +53,15 @@ class _Log:
         """Keep *text* without telling anybody."""
         self.lines.extend(text.splitlines())
 
+    @contextmanager
+    def told_by_failures(self) -> Iterator[None]:
+        """Give a failure or rejection inside the `with` block this log, unless it has one."""
+        try:
+            yield
+        except (ItemFailure, Rejection) as end:
+            end.log = end.log or "\n".join(self.lines)
+            raise
+
 
 def measure_task(
     engine: Engine,
@@ -78,71 +87,53 @@ def measure_task(
     (`no_relevant_benchmark`) when no benchmark executes the change.
     """
     log = _Log(progress)
-    try:
-        return _measure(engine, image, pr, patch, suite, later, plan, limits, run_id, log)
-    except (ItemFailure, Rejection) as end:
-        end.log = end.log or "\n".join(log.lines)
-        raise
-
-
-def _measure(
-    engine: Engine,
-    image: BuiltImage,
-    pr: PullRequest,
-    patch: bytes,
-    suite: SuiteFiles,
-    later: LaterSuites,
-    plan: SamplingPlan,
-    limits: ResourceLimits,
-    run_id: str,
-    log: _Log,
-) -> tuple[Measurement, str]:
-    files = changed_files(patch)
-    log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
-    with ExitStack() as stack:
-        sessions = {side: stack.enter_context(engine.session(image, run_id=run_id)) for side in Side}
-        spec = image.spec
-        remotes = {
-            side: Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
-            for side, session in sessions.items()
-        }
-        sources = _prepare(sessions, remotes, files, patch, suite, limits, log)
-        chooser = _Chooser(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
-        suite, selected, failures = chooser.choose(suite, later)
-        samples = take_samples(remotes, selected, plan=plan, note=log)
-    failures += samples.failures
-    for failure in failures:
-        log.keep(f"{failure.benchmark} failed on the {failure.side}: {failure.kind}\n{failure.message}")
-    if samples.dropped:
-        log(f"no time for {', '.join(samples.dropped)}")
-    results = [
-        benchmark_result(
-            candidate.name, samples.by_benchmark[candidate.name], executes_change=candidate.executes_change
+    with log.told_by_failures():
+        files = changed_files(patch)
+        log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
+        with ExitStack() as stack:
+            sessions = {side: stack.enter_context(engine.session(image, run_id=run_id)) for side in Side}
+            spec = image.spec
+            remotes = {
+                side: Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+                for side, session in sessions.items()
+            }
+            sources = _prepare(sessions, remotes, files, patch, suite, limits, log)
+            chooser = _Chooser(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
+            suite, selected, failures = chooser.choose(suite, later)
+            samples = take_samples(remotes, selected, plan=plan, note=log)
+        failures += samples.failures
+        for failure in failures:
+            log.keep(f"{failure.benchmark} failed on the {failure.side}: {failure.kind}\n{failure.message}")
+        if samples.dropped:
+            log(f"no time for {', '.join(samples.dropped)}")
+        results = [
+            benchmark_result(
+                candidate.name, samples.by_benchmark[candidate.name], executes_change=candidate.executes_change
+            )
+            for candidate in selected
+            if candidate.name in samples.by_benchmark
+        ]
+        if not results:
+            raise _nothing_timed(failures)
+        verdict = judge(results)
+        log(verdict.detail)
+        measurement = Measurement(
+            month=image.month,
+            repository_id=image.repository_id,
+            number=image.number,
+            engine=image.engine,
+            image_digest=image.digest,
+            instrument=image.spec.instrument,
+            suite=suite.name,
+            rounds=plan.rounds,
+            results=tuple(results),
+            failures=tuple(failures),
+            speedup=verdict.speedup,
+            significant=verdict.significant,
+            is_faster=verdict.is_faster,
+            machine=machine(),
         )
-        for candidate in selected
-        if candidate.name in samples.by_benchmark
-    ]
-    if not results:
-        raise _nothing_timed(failures)
-    verdict = judge(results)
-    log(verdict.detail)
-    measurement = Measurement(
-        month=image.month,
-        repository_id=image.repository_id,
-        number=image.number,
-        engine=image.engine,
-        image_digest=image.digest,
-        instrument=image.spec.instrument,
-        suite=suite.name,
-        rounds=plan.rounds,
-        results=tuple(results),
-        failures=tuple(failures),
-        speedup=verdict.speedup,
-        significant=verdict.significant,
-        is_faster=verdict.is_faster,
-        machine=machine(),
-    )
-    return measurement, "\n".join(log.lines)
+        return measurement, "\n".join(log.lines)
 
 
 def _prepare(
@@ -284,6 +275,6 @@ def _nothing_timed(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
     return ItemFailure(
         FailureKind.BENCHMARKS_FAIL,
         "every relevant benchmark failed while it was timed",
-        why="; ".join(f"{one.benchmark}: {one.kind} on the {one.side}" for one in failures[:SHOWN]),
-        log_tail="\n".join(f"{one.benchmark}: {one.message}" for one in failures[:SHOWN]),
+        why="; ".join(f"{failure.benchmark}: {failure.kind} on the {failure.side}" for failure in failures[:SHOWN]),
+        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures[:SHOWN]),
     )

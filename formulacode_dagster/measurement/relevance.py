@@ -61,7 +61,9 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
             FailureKind.BENCHMARKS_FAIL,
             "no benchmark runs on base and oracle",
             why=f"{len(failures)} failures" if failures else "the suite defines no time benchmark",
-            log_tail="\n".join(f"{one.side} {one.benchmark} {one.kind}: {one.message}" for one in failures[:SHOWN]),
+            log_tail="\n".join(
+                f"{failure.side} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
+            ),
         )
     return candidates, failures
 

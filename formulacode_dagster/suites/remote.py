@@ -66,7 +66,7 @@ class Survey(Frozen):
     @property
     def discovered(self) -> tuple[str, ...]:
         """Names of all benchmarks, without parameters, sorted."""
-        return tuple(sorted({one.name.partition("(")[0] for one in self.benchmarks} | set(self.untimed)))
+        return tuple(sorted({benchmark.name.partition("(")[0] for benchmark in self.benchmarks} | set(self.untimed)))
 
 
 class Timed(Frozen):

@@ -1,4 +1,4 @@
-"""Whether a built image is what it claims to be: gates, run by the host in one order, ended by the first failure."""
+"""Whether a built image is what it claims to be: verified by the host in one order, up to the first failure."""
 
 from __future__ import annotations
 

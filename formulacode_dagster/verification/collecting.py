@@ -1,4 +1,4 @@
-"""The gate `tests_collect`."""
+"""The verification `tests_collect`."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ def collect_tests(
         "collector": session.put("fc_collector.zip", archive),
     }
     completed, answers = remote.ask(request, timeout=timeout)
-    end = next((one for one in answers if one["event"] == "collected"), None)
-    failed = {str(one["name"]): str(one["message"]) for one in answers if one["event"] == "failed"}
+    end = next((answer for answer in answers if answer["event"] == "collected"), None)
+    failed = {str(answer["name"]): str(answer["message"]) for answer in answers if answer["event"] == "failed"}
     # a configuration or a conftest that cannot be read ends pytest before the first module, with words alone
     if end is not None and end["status"] not in (0, 1, 2, 5) and not failed:
         failed = {"conftest or configuration": describe(completed)}
     return Collected(
         completed=completed,
         tests=None if end is None or completed.timed_out else int(str(end["tests"])),
-        modules=sum(one["event"] == "module" for one in answers),
-        skipped=sum(one["event"] == "skipped" for one in answers),
+        modules=sum(answer["event"] == "module" for answer in answers),
+        skipped=sum(answer["event"] == "skipped" for answer in answers),
         failed=failed,
         pytest="" if end is None else str(end["pytest"]),
     )
@@ -96,7 +96,7 @@ def collect_tests(
 def tests_collect(collected: Collected | None, tops: frozenset[str], places: Sequence[str]) -> Verification:
     """The repository's tests collect; None: it has no files named like tests, which is no fault of the image.
 
-    Modules that do not are named in any case. The gate fails when
+    Modules that do not are named in any case. It fails when
 
     * collecting does not come to its end: it was killed, or the process died;
     * nothing is collected, and neither modules that skip themselves nor a module that only tests need explains it;
@@ -116,14 +116,14 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
     by_package = [name for name, why in blamed.items() if why is Blame.PACKAGE]
     explained = collected.skipped > 0 or Blame.MISSING in blamed.values()
     ok = len(by_package) <= collected.modules and (collected.tests > 0 or (explained and not by_package))
-    words = [f"{collected.tests} tests in {collected.modules} modules, by pytest {collected.pytest}"]
+    parts = [f"{collected.tests} tests in {collected.modules} modules, by pytest {collected.pytest}"]
     for why in Blame:
         names = [name for name, found in blamed.items() if found is why]
         if names:
             reasons = [f"{name}: {_raised(collected.failed[name])}" for name in names]
-            words.append(f"{len(names)} modules: {why.value}: {listed(reasons)}")
+            parts.append(f"{len(names)} modules: {why.value}: {listed(reasons)}")
     tail = "" if ok else "\n\n".join([*(f"{name}\n{text}" for name, text in collected.failed.items()), said])
-    return Verification(name=NAME, ok=ok, detail="; ".join(words), rc=rc, log_tail=tail)
+    return Verification(name=NAME, ok=ok, detail="; ".join(parts), rc=rc, log_tail=tail)
 
 
 def blame(text: str, tops: frozenset[str], places: Sequence[str]) -> Blame:

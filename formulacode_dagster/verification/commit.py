@@ -1,4 +1,4 @@
-"""The gate `declared_commit`."""
+"""The verification `declared_commit`."""
 
 from __future__ import annotations
 

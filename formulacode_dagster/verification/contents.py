@@ -57,12 +57,12 @@ def listings(facts: ImageFacts) -> tuple[Listing, ...]:
     """
     found: list[Listing] = []
     owned: set[str] = set()
-    for one in installed(facts, Area.ENVIRONMENT, site_packages(facts)):
-        owned |= one.record.keys()
-        files = {path: _content(facts.environment.get(path)) for path in one.record if _counts(path)}
-        found.append(Listing(one.name, one.version, files))
+    for distribution in installed(facts, Area.ENVIRONMENT, site_packages(facts)):
+        owned |= distribution.record.keys()
+        files = {path: _content(facts.environment.get(path)) for path in distribution.record if _counts(path)}
+        found.append(Listing(distribution.name, distribution.version, files))
     rest = {path: _content(fact) for path, fact in facts.environment.items() if path not in owned and _counts(path)}
-    ordered = sorted(found, key=lambda one: (one.name, one.version))
+    ordered = sorted(found, key=lambda listing: (listing.name, listing.version))
     return (*ordered, *([Listing(UNOWNED, "", rest)] if rest else []))
 
 

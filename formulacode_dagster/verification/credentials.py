@@ -1,4 +1,4 @@
-"""The gate `no_credentials`."""
+"""The verification `no_credentials`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate `benchmarks`."""
+"""The verification `benchmarks`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
         return Verification(name=NAME, ok=False, detail=str(survey), log_tail=survey.log_tail)
     found, lost = survey.discovered, survey.lost
     unseen = _unseen(reading, found, lost)
-    words = [f"{len(found)} benchmarks, {len(reading.certain)} told by reading"]
+    parts = [f"{len(found)} benchmarks, {len(reading.certain)} told by reading"]
     if unseen:
-        words.append(f"{len(unseen)} are in the files and were not found: {listed(unseen, between=', ')}")
+        parts.append(f"{len(unseen)} are in the files and were not found: {listed(unseen, between=', ')}")
     if lost:
-        words.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
+        parts.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
     if beyond := sorted(name for name in set(found) if not reading.mentions(name)):
-        words.append(f"{len(beyond)} that reading does not tell: {listed(beyond, between=', ')}")
+        parts.append(f"{len(beyond)} that reading does not tell: {listed(beyond, between=', ')}")
     ok = bool(found) and not unseen
     tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())
-    return Verification(name=NAME, ok=ok, detail="; ".join(words), log_tail=tail)
+    return Verification(name=NAME, ok=ok, detail="; ".join(parts), log_tail=tail)
 
 
 def _unseen(reading: SuiteReading, found: Collection[str], lost: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the gates judge by: gathered once, when the first gate asks for it."""
+"""What verifications judge by: gathered once, when the first of them asks for it."""
 
 from __future__ import annotations
 
@@ -91,12 +91,13 @@ class Evidence:
     @cached_property
     def local(self) -> tuple[Distribution, ...]:
         """The distributions that the image's build installed: the package under test."""
-        return tuple(one for one in self._distributions if one.is_local)
+        return tuple(distribution for distribution in self._distributions if distribution.is_local)
 
     @cached_property
     def from_index(self) -> frozenset[str]:
         """Files of the environment that came from the package index, by the word of the installer."""
-        return frozenset(path for one in self._distributions if not one.is_local for path in one.record)
+        distributions = (distribution for distribution in self._distributions if not distribution.is_local)
+        return frozenset(path for distribution in distributions for path in distribution.record)
 
     @cached_property
     def _distributions(self) -> tuple[Distribution, ...]:
@@ -138,7 +139,7 @@ class Evidence:
                 found = self.take_survey(limit=limit, budget=RUN_SECONDS, import_limit=IMPORT_SECONDS)
             except ItemFailure as failure:
                 return failure
-            outcomes = {one.outcome for one in found.benchmarks}
+            outcomes = {benchmark.outcome for benchmark in found.benchmarks}
             if "ran" in outcomes or "timeout" not in outcomes:
                 break
         return found

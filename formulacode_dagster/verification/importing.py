@@ -1,9 +1,9 @@
-"""The gate `imports`."""
+"""The verification `imports`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from formulacode_dagster.engines.protocol import Completed
@@ -36,10 +36,9 @@ class Imported:
 def modules_of(facts: ImageFacts, local: Sequence[Distribution], package_name: str) -> tuple[str, ...]:
     """What must import: *package_name*, else the top modules of what was built, then all its compiled extensions."""
     site = site_packages(facts)
-    paths = sorted(path.removeprefix(f"{site}/") for one in local for path in one.record if path.startswith(f"{site}/"))
     extensions = [
         match["module"].replace("/", ".")
-        for path in paths
+        for path in sorted(_inside(site, local))
         if (match := _EXTENSION.match(path)) and _is_extension(facts, f"{site}/{path}")
     ]
     wanted = [package_name] if package_name else sorted(tops_of(facts, local))
@@ -48,11 +47,16 @@ def modules_of(facts: ImageFacts, local: Sequence[Distribution], package_name: s
 
 def tops_of(facts: ImageFacts, local: Sequence[Distribution]) -> frozenset[str]:
     """Names of the top packages and modules of what was built."""
-    site = site_packages(facts)
-    paths = [path.removeprefix(f"{site}/") for one in local for path in one.record if path.startswith(f"{site}/")]
+    paths = list(_inside(site_packages(facts), local))
     packages = {path.partition("/")[0] for path in paths if path.endswith("/__init__.py") and path.count("/") == 1}
     modules = {path.removesuffix(".py") for path in paths if "/" not in path and path.endswith(".py")}
     return frozenset(packages | modules)
+
+
+def _inside(site: str, local: Sequence[Distribution]) -> Iterator[str]:
+    """Paths below *site* of the files that *local* distributions brought."""
+    for distribution in local:
+        yield from (path.removeprefix(f"{site}/") for path in distribution.record if path.startswith(f"{site}/"))
 
 
 def import_modules(remote: Remote, modules: Sequence[str], *, timeout: float = IMPORT_SECONDS) -> Imported:
@@ -60,9 +64,9 @@ def import_modules(remote: Remote, modules: Sequence[str], *, timeout: float = I
     if not modules:
         return Imported(())
     completed, answers = remote.ask({"command": "imports", "modules": list(modules)}, timeout=timeout)
-    failed = {str(one["name"]): str(one["message"]) for one in answers if one["event"] == "failed"}
+    failed = {str(answer["name"]): str(answer["message"]) for answer in answers if answer["event"] == "failed"}
     ended = bool(answers) and answers[-1]["event"] == "end" and not completed.timed_out
-    tried = [str(one["name"]) for one in answers if one["event"] == "importing"]
+    tried = [str(answer["name"]) for answer in answers if answer["event"] == "importing"]
     under = "" if ended else (tried[-1] if tried else modules[0])
     return Imported(tuple(modules), failed, completed, under)
 

@@ -1,4 +1,4 @@
-"""The gate `oracle_absent`."""
+"""The verification `oracle_absent`."""
 
 from __future__ import annotations
 

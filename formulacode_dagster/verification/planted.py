@@ -124,8 +124,15 @@ def _not_locked(distributions: list[Distribution], lock: str) -> Iterator[str]:
             yield f"{distribution.name} {distribution.version} is installed, the lock holds {says}"
 
 
+def _of_lock(distributions: list[Distribution]) -> Iterator[tuple[str, str]]:
+    """Path and hash of every file that a distribution of the lock brought."""
+    for distribution in distributions:
+        if not distribution.is_local:
+            yield from distribution.record.items()
+
+
 def _startup_code(facts: ImageFacts, distributions: list[Distribution], site: str) -> Iterator[str]:
-    from_lock = {path: value for one in distributions if not one.is_local for path, value in one.record.items()}
+    from_lock = dict(_of_lock(distributions))
     for area in (Area.ENVIRONMENT, Area.SYSTEM):
         for path, fact in facts.files[area].items():
             module = PurePosixPath(path)
@@ -150,7 +157,7 @@ def _is_debians(path: str, fact: FileFact) -> bool:
 
 def _altered(facts: ImageFacts, area: Area, distributions: list[Distribution]) -> Iterator[str]:
     # Two projects of the lock may bring one file, as parts of a namespace; the one installed last wrote it.
-    of_lock = {(path, value) for one in distributions if not one.is_local for path, value in one.record.items()}
+    of_lock = set(_of_lock(distributions))
     for distribution in distributions:
         for path, value in distribution.record.items():
             fact = facts.files[area].get(path)
@@ -204,12 +211,11 @@ def _git(facts: ImageFacts) -> Iterator[str]:
         if path.startswith((".git/hooks/", ".git/info/", ".git/modules/", ".git/worktrees/")):
             yield f"{path} changes what git does"
     section = ""
-    for line in facts.texts.get((Area.REPOSITORY, ".git/config"), "").splitlines():
-        words = line.strip()
-        if words.startswith("["):
-            section = words.strip("[]").replace(' "', ".").replace('"', "").lower()
-        elif words and words[0] not in "#;":
-            setting = f"{section}.{words.partition('=')[0].strip().lower()}"
+    for line in map(str.strip, facts.texts.get((Area.REPOSITORY, ".git/config"), "").splitlines()):
+        if line.startswith("["):
+            section = line.strip("[]").replace(' "', ".").replace('"', "").lower()
+        elif line and line[0] not in "#;":
+            setting = f"{section}.{line.partition('=')[0].strip().lower()}"
             if not _GIT_SETTINGS.fullmatch(setting):
                 yield f"the setting {setting} of the repository changes what git does"
 

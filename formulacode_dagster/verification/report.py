@@ -24,7 +24,7 @@ FAILURE = "failure.json"
 
 
 class State(StrEnum):
-    """How it stands with a gate."""
+    """How it stands with a verification."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 
 class VerificationReport(Frozen):
-    """One gate."""
+    """One verification."""
 
     name: str
     state: State
@@ -52,15 +52,15 @@ class Report(Frozen):
     started_at: datetime
     seconds: float
     ok: bool
-    error: str = Field(default="", description="why no gate could be asked, or no further one")
+    error: str = Field(default="", description="why nothing, or nothing more, could be verified")
     gates: tuple[VerificationReport, ...]
     benchmarks: tuple[str, ...] = ()
 
 
 def verification_reports(made: Sequence[Verification]) -> tuple[VerificationReport, ...]:
-    """Every gate in its order, those that were not reached included."""
-    by_name = {one.name: one for one in made}
-    return tuple(_gate_report(name, by_name.get(name)) for name in VERIFICATION_NAMES)
+    """Every verification in its order, those that were not reached included."""
+    by_name = {verification.name: verification for verification in made}
+    return tuple(_verification_report(name, by_name.get(name)) for name in VERIFICATION_NAMES)
 
 
 def write_report(folder: Path, report: Report, secrets: Iterable[Secret]) -> Path:
@@ -90,7 +90,7 @@ def write_report(folder: Path, report: Report, secrets: Iterable[Secret]) -> Pat
     return folder / name
 
 
-def _gate_report(name: str, made: Verification | None) -> VerificationReport:
+def _verification_report(name: str, made: Verification | None) -> VerificationReport:
     if made is None:
         return VerificationReport(name=name, state=State.NOT_REACHED)
     state = State.PASSED if made.ok else State.FAILED

@@ -1,4 +1,4 @@
-"""The gate `one_benchmark_runs`."""
+"""The verification `one_benchmark_runs`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ def one_benchmark_runs(survey: Survey | ItemFailure) -> Verification:
     """At least one benchmark runs to its end and gives a finite time; one that was killed gives none."""
     if isinstance(survey, ItemFailure):
         return Verification(name=NAME, ok=False, detail=str(survey), log_tail=survey.log_tail)
-    ran = [one for one in survey.benchmarks if one.outcome == "ran" and 0 < one.seconds < math.inf]
+    ran = [
+        benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran" and 0 < benchmark.seconds < math.inf
+    ]
     if ran:
         return Verification(
             name=NAME, ok=True, detail=f"{len(ran)} benchmarks run, {ran[0].name} in {ran[0].seconds:.3g} s among them"
         )
-    failed = [one for one in survey.benchmarks if one.outcome not in ("skipped", "untraced")]
-    problems = [f"{one.name} {one.outcome}: {last_line(one.message)}" for one in failed]
+    failed = [benchmark for benchmark in survey.benchmarks if benchmark.outcome not in ("skipped", "untraced")]
+    problems = [f"{benchmark.name} {benchmark.outcome}: {last_line(benchmark.message)}" for benchmark in failed]
     if not problems:
         untimed = "no benchmark measures time" if not survey.benchmarks else "every benchmark is skipped"
         problems = ["there was no time to run one" if _ended_early(survey) else untimed]
-    tail = "\n".join(f"{one.name} {one.outcome}\n{one.message}" for one in failed)
+    tail = "\n".join(f"{benchmark.name} {benchmark.outcome}\n{benchmark.message}" for benchmark in failed)
     return Verification(name=NAME, ok=False, detail=listed(problems), log_tail=tail)
 
 
 def _ended_early(survey: Survey) -> bool:
-    return any(one.outcome == "untraced" for one in survey.benchmarks)
+    return any(benchmark.outcome == "untraced" for benchmark in survey.benchmarks)

@@ -67,7 +67,7 @@ def read_task_folder(path: Path) -> TaskFolder:
         )
     reference = _text(environment, "docker_image", path)
     places = [path / folder for folder in _FOLDERS if not (path / folder).is_symlink()]
-    dockerfile = next((one / "Dockerfile" for one in places if _is_file(one / "Dockerfile")), None)
+    dockerfile = next((place / "Dockerfile" for place in places if _is_file(place / "Dockerfile")), None)
     image = reference or dockerfile
     if image is None:
         raise ConfigurationError(
@@ -75,7 +75,7 @@ def read_task_folder(path: Path) -> TaskFolder:
             why="task.toml names none in [environment] docker_image, and there is no environment/Dockerfile",
             remedy="Add one of them",
         )
-    locks = [one / "requirements.txt" for one in places if _is_file(one / "requirements.txt")]
+    locks = [place / "requirements.txt" for place in places if _is_file(place / "requirements.txt")]
     return TaskFolder(
         path=path,
         base_sha=base_sha,
@@ -83,7 +83,7 @@ def read_task_folder(path: Path) -> TaskFolder:
         task_id=_text(metadata, "task_id", path) or path.resolve().name,
         package_name=_text(metadata, "package_name", path),
         benchmark_dir=_text(metadata, "benchmark_dir", path),
-        lock=next((_read(one).decode(errors="replace") for one in locks), ""),
+        lock=next((_read(file).decode(errors="replace") for file in locks), ""),
         solution=b"\n".join(_below(path / "solution")),
     )
 

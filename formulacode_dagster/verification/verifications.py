@@ -1,4 +1,4 @@
-"""The gates, in the order in which they are asked: what each of them judges by."""
+"""The verifications, in the order in which they are made: what each of them judges by."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks of one image by hand: put together as one likes, each with a plain result.
 
 `MultiVerifier([SmokeVerifier("pandas"), ProfileVerifier(timeout=300)]).verify(image)` takes an image of the pipeline,
-or the name of one that Docker has or can pull. The gates of the `images` stage judge by the same evidence.
+or the name of one that Docker has or can pull. The verifications of the `images` stage judge by the same evidence.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ class ProfileVerifier(Verifier):
                 return _result(verification, time.monotonic() - started, is_late=False)
         sample = self._sample(evidence, survey)
         seconds = time.monotonic() - started
-        words = "\n".join([found.detail, ran.detail, sample])
+        told = "\n".join([found.detail, ran.detail, sample])
         if not sample:
-            return VerifierResult(False, FAILED, words, "no benchmark gives a sample", seconds)
+            return VerifierResult(False, FAILED, told, "no benchmark gives a sample", seconds)
         if seconds > self._timeout:
-            return VerifierResult(False, TIMED_OUT, words, f"took {seconds:.0f} s of {self._timeout:.0f} s", seconds)
-        return VerifierResult(True, 0, words, "", seconds)
+            return VerifierResult(False, TIMED_OUT, told, f"took {seconds:.0f} s of {self._timeout:.0f} s", seconds)
+        return VerifierResult(True, 0, told, "", seconds)
 
     def _survey(self, evidence: Evidence) -> Survey | ItemFailure:
         limit = min(BENCHMARK_SECONDS[-1], self._timeout / 4)
@@ -126,8 +126,8 @@ class ProfileVerifier(Verifier):
             return failure
 
     def _sample(self, evidence: Evidence, survey: Survey) -> str:
-        for one in survey.benchmarks:
-            if one.outcome == "ran" and (said := _timed(evidence, one)):
+        for benchmark in survey.benchmarks:
+            if benchmark.outcome == "ran" and (said := _timed(evidence, benchmark)):
                 return said
         return ""
 
@@ -179,9 +179,9 @@ def _bringing(facts: ImageFacts, package: str) -> list[Distribution]:
     site = site_packages(facts)
     starts = (f"{site}/{package.replace('.', '/')}/", f"{site}/{package}.")
     return [
-        one
-        for one in installed(facts, Area.ENVIRONMENT, site)
-        if any(path.startswith(starts) and ".dist-info/" not in path for path in one.record)
+        distribution
+        for distribution in installed(facts, Area.ENVIRONMENT, site)
+        if any(path.startswith(starts) and ".dist-info/" not in path for path in distribution.record)
     ]
 
 

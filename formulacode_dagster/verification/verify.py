@@ -1,4 +1,4 @@
-"""Asking the gates of an image one after the other, up to the first that does not hold."""
+"""Verifying an image, one verification after the other, up to the first that does not hold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Listener = Callable[[Verification], None]
 
 @dataclass(frozen=True)
 class ImageVerification:
-    """What the gates said of an image, up to the first that does not hold."""
+    """What was verified of an image, up to the first that does not hold."""
 
     verifications: tuple[Verification, ...]
     benchmarks: tuple[str, ...]
@@ -42,8 +42,8 @@ class ImageVerification:
 
     @property
     def failure(self) -> Verification | None:
-        """The gate that does not hold."""
-        return next((one for one in self.verifications if not one.ok), None)
+        """The verification that does not hold."""
+        return next((verification for verification in self.verifications if not verification.ok), None)
 
 
 def verify_image(
@@ -55,7 +55,7 @@ def verify_image(
     run_id: str,
     suite: SuiteFiles = BASE_SUITE,
 ) -> ImageVerification:
-    """Ask all gates of *image*, in their order, up to the first that does not hold.
+    """Make all verifications of *image*, in their order, up to the first that does not hold.
 
     *suite* is laid over the checkout of the session, where it is not the one of the base commit.
 
@@ -69,10 +69,10 @@ def verify(subject: Subject, listener: Listener | None = None) -> ImageVerificat
     """As `verify_image`, of any *subject*."""
     with gathering(subject) as evidence:
         made: list[Verification] = []
-        for name, gate in VERIFICATIONS.items():
+        for name, judge in VERIFICATIONS.items():
             started = time.monotonic()
             try:
-                found = gate(evidence)
+                found = judge(evidence)
             except ItemFailure as failure:
                 if failure.kind in OURS:
                     raise
@@ -85,7 +85,7 @@ def verify(subject: Subject, listener: Listener | None = None) -> ImageVerificat
                 listener(found)
             if not found.ok:
                 break
-        asked = {one.name for one in made}
+        asked = {verification.name for verification in made}
         survey = evidence.survey if "benchmarks" in asked else None
         if not isinstance(survey, Survey):
             return ImageVerification(tuple(made), (), evidence.facts)

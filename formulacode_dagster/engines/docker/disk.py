@@ -56,4 +56,4 @@ class DiskWatch:
         if client is None:
             return 0
         found = client.api.containers(all=True, size=True, filters={"id": str(self._container.id)})
-        return max((int(one.get("SizeRw", 0)) for one in found), default=0)
+        return max((int(container.get("SizeRw", 0)) for container in found), default=0)

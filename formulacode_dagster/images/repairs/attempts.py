@@ -45,7 +45,7 @@ class Task:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """How one attempt ended: `built` when it came to the gates, `failure` when it does not hold."""
+    """How one attempt ended: `built` when it came to be verified, `failure` when it does not hold."""
 
     environment: Environment
     spec: BuildSpec
@@ -56,7 +56,7 @@ class AttemptResult:
 
     @property
     def holds(self) -> Built | None:
-        """The build, when every gate holds."""
+        """The build, when every verification holds."""
         return self.built if self.failure is None else None
 
 
@@ -90,8 +90,8 @@ class Attempts:
         Raises OutsideSystemError, after which nothing is known of the item, and what keeping raises.
         """
         started_at, started = datetime.now(tz=UTC), time.monotonic()
-        ended = self._ended(fixes)
-        failure = ended.failure
+        result = self._attempt(fixes)
+        failure = result.failure
         self.made += 1
         facts = self._task.pr.facts
         self._keep(
@@ -104,20 +104,20 @@ class Attempts:
                 engine=self._engine.name.value,
                 started_at=started_at,
                 seconds=round(time.monotonic() - started, 3),
-                spec=ended.spec,
-                stage=ended.stage,
+                spec=result.spec,
+                stage=result.stage,
                 rc=0 if failure is None else getattr(failure, "rc", None),
                 kind="" if failure is None else failure.kind,
-                detail=f"{len(ended.built.image.benchmarks)} benchmarks"
-                if ended.holds and ended.built
+                detail=f"{len(result.built.image.benchmarks)} benchmarks"
+                if result.holds and result.built
                 else str(failure),
                 rule=rule,
-                log=ended.log,
+                log=result.log,
             )
         )
-        return ended
+        return result
 
-    def _ended(self, fixes: Sequence[Fix]) -> AttemptResult:
+    def _attempt(self, fixes: Sequence[Fix]) -> AttemptResult:
         task = self._task
         environment = task.environment
         try:

@@ -61,10 +61,10 @@ def build_until_it_holds(
     the disk or the package index is gone.
     """
     attempts = Attempts(engine, task, run_id=run_id, first=first_attempt, keep=keep, force=force, progress=progress)
-    image, ended = _Repair(attempts, task, ineffective).image(tuple(neighbour))
-    if ended.holds is not None:
-        keep_installed(ended.holds.installed)
-    return image, ended.log
+    image, result = _Repair(attempts, task, ineffective).image(tuple(neighbour))
+    if result.holds is not None:
+        keep_installed(result.holds.installed)
+    return image, result.log
 
 
 class _Repair:
@@ -78,75 +78,76 @@ class _Repair:
         self._pythons: list[str] = []
 
     def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, AttemptResult]:
-        ended = self._attempts.make(neighbour, NEIGHBOUR) if neighbour else None
-        if ended is None or ended.holds is None:
-            ended = self._repaired(self._attempts.make((), ""))
-        best = self._widened(ended)
+        result = self._attempts.make(neighbour, NEIGHBOUR) if neighbour else None
+        if result is None or result.holds is None:
+            result = self._repaired(self._attempts.make((), ""))
+        best = self._widened(result)
         if best.holds is None:
             raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} does not hold")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
         return image, best
 
-    def _repaired(self, ended: AttemptResult) -> AttemptResult:
+    def _repaired(self, result: AttemptResult) -> AttemptResult:
         """The first attempt that holds, else the last that was built."""
-        self._pythons = [ended.spec.python]
-        while ended.holds is None and self._may_go_on:
-            fix = self._next(ended)
+        self._pythons = [result.spec.python]
+        while result.holds is None and self._may_go_on:
+            fix = self._next(result)
             if fix is None:
                 break
-            tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)
+            tried = self._attempts.make((*result.spec.fixes, fix), fix.rule)
             if tried.stage == PLAN:
                 # no lock, or no interpreter, with it: the build that failed may still have another cure
                 self._refused.append(fix)
             else:
                 self._pythons.append(tried.spec.python)
-                ended = tried
-        return ended
+                result = tried
+        return result
 
-    def _widened(self, ended: AttemptResult) -> AttemptResult:
-        """*ended*, or better: one more attempt where the image holds, but misses modules or what its metadata names."""
-        if ended.holds is None or not self._may_go_on:
-            return ended
+    def _widened(self, result: AttemptResult) -> AttemptResult:
+        """*result*, or better: one more attempt where the image holds, but lacks modules or what its metadata names."""
+        if result.holds is None or not self._may_go_on:
+            return result
         fix = None
-        if is_unread(ended.environment):
-            fix = fix_of_metadata(ended.holds.verified.facts, ended.spec, ended.environment)
+        if is_unread(result.environment):
+            fix = fix_of_metadata(result.holds.verified.facts, result.spec, result.environment)
         by_metadata = fix is not None
-        if fix is None and ended.holds.verified.lost:
-            found = next(one for one in ended.holds.verified.verifications if one.name == FailureKind.BENCHMARKS)
-            fix = self._proposed(FailureLog(found.name, f"{found.detail}\n{found.log_tail}"), ended)
-        if fix is None or fix.step_down or any(fix.asks_the_same(one) for one in self._ineffective):
-            return ended
-        tried = self._attempts.make((*ended.spec.fixes, fix), fix.rule)
+        if fix is None and result.holds.verified.lost:
+            by_name = {made.name: made for made in result.holds.verified.verifications}
+            discovery = by_name[FailureKind.BENCHMARKS]
+            fix = self._proposed(FailureLog(discovery.name, f"{discovery.detail}\n{discovery.log_tail}"), result)
+        if fix is None or fix.step_down or any(fix.asks_the_same(ineffective) for ineffective in self._ineffective):
+            return result
+        tried = self._attempts.make((*result.spec.fixes, fix), fix.rule)
         if tried.holds is None:
-            return ended
-        gained = len(tried.holds.image.benchmarks) - len(ended.holds.image.benchmarks)
-        return tried if gained > 0 or (by_metadata and gained == 0) else ended
+            return result
+        gained = len(tried.holds.image.benchmarks) - len(result.holds.image.benchmarks)
+        return tried if gained > 0 or (by_metadata and gained == 0) else result
 
     @property
     def _may_go_on(self) -> bool:
         return self._attempts.made < MOST_ATTEMPTS and time.monotonic() - self._started < MOST_SECONDS
 
-    def _next(self, ended: AttemptResult) -> Fix | None:
-        failure = ended.failure
-        if failure is None or failure.kind in _BEYOND_REPAIR or ended.stage == PLAN:
+    def _next(self, result: AttemptResult) -> Fix | None:
+        failure = result.failure
+        if failure is None or failure.kind in _BEYOND_REPAIR or result.stage == PLAN:
             return None
-        if ended.built is not None and (ended.stage == "imports" or is_unread(ended.environment)):
-            fix = fix_of_metadata(ended.built.verified.facts, ended.spec, ended.environment)
-            if fix is not None and fix not in (*ended.spec.fixes, *self._refused):
+        if result.built is not None and (result.stage == FailureKind.IMPORTS or is_unread(result.environment)):
+            fix = fix_of_metadata(result.built.verified.facts, result.spec, result.environment)
+            if fix is not None and fix not in (*result.spec.fixes, *self._refused):
                 return fix
-        return self._proposed(FailureLog(ended.stage, f"{ended.log}\n{failure.why}"), ended)
+        return self._proposed(FailureLog(result.stage, f"{result.log}\n{failure.why}"), result)
 
-    def _proposed(self, failure: FailureLog, ended: AttemptResult) -> Fix | None:
-        return propose(failure, self._context(ended), without=self._refused)
+    def _proposed(self, failure: FailureLog, result: AttemptResult) -> Fix | None:
+        return propose(failure, self._context(result), without=self._refused)
 
-    def _context(self, ended: AttemptResult) -> RepairContext:
+    def _context(self, result: AttemptResult) -> RepairContext:
         if self._repository_facts is None:
             try:
                 self._repository_facts = read_repository_facts(self._task.mirror, self._task.pr)
             except (ItemFailure, Rejection):
                 self._repository_facts = RepositoryFacts({}, has_submodules=False)
         return RepairContext(
-            ended.spec,
+            result.spec,
             older_pythons=_older_pythons(self._task.environment, self._pythons),
             declared=self._repository_facts.declared,
             has_submodules=self._repository_facts.has_submodules,

@@ -55,7 +55,7 @@ def propose(failure: FailureLog, context: RepairContext, *, without: Sequence[Fi
         return None
     lines = list(telling_lines(failure.text))
     fired = (fix for rule in rules() for fix in _fired(rule, phase, lines, context))
-    return next((fix for fix in fired if not any(fix.asks_the_same(one) for one in without)), None)
+    return next((fix for fix in fired if not any(fix.asks_the_same(tried) for tried in without)), None)
 
 
 def telling_lines(log: str) -> Iterator[str]:
@@ -124,8 +124,8 @@ def _proposals(
     for fix in rule.fixes:
         for line, match in found:
             groups = match.groupdict("")
-            words = {"python": context.spec.python, "older": _older(groups.get("name", ""), versions), **groups}
-            values = _filled(fix.model_dump(mode="json"), words)
+            groups |= {"python": context.spec.python, "older": _older(groups.get("name", ""), versions)}
+            values = _filled(fix.model_dump(mode="json"), groups)
             yield Fix.model_validate({**values, "evidence": line.strip()[:EVIDENCE]})
 
 
@@ -150,14 +150,16 @@ def _looked_up(
             provisions[name] = line, provision
     if not provisions:
         return
-    words = {"python": context.spec.python}
+    groups = {"python": context.spec.python}
     brought = [provision for _, provision in provisions.values()]
     yield Fix(
         rule=rule.name,
         evidence=next(iter(provisions.values()))[0].strip()[:EVIDENCE],
-        apt_packages=tuple(dict.fromkeys(package for one in brought for package in one.apt_packages)),
-        requirements=tuple(dict.fromkeys(text for one in brought for text in one.requirements)),
-        environment={name: value.format_map(words) for one in brought for name, value in one.environment.items()},
+        apt_packages=tuple(dict.fromkeys(package for provision in brought for package in provision.apt_packages)),
+        requirements=tuple(dict.fromkeys(text for provision in brought for text in provision.requirements)),
+        environment={
+            name: value.format_map(groups) for provision in brought for name, value in provision.environment.items()
+        },
     )
 
 
@@ -169,13 +171,13 @@ def _provision(kind: Kind, name: str, context: RepairContext) -> Provision | Non
     return Provision(requirements=(requirement,)) if requirement else None
 
 
-def _filled(value: Any, words: Mapping[str, str]) -> Any:
+def _filled(value: Any, groups: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return value.format_map(words)
+        return value.format_map(groups)
     if isinstance(value, list):
-        return [_filled(item, words) for item in value]
+        return [_filled(item, groups) for item in value]
     if isinstance(value, dict):
-        return {name: _filled(item, words) for name, item in value.items()}
+        return {name: _filled(item, groups) for name, item in value.items()}
     return value
 
 

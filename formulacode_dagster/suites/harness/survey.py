@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import suite
 from .child import Answer, in_child
-from .order import Found, enters, in_order_of_relevance
+from .order import FoundBenchmark, enters, in_order_of_relevance
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -47,9 +47,9 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
     found = [
-        Found(module, *one)
+        FoundBenchmark(module, *benchmark)
         for module in modules
-        for one in suite.benchmarks_of(
+        for benchmark in suite.benchmarks_of(
             module, lambda name, message: emit(event="lost", name=name, message=message), untimed.append
         )
     ]
