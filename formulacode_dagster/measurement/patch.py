@@ -29,7 +29,7 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
     files = split_patch(patch)
     cut = next((file.path for file in files if not all(hunk.is_whole for hunk in file.hunks())), None)
     if cut is not None or (patch.strip() and not files):
-        why = "no line begins with `diff --git`" if cut is None else f"a hunk of {cut} is cut short"
+        why = "no file of it is named" if cut is None else f"a hunk of {cut} is cut short"
         raise ItemFailure(FailureKind.MALFORMED_PATCH, "the patch cannot be read", why=why)
     return tuple(map(_file_change, files))
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+_SECTION = re.compile(r"^diff --git ", re.MULTILINE)
+_SECTION_WITHOUT_GIT = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)
 _SAME_NAME = re.compile(r'^diff --git "?[abciow]/(?P<path>.+) "?[abciow]/(?P=path)$', re.MULTILINE)
 _HUNK = re.compile(r"^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<news>\d+))? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
@@ -77,10 +79,11 @@ class FileDiff:
 
 
 def split_patch(patch: bytes) -> tuple[FileDiff, ...]:
-    """The sections of *patch*, which is what `git diff` writes; empty for an empty patch."""
+    """The sections of *patch*, which is what `git diff` writes, or `diff -u`; empty for an empty patch."""
     text = patch.decode("utf-8", errors="replace")
     # only `\n` ends a line of a patch: a form feed or a lone `\r` is content
-    starts = [match.start() for match in re.finditer(r"^diff --git ", text, re.MULTILINE)]
+    starts = [match.start() for match in _SECTION.finditer(text)]
+    starts = starts or [match.start() for match in _SECTION_WITHOUT_GIT.finditer(text)]
     sections = (text[start:end] for start, end in pairwise([*starts, len(text)]))
     return tuple(FileDiff(*_paths_of(section), section) for section in sections)
 

@@ -31,7 +31,7 @@ class FolderSession:
         self.folder = folder
         self.repository = str(folder / "repository")
         self.harness = str(folder / "harness")
-        self.rebuilds = 0
+        self.reinstalls = 0
         self._build = build
         Path(self.harness).mkdir()
 
@@ -68,8 +68,8 @@ class FolderSession:
             timed_out = True
         return Completed(process.returncode, stdout, stderr, time.monotonic() - start, timed_out)
 
-    def rebuild(self, *, timeout: float) -> Completed:
-        self.rebuilds += 1
+    def reinstall(self, *, timeout: float) -> Completed:
+        self.reinstalls += 1
         if self._build is None:
             return Completed(0, b"", b"", 0.0)
         return self._build(Path(self.repository))

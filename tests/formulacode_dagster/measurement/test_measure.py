@@ -93,7 +93,7 @@ def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
     assert {(f.benchmark, f.kind) for f in measured.failures} == {("benchmarks.bench_download", "import")}
     assert speedup_is_real("2026-02", [measured]).passed
     # Every side was rebuilt, lest a rebuild looks like the patch's work, and no session is left.
-    assert [session.rebuilds for session in measure.engine.sessions] == [1, 1, 1]
+    assert [session.reinstalls for session in measure.engine.sessions] == [1, 1, 1]
     assert not any(session.folder.exists() for session in measure.engine.sessions)
     assert "changed functions: 2 on the base, 2 with the patch" in log
     assert "round 7 of 7" in measure.progress

@@ -36,10 +36,13 @@ def test_content_in_any_encoding_keeps_its_lines(tmp_path, git_patch):
     assert change.oracle_lines == {2}
 
 
-@pytest.mark.parametrize("head", [b"", b"diff --git a/x b/x\n"])
-def test_what_is_no_patch_is_a_failure(head):
+CUT_SHORT = b"--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n-only\n"
+
+
+@pytest.mark.parametrize("patch", [CUT_SHORT, b"diff --git a/x b/x\n" + CUT_SHORT, b"no patch\n"])
+def test_what_is_no_patch_is_a_failure(patch):
     with pytest.raises(ItemFailure) as failure:
-        changed_files(head + b"--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n-only\n")
+        changed_files(patch)
     assert failure.value.kind == "malformed_patch"
 
 
