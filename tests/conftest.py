@@ -26,7 +26,9 @@ pytest_plugins = [
     "tests.support.sharing",
     "tests.support.databases",
     "tests.support.samples",
+    "tests.support.declarations",
     "tests.support.images",
+    "tests.support.docker",
     "tests.support.published",
 ]
 

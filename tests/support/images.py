@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +145,8 @@ class Sample:
 def make_sample(folder: Path, name: str, files: dict[str, str], oracle: dict[str, str]) -> Sample:
     folder.mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main")
-    anchor = commit(folder, {"README.md": "hello\n"}, "start")
+    # commits of its own, and so images of its own: other tests of the same name may use the same daemon
+    anchor = commit(folder, {"README.md": f"hello {uuid.uuid4()}\n"}, "start")
     git(folder, "tag", "v0.1")
     base = commit(folder, files, "base")
     git(folder, "tag", "v1.0")

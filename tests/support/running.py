@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 SLOW_MARKS = ("docker", "network", "slow")
+_BUILT = ("make_docker_engine", "pure_image", "compiled_image")
 _PREFIX = "fc-tests-"
 _OWN_FOLDER = pytest.StashKey[Path]()
 # nothing listens on the discard port: whoever asks is refused at once
@@ -58,14 +59,29 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * len(os.sched_getaffinity(0))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is slow begins first, so that no worker ends long after the others."""
+    """What is slow begins first, so that no worker ends long after the others, and next to what it shares."""
     if config.option.fast:
         slow = [item for item in items if _is_slow(item)]
         items[:] = [item for item in items if not _is_slow(item)]
         config.hook.pytest_deselected(items=slow)
-    items.sort(key=_is_slow, reverse=True)
+    for item in items:
+        if group := _group_of(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: (_uses(item, "demo"), _is_slow(item)), reverse=True)
     _skip_without_docker(items)
+
+
+def _group_of(item: pytest.Item) -> str:
+    """The tests that one worker runs, since they share what only a process or a home can: the demo, or built images."""
+    if _uses(item, "demo"):
+        return "demo"
+    return item.nodeid.partition("::")[0] if any(_uses(item, name) for name in _BUILT) else ""
+
+
+def _uses(item: pytest.Item, fixture: str) -> bool:
+    return fixture in getattr(item, "fixturenames", ())
 
 
 def _is_slow(item: pytest.Item) -> bool:

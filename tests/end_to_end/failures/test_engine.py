@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.engines.installation import installation_id
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
 
@@ -152,7 +153,9 @@ def test_a_build_that_hangs_in_docker_leaves_neither_container_nor_process(seede
     assert (failed.state, failed.reason) == (ItemState.FAILED, "timeout"), failed.detail
     platform.wait_for(lambda: not processes_with(mark), "the end of the build step")
     assert docker("ps", "--all", "--quiet", "--filter", f"label=formulacode.run={failed.run_id}") == []
-    of_task = ("images", "--quiet", "--filter", f"label=formulacode.repository={SLEEPER.partition('#')[0]}")
+    repository = SLEEPER.partition("#")[0]
+    mine = (f"installation={installation_id(platform.home)}", f"repository={repository}")
+    of_task = ("images", "--quiet", *(f"--filter=label=formulacode.{one}" for one in mine))
     assert docker(*of_task, "--filter", "label=formulacode.task") == [], "no half image"
     for image in docker(*of_task):
         docker("rmi", "--force", image)

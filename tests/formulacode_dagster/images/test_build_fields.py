@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import ExtraFile, FilePatch, InstallMode, Isolation, Submodule
+from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, command, git, make_sample, make_spec
 
 pytestmark = pytest.mark.network
 
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
 NAME = "tinyparts"
 
 PARTS = {
@@ -73,15 +70,10 @@ PATCH = """--- a/tinyparts/_fast.c
 
 
 @pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     if request.param == "process":
-        yield ProcessEngine(tmp_path / "engine", LIMITS)
-        return
-    bundle = os.environ.get("SSL_CERT_FILE")
-    docker = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(bundle) if bundle else None)
-    yield docker
-    for image in docker.daemon.client.images.list(filters={"label": f"formulacode.repository=Acme/{NAME}"}):
-        docker.daemon.client.images.remove(str(image.id), force=True)
+        return ProcessEngine(tmp_path / "engine", LIMITS)
+    return request.getfixturevalue("make_docker_engine")()
 
 
 @pytest.fixture

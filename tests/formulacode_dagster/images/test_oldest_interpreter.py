@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.specs.spec import INSTRUMENT_VERSIONS
 from formulacode_dagster.suites.remote import Remote, Timed
+from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec
 
 pytestmark = pytest.mark.network
 
 OLDEST = INSTRUMENT_VERSIONS[0]
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
 
 
 @pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     if request.param == "process":
         return ProcessEngine(tmp_path / "engine", LIMITS)
-    bundle = os.environ.get("SSL_CERT_FILE")
-    return DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(bundle) if bundle else None)
+    return request.getfixturevalue("make_docker_engine")()
 
 
 def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(

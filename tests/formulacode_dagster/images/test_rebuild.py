@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.images.build import build_and_verify
@@ -20,11 +17,11 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, InstalledDistribution
 from formulacode_dagster.models.reproduction import DifferenceKind, Reproduction
 from formulacode_dagster.verification.contents import UNOWNED, Listing
+from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, Sample, as_image, make_spec
 
 pytestmark = pytest.mark.network
 
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
 OTHER_LOCK = """setuptools==75.2.0 \\
     --hash=sha256:753bb6ebf1f465a1912e19ed1d41f403a79173a9acf66a42e7e6aec45c3c16ec \\
     --hash=sha256:a7fcb66f68b4d9e8e66b42f9876150a3371558f98fa32222ffaa5bced76406f8
@@ -135,19 +132,16 @@ def test_an_image_of_another_engine_is_not_built_again_by_this_one(bench: Bench)
         bench.again(bench.image.model_copy(update={"engine": EngineName.DOCKER}))
 
 
-@pytest.fixture
-def docker_engine() -> Iterator[DockerEngine]:
-    bundle, name = os.environ.get("SSL_CERT_FILE"), uuid.uuid4().hex
-    engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(bundle) if bundle else None, installation=name)
-    yield engine
-    for image in engine.daemon.client.images.list(filters={"label": f"formulacode.installation={name}"}):
-        engine.daemon.client.images.remove(str(image.id), force=True)
-
-
 @pytest.mark.docker
 def test_docker_builds_the_same_again_and_a_changed_file_is_named(
-    docker_engine: DockerEngine, compiled: Sample, lock: str, cache: MirrorCache, tmp_path: Path
+    make_docker_engine: MakeDockerEngine,
+    docker_installation: str,
+    compiled: Sample,
+    lock: str,
+    cache: MirrorCache,
+    tmp_path: Path,
 ) -> None:
+    docker_engine = make_docker_engine()
     spec = make_spec(compiled, lock, os_image=OS_IMAGE, build_environment={"REBUILD": uuid.uuid4().hex})
     outcome = docker_engine.build(spec, mirror=compiled.mirror, run_id="first")
     client = docker_engine.daemon.client
@@ -164,7 +158,8 @@ def test_docker_builds_the_same_again_and_a_changed_file_is_named(
     client.images.remove(tampered)
     assert told(reproduction) == [("files", "tinyc", PYTHON_FILE)], "the extension was compiled to the same bytes"
     assert reproduction.differences[0].kind is DifferenceKind.FILES
-    assert not [tag for one in client.images.list() for tag in one.tags if tag.endswith("-again")]
+    mine = client.images.list(filters={"label": f"formulacode.installation={docker_installation}"})
+    assert not [tag for one in mine for tag in one.tags if tag.endswith("-again")]
     assert client.images.get(outcome.tag).id == outcome.digest
     installs = [line for line in lines if "install-environment" in line or "install-package" in line]
     assert installs

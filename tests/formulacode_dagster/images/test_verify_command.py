@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,13 @@ from formulacode_dagster.cli.task_verification import verify_task
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from tests.support.images import LIMITS, Sample, as_image, make_spec
-
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
+from tests.support.docker import OS_IMAGE, MakeDockerEngine
+from tests.support.images import Sample, as_image, make_spec
 
 
 @pytest.fixture(scope="module")
-def image(compiled: Sample, lock: str) -> BuiltImage:
-    from resources.settings import value_of
-
-    certificates = value_of("FC_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE", "")
-    engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(certificates) if certificates else None)
+def image(make_docker_engine: MakeDockerEngine, compiled: Sample, lock: str) -> BuiltImage:
+    engine = make_docker_engine()
     spec = make_spec(compiled, lock, os_image=OS_IMAGE, task_id="Acme__tinyc-99")
     return as_image(EngineName.DOCKER, spec, engine.build(spec, mirror=compiled.mirror, run_id="verify"))
 

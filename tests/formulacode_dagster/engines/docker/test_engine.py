@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import uuid
 from pathlib import Path
 
 import pytest
@@ -14,30 +14,18 @@ from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, EngineName
+from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, PURE, Sample, build_sample, command, make_sample, make_spec
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
-
-
-def ca_bundle() -> Path | None:
-    given = os.environ.get("SSL_CERT_FILE")
-    return Path(given) if given else None
-
-
-def make_engine(**limits: int) -> DockerEngine:
-    return DockerEngine(OS_IMAGE, LIMITS.model_copy(update=limits), ca_bundle=ca_bundle())
+# other runs of these tests have containers in the same daemon
+MARK = uuid.uuid4().hex
 
 
 @pytest.fixture(scope="module")
-def docker() -> Iterator[DockerEngine]:
-    engine = make_engine()
-    yield engine
-    for name in ("tinyc", "tinypure", "hanging", "broken", "nosy"):
-        filters = {"label": f"formulacode.repository=Acme/{name}"}
-        for image in engine.daemon.client.images.list(filters=filters):
-            engine.daemon.client.images.remove(str(image.id), force=True)
+def docker(make_docker_engine: MakeDockerEngine) -> DockerEngine:
+    return make_docker_engine()
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +91,8 @@ def test_two_tasks_of_one_repository_share_the_lower_tiers(
 
 
 def test_a_session_is_confined(docker: DockerEngine, image: BuiltImage) -> None:
-    with docker.session(image, run_id="confined") as session:
-        (name,) = containers(docker, "confined")
+    with docker.session(image, run_id=f"confined-{MARK}") as session:
+        (name,) = containers(docker, f"confined-{MARK}")
         attributes = docker.daemon.client.containers.get(name).attrs
         host = attributes["HostConfig"]
         assert host["NetworkMode"] == "none"
@@ -116,7 +104,7 @@ def test_a_session_is_confined(docker: DockerEngine, image: BuiltImage) -> None:
         assert session.run(["cat"], timeout=30, stdin=b"fed").stdout == b"fed"
         done = session.run(["env"], timeout=30, environment={"PYTHONPATH": "/mine"})
         assert b"PYTHONPATH=/opt/formulacode/instrument:/mine\n" in done.stdout
-    assert containers(docker, "confined") == []
+    assert containers(docker, f"confined-{MARK}") == []
 
 
 def test_the_harness_can_be_read_and_not_written(docker: DockerEngine, image: BuiltImage) -> None:
@@ -144,8 +132,8 @@ def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: D
 
 
 def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEngine, image: BuiltImage) -> None:
-    with docker.session(image, run_id="timeout") as session:
-        (name,) = containers(docker, "timeout")
+    with docker.session(image, run_id=f"timeout-{MARK}") as session:
+        (name,) = containers(docker, f"timeout-{MARK}")
         session.run(["touch", "/tmp/kept"], timeout=30)
         done = session.run(["sh", "-c", "setsid sleep 7654 & setsid sleep 7654"], timeout=1)
         assert done.timed_out
@@ -159,18 +147,21 @@ def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEng
 
 
 def test_code_that_ends_its_container_fails_its_item(docker: DockerEngine, image: BuiltImage) -> None:
-    with docker.session(image, run_id="suicide") as session, pytest.raises(ItemFailure, match="container ended"):
+    with (
+        docker.session(image, run_id=f"suicide-{MARK}") as session,
+        pytest.raises(ItemFailure, match="container ended"),
+    ):
         session.run(["sh", "-c", "kill -9 -1"], timeout=30)
-    assert containers(docker, "suicide") == []
+    assert containers(docker, f"suicide-{MARK}") == []
 
 
 def test_a_build_that_hangs_is_killed_in_the_daemon_too(
-    docker: DockerEngine, image: BuiltImage, lock: str, tmp_path: Path
+    make_docker_engine: MakeDockerEngine, docker: DockerEngine, lock: str, tmp_path: Path
 ) -> None:
     mark = f"7{os.getpid()}6"
     files = {**PURE, "setup.py": f"import subprocess\nsubprocess.run(['setsid', 'sleep', '{mark}'])\n"}
     sample = make_sample(tmp_path / "hanging", "hanging", files, {"README.md": "x"})
-    short = make_engine(build_seconds=30)
+    short = make_docker_engine(LIMITS.model_copy(update={"build_seconds": 30}))
     with pytest.raises(BuildFailure, match="was killed after 30 s") as caught:
         short.build(make_spec(sample, lock, os_image=OS_IMAGE), mirror=sample.mirror, run_id="hang")
     assert caught.value.kind == "timeout"
@@ -233,7 +224,7 @@ def test_something_planted_in_an_image_is_found_by_the_host(
         "USER root\nRUN echo /tmp/x.so > /etc/ld.so.preload && touch /usr/local/lib/python3.11/usercustomize.py\n"
     )
     (tmp_path / "Dockerfile").write_text(f"FROM {image.tag}\n{plants}")
-    tag = "formulacode/planted:test"
+    tag = f"formulacode/planted:{uuid.uuid4().hex}"
     done = docker.daemon.run(["buildx", "build", "--load", "--tag", tag, str(tmp_path)], timeout=60)
     assert done.ok, done.stderr
     digest = str(docker.daemon.client.images.get(tag).id)
@@ -249,11 +240,13 @@ def test_something_planted_in_an_image_is_found_by_the_host(
 
 
 def test_clean_removes_containers_of_killed_runs_and_nobody_elses(docker: DockerEngine, image: BuiltImage) -> None:
+    killed_run = uuid.uuid4().hex
     program = f"""
 import time
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.image import BuiltImage
-with DockerEngine({OS_IMAGE!r}).session(BuiltImage.model_validate_json({image.model_dump_json()!r}), run_id="killed"):
+image = BuiltImage.model_validate_json({image.model_dump_json()!r})
+with DockerEngine({OS_IMAGE!r}).session(image, run_id={killed_run!r}):
     print("open", flush=True)
     time.sleep(60)
 """
@@ -265,12 +258,12 @@ with DockerEngine({OS_IMAGE!r}).session(BuiltImage.model_validate_json({image.mo
     try:
         with docker.session(image, run_id="alive") as session:
             docker.clean()
-            assert len(containers(docker, "killed")) == 1, "it still lives"
+            assert len(containers(docker, killed_run)) == 1, "it still lives"
             killed.kill()
             killed.wait()
             killed.stdout.close()
             assert docker.clean() >= 1
-            assert containers(docker, "killed") == []
+            assert containers(docker, killed_run) == []
             assert session.run(["true"], timeout=30).ok
             assert client.containers.get(str(stranger.id)).id == stranger.id
     finally:

@@ -11,21 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.scratch import abandoned_scratch
+from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, PURE, make_sample, make_spec
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
 PROGRAM = """
 import sys
 from pathlib import Path
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits
-spec, limits, mirror, bundle = sys.argv[1:]
+spec, limits, mirror, bundle, installation = sys.argv[1:]
 limits = ResourceLimits.model_validate_json(limits)
-engine = DockerEngine({os_image!r}, limits, ca_bundle=Path(bundle) if bundle else None)
+engine = DockerEngine({os_image!r}, limits, ca_bundle=Path(bundle) if bundle else None, installation=installation)
 engine.build(BuildSpec.model_validate_json(spec), mirror=Path(mirror), run_id="killed", progress=print)
 """
 
@@ -43,7 +42,7 @@ def wait_for(mark: str, *, running: bool) -> bool:
 
 
 def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(
-    lock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lock: str, docker_installation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = f"8{os.getpid()}6"
     files = {**PURE, "setup.py": f"import subprocess\nsubprocess.run(['setsid', 'sleep', '{mark}'])\n"}
@@ -54,9 +53,9 @@ def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(
         LIMITS.model_dump_json(),
         str(sample.mirror),
         os.environ.get("SSL_CERT_FILE", ""),
+        docker_installation,
     ]
     program = PROGRAM.format(os_image=OS_IMAGE)
-    engine = DockerEngine(OS_IMAGE)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
@@ -75,5 +74,3 @@ def test_a_build_whose_process_is_killed_ends_in_the_daemon_too(
     finally:
         building.kill()
         building.wait()
-        for image in engine.daemon.client.images.list(filters={"label": "formulacode.repository=Acme/killed"}):
-            engine.daemon.client.images.remove(str(image.id), force=True)

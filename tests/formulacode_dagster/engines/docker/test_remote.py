@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import threading
@@ -20,11 +19,10 @@ from formulacode_dagster.engines.docker.image_store import DockerImageStore
 from formulacode_dagster.engines.docker.leftovers import leftover_containers, remove_container
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.models.image import EngineName
+from tests.support.docker import OS_IMAGE, ca_bundle, remove_images
 from tests.support.images import LIMITS, Sample, as_image, make_spec
 
 pytestmark = pytest.mark.docker
-
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
 
 
 class Tunnel:
@@ -75,9 +73,8 @@ def tunnel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tunnel]:
 
 @pytest.mark.network
 def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunnel, pure: Sample, lock: str) -> None:
-    bundle = os.environ.get("SSL_CERT_FILE")
     name = uuid.uuid4().hex
-    engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(bundle) if bundle else None, installation=name)
+    engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=ca_bundle(), installation=name)
     spec = make_spec(pure, lock, os_image=OS_IMAGE, build_environment={"REMOTE": name})
     image = as_image(EngineName.DOCKER, spec, engine.build(spec, mirror=pure.mirror, run_id="remote"))
     try:
@@ -93,8 +90,7 @@ def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunne
         assert image.tag in {str(one) for one in room.inventory().images}
         assert tunnel.connections > 5
     finally:
-        for one in engine.daemon.client.images.list(filters={"label": f"formulacode.installation={name}"}):
-            engine.daemon.client.images.remove(str(one.id), force=True)
+        remove_images(name)
     assert engine.daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={name}"}) == []
 
 

@@ -19,12 +19,11 @@ from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from tests.support.declarations import PackageIndex
+from tests.support.docker import MakeDockerEngine
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
 AT = datetime(2026, 2, 1, tzinfo=UTC)
-OS_IMAGE = os.environ.get("FC_OS_IMAGE", "fc-os:py{python}")
-BUNDLE = os.environ.get("SSL_CERT_FILE")
 LIMITS = ResourceLimits(cpus=2, memory_mb=2048, processes=256, build_seconds=240, benchmark_seconds=60)
 
 PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
@@ -79,9 +78,9 @@ def prepare_metadata_for_build_wheel(folder, settings=None):
 
 
 @pytest.fixture(scope="module")
-def engine() -> DockerEngine:
+def engine(make_docker_engine: MakeDockerEngine) -> DockerEngine:
     """One whose builds see the index on localhost."""
-    return DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(BUNDLE) if BUNDLE else None, network="host")
+    return make_docker_engine(network="host")
 
 
 @pytest.fixture
@@ -161,9 +160,11 @@ def test_one_that_hangs_is_a_timeout_and_is_gone(engine: DockerEngine, index: Pa
     assert not left
 
 
-def test_the_real_index_gives_the_lock_that_this_machine_would_give(tmp_path: Path) -> None:
+def test_the_real_index_gives_the_lock_that_this_machine_would_give(
+    make_docker_engine: MakeDockerEngine, tmp_path: Path
+) -> None:
     at = datetime(2021, 6, 1, tzinfo=UTC)
-    engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=Path(BUNDLE) if BUNDLE else None)
+    engine = make_docker_engine()
     asked = {"python": "3.9", "exclude_newer": at, "build_sources": True}
     inside = Resolver(tmp_path / "in", reading=engine.uv_runner()).resolve(["docopt"], **asked)
     assert inside.lock == Resolver(tmp_path / "out").resolve(["docopt"], **asked).lock
