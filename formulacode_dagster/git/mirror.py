@@ -14,6 +14,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
+from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -22,7 +23,7 @@ from .command import GitError, git
 from .damage import damage_of, is_shallow
 from .eviction import Evicted, clear_partial, locked, make_room, mirror_path, partial_path
 from .history import Mirror
-from .remote import KEPT, Remote, checked_name
+from .remote import BACKOFF, KEPT, Remote, checked_name
 from .use import Hold, Use
 
 __all__ = ["Mirror", "MirrorCache"]
@@ -46,9 +47,10 @@ class MirrorCache:
         filtered: bool | None = None,
         budget: int | None = None,
         say: Callable[[str], None] | None = None,
+        backoff: Backoff = BACKOFF,
     ) -> None:
         self._root = root
-        self._remote = Remote(clone_url, filtered=filtered)
+        self._remote = Remote(clone_url, filtered=filtered, backoff=backoff)
         self._budget = budget
         self._say = say
         self._refused: set[tuple[str, str]] = set()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.stopping import stop_request
@@ -15,7 +16,7 @@ from .command import GitError, git
 from .faults import Fault, fault_of, refused_object, translate, unlock
 
 ATTEMPTS = 3
-FIRST_WAIT_SECONDS = 1.0
+BACKOFF = Backoff(first_seconds=1.0, longest_seconds=60.0)
 TRANSFER_SECONDS = 3600.0
 BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 KEPT = "refs/kept"
@@ -37,11 +38,10 @@ def checked_name(repository: str) -> str:
 class Remote:
     """Clones and fetches; passing faults are tried again, a dead host raises OutsideSystemError."""
 
-    def __init__(
-        self, clone_url: str, *, filtered: bool | None = None, sleep: Callable[[float], None] | None = None
-    ) -> None:
+    def __init__(self, clone_url: str, *, filtered: bool | None = None, backoff: Backoff = BACKOFF) -> None:
         self._url = clone_url.rstrip("/")
-        self._sleep = sleep or stop_request().sleep
+        self._backoff = backoff
+        self._sleep = stop_request().sleep
         self._folder: Path | None = None
         if self._url.startswith("file://"):
             self._folder = Path(self._url.removeprefix("file://")).expanduser().resolve()
@@ -153,6 +153,6 @@ class Remote:
                 if fault is Fault.LOCKED and mirror is not None:
                     unlock(error, mirror)
                 else:
-                    self._sleep(FIRST_WAIT_SECONDS * 2 ** (number - 1))
+                    self._sleep(self._backoff.seconds(number))
             else:
                 return

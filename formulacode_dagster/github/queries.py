@@ -295,19 +295,3 @@ query ThreadEvents($id: ID!, $after: String) {{
 
 PROBE = "query Probe { viewer { login } rateLimit { cost remaining } }"
 """Whether GitHub lives, and who asks; 1 point."""
-
-ALL_QUERIES = {
-    "Probe": PROBE,
-    "RepositoriesById": REPOSITORIES_BY_ID,
-    "RepositoriesByName": repositories_by_name(2),
-    "MergedCounts": merged_counts(2),
-    "MergedPullRequests": merged_pull_requests(2),
-    "PullRequestByName": PULL_REQUEST_BY_NAME,
-    "PullRequestLabels": PULL_REQUEST_LABELS,
-    "PullRequestClosingIssues": PULL_REQUEST_CLOSING_ISSUES,
-    "BodyVersions": BODY_VERSIONS,
-    "Threads": threads_query(2),
-    "ThreadComments": THREAD_COMMENTS,
-    "ThreadEvents": THREAD_EVENTS,
-}
-"""By operation name, for the contract test."""

@@ -6,14 +6,13 @@ What the answer says is not judged here.
 from __future__ import annotations
 
 import asyncio
-import email.utils
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
+from formulacode_dagster.models.backoff import Backoff, retry_after
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
@@ -40,8 +39,7 @@ class Retries(Frozen):
 
     attempts: int = 4
     attempts_on_timeout: int = 2
-    first_wait: float = 0.5
-    longest_wait: float = 20.0
+    backoff: Backoff = Backoff(first_seconds=0.5, longest_seconds=20.0, jitter=(0.75, 1.0))
     longest_retry_after: float = 300.0
     unanswered_until_dead: int = 5
 
@@ -125,7 +123,7 @@ class Endpoint:
                 self._refused_connections = self._unanswered_items = 0
                 return self._reply_of(completion)
             if attempts < self._retries.attempts and timeouts < self._retries.attempts_on_timeout:
-                await asyncio.sleep(self._backoff(attempts))
+                await asyncio.sleep(self._retries.backoff.seconds(attempts))
         raise self._given_up(attempts, said, timed_out=timeouts > 0)
 
     async def _create(self, messages: Sequence[Message], name: str, schema: dict[str, Any]) -> ChatCompletion:
@@ -193,24 +191,20 @@ class Endpoint:
 
     def _postpone(self, error: APIStatusError, attempts: int) -> None:
         """Make all questions wait as long as the endpoint asks, or as backoff says."""
-        asked = _retry_after(error)
+        asked = retry_after(error.response.headers, time.time())
         if asked is not None and asked > self._retries.longest_retry_after:
             raise OutsideSystemError(
                 SYSTEM,
                 f"{self._place} asks us to stay away for {asked:,.0f} s (HTTP {error.status_code})",
                 remedy="Run again then; answers that were paid for are kept",
             )
-        wait = self._backoff(attempts) if asked is None else asked
+        wait = self._retries.backoff.seconds(attempts) if asked is None else asked
         self._resume_at = max(self._resume_at, time.monotonic() + wait)
         if self._on_wait is not None and wait >= 1:
             self._on_wait(f"the model answers HTTP {error.status_code}; waiting {wait:.0f} s")
 
     async def _turn(self) -> None:
         await asyncio.sleep(max(0.0, self._resume_at - time.monotonic()))
-
-    def _backoff(self, attempts: int) -> float:
-        longest = min(self._retries.first_wait * 2.0 ** (attempts - 1), self._retries.longest_wait)
-        return longest * random.uniform(0.75, 1.0)  # noqa: S311 - jitter, not a secret
 
     def _given_up(self, attempts: int, said: str, *, timed_out: bool) -> FormulaCodeError:
         if self._refused_connections >= self._retries.attempts:
@@ -264,16 +258,3 @@ def _without_credentials(address: str) -> str:
 def _message_of(error: APIStatusError) -> str:
     body = error.body
     return str(body["message"]) if isinstance(body, dict) and "message" in body else str(body or error.message)
-
-
-def _retry_after(error: APIStatusError) -> float | None:
-    """Seconds the answer asks us to wait; None when it does not say."""
-    headers = error.response.headers
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        try:
-            return max(0.0, float(value) * unit)
-        except ValueError:
-            if value and (moment := email.utils.parsedate_tz(value)) is not None:
-                return max(0.0, email.utils.mktime_tz(moment) - time.time())
-    return None

@@ -5,14 +5,12 @@ Neither git's configuration nor its version, nor locale, time zone or umask of t
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.git.command import GitError, git
+from formulacode_dagster.models.errors import OutsideSystemError
 
 from .definitions import Person
 from .edits import Tree
@@ -83,30 +81,9 @@ def _signature(role: str, person: Person, moment: datetime) -> bytes:
 
 
 def _git(*arguments: str, repository: Path | None = None, stdin: bytes | None = None) -> None:
-    program = shutil.which("git")
-    if program is None:
-        raise ConfigurationError("git is not on PATH", remedy="Install git 2.30 or newer")
-    environment = dict(_environment(os.environ))
-    if repository is not None:
-        environment["GIT_DIR"] = str(repository)
-    done = subprocess.run(
-        [program, *arguments], input=stdin or b"", env=environment, capture_output=True, timeout=SECONDS, check=False
-    )
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip()[-2000:]
-        raise OutsideSystemError("git", f"git {arguments[0]} failed while the samples were written", why=words)
-
-
-def _environment(outer: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The variables git may see: of this machine's, where programs and temporary files are."""
-    yield from ((name, outer[name]) for name in ("PATH", "TMPDIR") if name in outer)
-    yield from {
-        "HOME": "/nonexistent",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_SYSTEM": "/dev/null",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_DEFAULT_REF_FORMAT": "files",
-        "LC_ALL": "C",
-        "TZ": "UTC",
-    }.items()
+    try:
+        git(repository, *arguments, stdin=stdin, extra={"GIT_DEFAULT_REF_FORMAT": "files"}, seconds=SECONDS)
+    except GitError as error:
+        raise OutsideSystemError(
+            "git", f"git {arguments[0]} failed while the samples were written", why=error.stderr
+        ) from error

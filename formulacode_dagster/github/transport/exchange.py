@@ -84,7 +84,7 @@ class Exchange:
                         raise await self._given_up(resource, what, verdict)
                     for tally in self.ledger.tallies(resource):
                         tally.retries += 1
-                    wait = max(self.retries.passing(failures), verdict.wait or 0.0)
+                    wait = max(self.retries.passing.seconds(failures), verdict.wait or 0.0)
                     await self.waits.whole(resource, f"GitHub failed to answer ({verdict.words}), trying again", wait)
                 case _:
                     raise refusal(what, verdict)
@@ -122,7 +122,7 @@ class Exchange:
             if response is not None:
                 _learn(permit, resource, response.headers, self.clock.time())
             if limited:
-                wait = self.retries.limited(limits + 1) if verdict.wait is None else verdict.wait
+                wait = self.retries.limited.seconds(limits + 1) if verdict.wait is None else verdict.wait
                 if verdict.outcome is Outcome.PRIMARY_LIMIT:
                     # the reset is in whole seconds: asking in the same second would be refused again
                     permit.exhaust(max(wait, 1.0))

@@ -91,10 +91,6 @@ class Known:
         key = self.key(secret)
         return self.users.setdefault(self.owners.get(key, key), User())
 
-    def same_user(self, one: str, other: str) -> bool:
-        """Whether two tokens are known to belong to one user."""
-        return self.user(one) is self.user(other)
-
     def learn_owner(self, secret: str, login: str) -> None:
         """The token belongs to the user *login*: GitHub counts all tokens of a user together."""
         key, owner = self.key(secret), self.key(f"login {login.lower()}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 import httpx
+
+from formulacode_dagster.models.backoff import Backoff, retry_after, server_time
 
 from .answers import GraphQLError
 
@@ -61,32 +61,22 @@ class Verdict:
     """The HTTP status that it follows from; None where that was fine, and what came with it was not."""
 
 
+PASSING = Backoff(first_seconds=0.5, longest_seconds=30.0, jitter=(0.5, 1.0))
+LIMITED = Backoff(first_seconds=60.0, longest_seconds=900.0, jitter=(1.0, 1.5))
+
+
 @dataclass(frozen=True)
 class Retries:
-    """How often and how long. The waits grow exponentially, with a jitter that spreads those refused together.
+    """How often to try again what failed in `passing`, and to wait for a limit that told no time, and how long.
 
     Without a time from GitHub, a limit is waited for a minute at least, as
     docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api ("Exceeding the rate limit") asks.
     """
 
     attempts: int = 6
-    first_seconds: float = 0.5
-    longest_seconds: float = 30.0
+    passing: Backoff = PASSING
     limit_waits: int = 20
-    limit_first_seconds: float = 60.0
-    limit_longest_seconds: float = 900.0
-
-    def passing(self, attempt: int) -> float:
-        """Seconds before the try after failed *attempt* (from 1)."""
-        return min(self.first_seconds * 2.0 ** (attempt - 1), self.longest_seconds) * _jitter(0.5, 1.0)
-
-    def limited(self, hit: int) -> float:
-        """Seconds after the *hit*-th limit (from 1) that came without Retry-After or reset."""
-        return min(self.limit_first_seconds * 2.0 ** (hit - 1), self.limit_longest_seconds) * _jitter(1.0, 1.5)
-
-
-def _jitter(low: float, high: float) -> float:
-    return random.uniform(low, high)  # noqa: S311 — spreads retries, keeps no secret
+    limited: Backoff = LIMITED
 
 
 def judge(response: httpx.Response, words: str, now: float) -> Verdict:
@@ -149,28 +139,7 @@ def _is_passing(error: GraphQLError) -> bool:
     return error.type in _PASSING_TYPES or any(mark in message for mark in _PASSING_MESSAGES)
 
 
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that `Retry-After` asks for (a number, or a date); None when it is absent or unreadable."""
-    text = headers.get("retry-after", "")
-    if text.isdigit():
-        return float(text)
-    moment = _date(text)
-    return None if moment is None else max(0.0, moment - _server_time(headers, now))
-
-
 def until_reset(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds until `x-ratelimit-reset`, by GitHub's clock where the answer tells it; None without the header."""
     text = headers.get("x-ratelimit-reset", "")
-    return max(0.0, int(text) - _server_time(headers, now)) if text.isdigit() else None
-
-
-def _server_time(headers: Mapping[str, str], now: float) -> float:
-    moment = _date(headers.get("date", ""))
-    return now if moment is None else moment
-
-
-def _date(text: str) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (TypeError, ValueError):
-        return None
+    return max(0.0, int(text) - server_time(headers, now)) if text.isdigit() else None

@@ -8,9 +8,12 @@ import pytest
 
 from formulacode_dagster.git import remote
 from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from sandbox.server import serving
 from tests.formulacode_dagster.git.conftest import NAME
+
+QUICK = Backoff(first_seconds=0.01, longest_seconds=0.05)
 
 
 def test_a_repository_that_vanished_is_named(cache):
@@ -19,18 +22,16 @@ def test_a_repository_that_vanished_is_named(cache):
     assert caught.value.kind == "vanished"
 
 
-def test_a_host_that_does_not_answer_stops_the_stage(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
+def test_a_host_that_does_not_answer_stops_the_stage(tmp_path):
     with pytest.raises(OutsideSystemError, match="GITHUB_CLONE_URL"):
-        MirrorCache(tmp_path, "http://127.0.0.1:1").ensure(NAME)
+        MirrorCache(tmp_path, "http://127.0.0.1:1", backoff=QUICK).ensure(NAME)
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [(404, "vanished"), (401, "vanished"), (451, "vanished"), (500, "git"), (503, "git"), (429, "git")],
 )
-def test_what_a_real_host_answers_is_understood(tmp_path, monkeypatch, status, outcome):
-    monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
+def test_what_a_real_host_answers_is_understood(tmp_path, status, outcome):
     asked = []
 
     async def app(scope, receive, send):
@@ -46,7 +47,7 @@ def test_what_a_real_host_answers_is_understood(tmp_path, monkeypatch, status, o
         await send({"type": "http.response.body", "body": b""})
 
     with serving(app) as url, pytest.raises((ItemFailure, OutsideSystemError)) as caught:
-        MirrorCache(tmp_path, url).ensure(NAME)
+        MirrorCache(tmp_path, url, backoff=QUICK).ensure(NAME)
     assert outcome == (caught.value.kind if isinstance(caught.value, ItemFailure) else caught.value.system)
     assert asked[0] == f"/{NAME}.git/info/refs"
     assert len(asked) >= (1 if outcome == "vanished" else remote.ATTEMPTS)

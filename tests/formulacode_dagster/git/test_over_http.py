@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from formulacode_dagster.git import remote
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.git.shared_mirrors import SharedMirrors
+from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.pull_request import MergeKind
 
@@ -19,7 +19,7 @@ NAME = "demo/project"
 
 @pytest.fixture
 def cache(tmp_path, git_host) -> MirrorCache:
-    return MirrorCache(tmp_path / "mirrors", git_host.url)
+    return MirrorCache(tmp_path / "mirrors", git_host.url, backoff=Backoff(first_seconds=0.01, longest_seconds=0.05))
 
 
 @pytest.fixture
@@ -121,9 +121,8 @@ def test_only_a_few_mirrors_stay_open(cache, origin, month):
 
 @pytest.mark.parametrize("status", [502, 503, 429])
 def test_a_host_that_fails_while_contents_are_fetched_stops_the_stage_and_breaks_nothing(
-    cache, git_host, month, monkeypatch, status
+    cache, git_host, month, status
 ):
-    monkeypatch.setattr(remote, "FIRST_WAIT_SECONDS", 0.01)
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
         git_host.refuse = status
         with pytest.raises(OutsideSystemError):

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Cost
@@ -25,7 +26,7 @@ from sandbox.model.app import MODEL, app
 from sandbox.model.faults import Fault, ModelFaults
 from sandbox.server import serving
 
-QUICK = Retries(first_wait=0.01, longest_wait=0.05)
+QUICK = Retries(backoff=Backoff(first_seconds=0.01, longest_seconds=0.05))
 KEY = "sk-a-very-secret-key"
 
 

@@ -100,8 +100,8 @@ def test_tokens_of_one_user_share_what_is_left_and_others_do_not(known):
     first = lease(pool, known)
     pool.learn(known, first, CORE, remaining=0, reset=NOW + 100)
     assert {lease(pool, known).position for _ in range(5)} == {2}
-    assert known.same_user("one", "two")
-    assert not known.same_user("one", "other")
+    assert known.user("one") is known.user("two")
+    assert known.user("one") is not known.user("other")
 
 
 def test_learning_whose_a_token_is_keeps_the_worse_of_what_was_known(known):
