@@ -19,15 +19,15 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import FailureKind
 
 from .accounting import Account, Ledger
+from .answer_cache import AnswerCache, CachedAnswer
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
 from .clock import Clock, SystemClock
-from .conditional import AnswerCache, Kept
 from .exchange import Exchange
+from .limit_store import FileLimitStore, LimitStore, MemoryLimitStore
 from .pacing import Pacing
 from .permits import Permits
 from .refusals import words_of
 from .retry import Outcome, Retries, Verdict, judge, judge_graphql
-from .shared import Books, FileBooks, MemoryBooks
 from .tokens import Lease, TokenPool, TokenState
 from .waiting import OnWait, Waits
 
@@ -73,10 +73,10 @@ class GitHubClient:
         self._ledger = Ledger()
         self._started_at = datetime.now(tz=UTC)
         on_trouble = on_trouble or (lambda _text: None)
-        self._books: Books = MemoryBooks()
+        self._store: LimitStore = MemoryLimitStore()
         self._cache: AnswerCache | None = None
         if home is not None:
-            self._books = FileBooks(home / "github", self._url, self._clock, on_trouble)
+            self._store = FileLimitStore(home / "github", self._url, self._clock, on_trouble)
             # an unchanged answer costs an anonymous caller as much as any
             if not self._pool.anonymous:
                 self._cache = AnswerCache(home / "cache" / "github.sqlite", on_trouble)
@@ -86,7 +86,7 @@ class GitHubClient:
             transport=transport,
             headers={"user-agent": "formulacode-dagster", "x-github-api-version": API_VERSION},
         )
-        permits = Permits(self._pool, pacing or Pacing(), self._books, self._clock, waits)
+        permits = Permits(self._pool, pacing or Pacing(), self._store, self._clock, waits)
         self._exchange = Exchange(
             url=self._url,
             http=self._http,
@@ -107,7 +107,7 @@ class GitHubClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._books.close()
+        await self._store.close()
         if self._cache is not None:
             await self._cache.close()
         await self._http.__aexit__(kind, error, trace)
@@ -136,7 +136,7 @@ class GitHubClient:
 
     async def learn_owner(self, position: int, login: str) -> None:
         """The token at *position* is the user *login*'s: tokens of one user share their limits."""
-        await self._books.update(lambda known: self._pool.learn_owner(known, position, login))
+        await self._store.update(lambda limits: self._pool.learn_owner(limits, position, login))
 
     async def graphql(self, query: str, variables: Mapping[str, Any] | None = None) -> GraphQLAnswer:
         """Ask; errors about parts come back beside the data, which is null around them; all others raise."""
@@ -165,7 +165,7 @@ class GitHubClient:
 
     async def _get(self, url: httpx.URL, resource: Resource, accept: str) -> RestAnswer:
         kept = await self._cache.find(str(url), accept) if self._cache else {}
-        fresh: list[Kept] = []
+        fresh: list[CachedAnswer] = []
 
         def build(lease: Lease) -> httpx.Request:
             headers = _headers(lease, accept)
@@ -183,7 +183,7 @@ class GitHubClient:
                 return verdict, None
             if response.status_code == httpx.codes.NOT_MODIFIED:
                 return verdict, kept[lease.key].answer(accept)
-            answer = Kept.of(response)
+            answer = CachedAnswer.of(response)
             if answer.etag:
                 fresh.append(answer.model_copy(update={"token": lease.key}))
             return verdict, answer.answer(accept)

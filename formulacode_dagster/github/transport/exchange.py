@@ -1,4 +1,4 @@
-"""One question to GitHub, until it is answered or refused for good: permits, retries, limits, books."""
+"""One question to GitHub, until it is answered or refused for good: permits, retries, limits, the ledger."""
 
 from __future__ import annotations
 

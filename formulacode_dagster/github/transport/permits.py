@@ -11,9 +11,9 @@ from formulacode_dagster.models.errors import ConfigurationError
 
 from .answers import Resource
 from .clock import Clock
-from .known import Known
+from .limit_store import LimitStore
 from .pacing import Pacing
-from .shared import Books
+from .rate_limits import RateLimits
 from .tokens import Lease, Pause, TokenPool
 from .waiting import Waits
 
@@ -29,47 +29,47 @@ class Permit:
         self.resource = resource
         self.asked_at = asked_at
         self._pool = pool
-        self._learnt: list[Callable[[Known, float], None]] = []
+        self._learnt: list[Callable[[RateLimits, float], None]] = []
 
     def learn(self, resource: Resource, *, remaining: int, limit: int | None, seconds: float) -> None:
         """The headers: what is left of *resource*, which is reset in so many *seconds*."""
         self._learnt.append(
-            lambda known, now: self._pool.learn(
-                known, self.lease, resource, remaining=remaining, limit=limit, reset=now + seconds
+            lambda limits, now: self._pool.learn(
+                limits, self.lease, resource, remaining=remaining, limit=limit, reset=now + seconds
             )
         )
 
     def exhaust(self, seconds: float) -> None:
         """The primary limit is used up for *seconds* more."""
         self._learnt.append(
-            lambda known, now: self._pool.exhaust(known, self.lease, self.resource, until=now + seconds)
+            lambda limits, now: self._pool.exhaust(limits, self.lease, self.resource, until=now + seconds)
         )
 
     def block(self, seconds: float) -> None:
         """A secondary limit: a pause of *seconds*, and half the pace after it."""
 
-        def refused(known: Known, now: float) -> None:
-            self._pool.block(known, self.lease, until=now + seconds)
-            known.pace.slow_down(now, asked_at=self.asked_at)
+        def refused(limits: RateLimits, now: float) -> None:
+            self._pool.block(limits, self.lease, until=now + seconds)
+            limits.pace.slow_down(now, asked_at=self.asked_at)
 
         self._learnt.append(refused)
 
-    def settle(self, known: Known, holder: str, now: float) -> None:
+    def settle(self, limits: RateLimits, holder: str, now: float) -> None:
         """Give the slot back, and tell what was learnt."""
-        known.under_way[holder] = known.under_way.get(holder, 0) - 1
-        if known.under_way[holder] <= 0:
-            del known.under_way[holder]
+        limits.under_way[holder] = limits.under_way.get(holder, 0) - 1
+        if limits.under_way[holder] <= 0:
+            del limits.under_way[holder]
         for learn in self._learnt:
-            learn(known, now)
+            learn(limits, now)
 
 
 class Permits:
     """Hands them out, one after the other within this client, so that a killed process leaves no queue behind."""
 
-    def __init__(self, pool: TokenPool, pacing: Pacing, books: Books, clock: Clock, waits: Waits) -> None:
+    def __init__(self, pool: TokenPool, pacing: Pacing, store: LimitStore, clock: Clock, waits: Waits) -> None:
         self._pool = pool
         self._pacing = pacing
-        self._books = books
+        self._store = store
         self._clock = clock
         self._waits = waits
         self._slots = asyncio.Semaphore(pacing.concurrent)
@@ -96,7 +96,7 @@ class Permits:
     async def _granted(self, resource: Resource, without: Collection[int], preferred: Collection[str]) -> Permit:
         while True:
             asking = asyncio.ensure_future(
-                self._books.update(lambda known: self._ask(known, resource, without, preferred))
+                self._store.update(lambda limits: self._ask(limits, resource, without, preferred))
             )
             try:
                 answer = await asyncio.shield(asking)
@@ -112,21 +112,21 @@ class Permits:
             await self._waits.step(resource, answer.reason, answer.seconds)
 
     async def _settle(self, permit: Permit) -> None:
-        await self._books.update(lambda known: permit.settle(known, self._books.holder, self._clock.time()))
+        await self._store.update(lambda limits: permit.settle(limits, self._store.holder, self._clock.time()))
 
     def _ask(
-        self, known: Known, resource: Resource, without: Collection[int], preferred: Collection[str]
+        self, limits: RateLimits, resource: Resource, without: Collection[int], preferred: Collection[str]
     ) -> Permit | Pause:
         now = self._clock.time()
-        chosen = self._pool.choose(known, resource, now, without=without, preferred=preferred)
+        chosen = self._pool.choose(limits, resource, now, without=without, preferred=preferred)
         if isinstance(chosen, Pause):
             return chosen
-        if sum(known.under_way.values()) >= known.pace.slots(self._pacing, now):
+        if sum(limits.under_way.values()) >= limits.pace.slots(self._pacing, now):
             return Pause("as many requests as GitHub takes at once are under way", SLOT_SECONDS)
-        wait = known.pace.wait(resource, self._pacing, now)
+        wait = limits.pace.wait(resource, self._pacing, now)
         if wait > 0:
             return Pause(f"pacing of {resource} requests", wait)
-        known.pace.take(resource, self._pacing, now)
-        self._pool.spend(known, chosen, resource, now)
-        known.under_way[self._books.holder] = known.under_way.get(self._books.holder, 0) + 1
+        limits.pace.take(resource, self._pacing, now)
+        self._pool.spend(limits, chosen, resource, now)
+        limits.under_way[self._store.holder] = limits.under_way.get(self._store.holder, 0) + 1
         return Permit(chosen, resource, self._pool, now)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from formulacode_dagster.models.errors import ConfigurationError
 
 from .answers import Resource
-from .known import Known
+from .rate_limits import RateLimits
 
 SETTING = "GH_TOKENS"
 
@@ -77,7 +77,7 @@ class TokenPool:
 
     def choose(
         self,
-        known: Known,
+        limits: RateLimits,
         resource: Resource,
         now: float,
         *,
@@ -90,7 +90,7 @@ class TokenPool:
         set aside.
         """
         fit = [token for token in self._fit(resource) if token.position not in without]
-        users = {token.position: known.user(token.secret) for token in fit}
+        users = {token.position: limits.user(token.secret) for token in fit}
         for user in users.values():
             user.budget(resource).refresh(now)
         ready = [
@@ -99,55 +99,62 @@ class TokenPool:
             if users[token.position].blocked_until <= now and users[token.position].budget(resource).free_at() <= now
         ]
         if not ready:
-            return min((self._pause(known, token, resource, now) for token in fit), key=lambda pause: pause.seconds)
+            return min((self._pause(limits, token, resource, now) for token in fit), key=lambda pause: pause.seconds)
 
         def rank(token: _Token) -> tuple[bool, float, int, int]:
             remaining = users[token.position].budget(resource).remaining
             left = float("inf") if remaining is None else remaining
-            return known.key(token.secret) in preferred, left, -token.uses, -token.position
+            return limits.key(token.secret) in preferred, left, -token.uses, -token.position
 
         best = max(ready, key=rank)
         return Lease(
             self._name(best),
             best.position,
-            known.key(best.secret),
+            limits.key(best.secret),
             f"Bearer {best.secret}" if best.secret else None,
         )
 
-    def spend(self, known: Known, lease: Lease, resource: Resource, now: float) -> None:
+    def spend(self, limits: RateLimits, lease: Lease, resource: Resource, now: float) -> None:
         """The request of *lease* goes out."""
         token = self._tokens[lease.position]
         token.uses += 1
-        known.user(token.secret).budget(resource).spend(now)
+        limits.user(token.secret).budget(resource).spend(now)
 
     def has_other(self, resource: Resource, without: Collection[int]) -> bool:
         """Whether a token is left for *resource* that is not among the positions *without*."""
         return any(token.position not in without for token in self._tokens if self._is_fit(token, resource))
 
     def learn(
-        self, known: Known, lease: Lease, resource: Resource, *, remaining: int, reset: float, limit: int | None = None
+        self,
+        limits: RateLimits,
+        lease: Lease,
+        resource: Resource,
+        *,
+        remaining: int,
+        reset: float,
+        limit: int | None = None,
     ) -> None:
         """Take over what an answer's headers say of *resource*; *reset* is in seconds since the epoch."""
         token = self._tokens[lease.position]
-        budget = known.user(token.secret).budget(resource)
+        budget = limits.user(token.secret).budget(resource)
         budget.learn(remaining=remaining, limit=limit, reset=reset)
         token.remaining[resource] = budget.remaining or 0
 
-    def exhaust(self, known: Known, lease: Lease, resource: Resource, *, until: float) -> None:
+    def exhaust(self, limits: RateLimits, lease: Lease, resource: Resource, *, until: float) -> None:
         """GitHub says that the primary limit is used up *until* then."""
         token = self._tokens[lease.position]
-        budget = known.user(token.secret).budget(resource)
+        budget = limits.user(token.secret).budget(resource)
         budget.remaining, budget.reset = 0, until
         token.remaining[resource] = 0
 
-    def block(self, known: Known, lease: Lease, *, until: float) -> None:
+    def block(self, limits: RateLimits, lease: Lease, *, until: float) -> None:
         """Leave the token's user alone *until* then, for every resource: secondary limits are per user."""
-        user = known.user(self._tokens[lease.position].secret)
+        user = limits.user(self._tokens[lease.position].secret)
         user.blocked_until = max(user.blocked_until, until)
 
-    def learn_owner(self, known: Known, position: int, login: str) -> None:
+    def learn_owner(self, limits: RateLimits, position: int, login: str) -> None:
         """The token at *position* belongs to the user *login*; tokens of a user share their limits."""
-        known.learn_owner(self._tokens[position].secret, login)
+        limits.learn_owner(self._tokens[position].secret, login)
 
     def set_aside(self, lease: Lease, reason: str) -> bool:
         """Never choose the token again; *reason* is GitHub's answer. Whether that is news."""
@@ -185,8 +192,8 @@ class TokenPool:
         return not token.aside and resource not in token.unfit
 
     @staticmethod
-    def _pause(known: Known, token: _Token, resource: Resource, now: float) -> Pause:
-        user = known.user(token.secret)
+    def _pause(limits: RateLimits, token: _Token, resource: Resource, now: float) -> Pause:
+        user = limits.user(token.secret)
         budget = user.budget(resource)
         if user.blocked_until > max(now, budget.free_at()):
             return Pause("GitHub asked for a pause (secondary limit)", user.blocked_until - now)

@@ -256,7 +256,7 @@ def test_the_token_is_in_no_error_and_no_representation(connect):
     with pytest.raises(ItemFailure) as caught:
         rest(client)
     inside = vars(client)
-    shown = [caught.value, client.tokens(), inside["_pool"]._tokens, inside["_exchange"], inside["_books"]]
+    shown = [caught.value, client.tokens(), inside["_pool"]._tokens, inside["_exchange"], inside["_store"]]
     assert TOKEN not in "".join(map(repr, shown))
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from formulacode_dagster.github.transport.accounting import Ledger
 from formulacode_dagster.github.transport.answers import Resource
+from formulacode_dagster.github.transport.limit_store import MemoryLimitStore
 from formulacode_dagster.github.transport.pacing import LANES, Lane, Pace, Pacing
 from formulacode_dagster.github.transport.permits import Permits
-from formulacode_dagster.github.transport.shared import MemoryBooks
 from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.github.transport.waiting import Waits
 from tests.formulacode_dagster.github.conftest import NOW, FakeClock
@@ -129,7 +129,7 @@ def test_what_may_go_at_once_can_be_given_up():
 def permits(clock, pacing: Pacing, shown: list[tuple[str, float]] | None = None) -> Permits:
     said = [] if shown is None else shown
     waits = Waits(clock, Ledger(), lambda reason, seconds: said.append((reason, seconds)))
-    return Permits(TokenPool(["a"]), pacing, MemoryBooks(), clock, waits)
+    return Permits(TokenPool(["a"]), pacing, MemoryLimitStore(), clock, waits)
 
 
 def test_no_more_calls_run_at_once_than_agreed(clock):

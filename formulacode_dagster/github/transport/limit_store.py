@@ -1,4 +1,4 @@
-"""What is known of the limits, shared by all processes of this machine through one small file.
+"""The state of the limits, shared by all processes of this machine through one small file.
 
 A JSON document, replaced as a whole while a lock is held: a process killed at any point leaves the old document or the
 new one, and the kernel frees its locks. A rate limiter from a library would count turns, but neither hold the slots of
@@ -22,8 +22,8 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from .clock import Clock
-from .known import Known
 from .pacing import Pacing
+from .rate_limits import RateLimits
 
 T = TypeVar("T")
 
@@ -34,31 +34,31 @@ FORGET_SECONDS = 2 * 24 * 3600.0
 """An API that nobody asked for so long, as a sandbox on some port, is forgotten."""
 
 
-class Books(Protocol):
-    """Keeps what is known."""
+class LimitStore(Protocol):
+    """Keeps the state of the limits."""
 
     @property
     def holder(self) -> str:
         """Under which name this client's requests under way are counted."""
 
-    async def update(self, change: Callable[[Known], T]) -> T:
-        """Let *change* read and alter what is known, alone; returns what it returns. It may be called twice."""
+    async def update(self, change: Callable[[RateLimits], T]) -> T:
+        """Let *change* read and alter it, alone; returns what it returns. It may be called twice."""
 
     async def close(self) -> None:
         """Give back what is under way: the client ends."""
 
 
-class MemoryBooks:
-    """Known to this client alone."""
+class MemoryLimitStore:
+    """The state as this client alone sees it."""
 
     holder = "here"
 
-    def __init__(self, known: Known | None = None) -> None:
-        self._known = known or Known()
+    def __init__(self, limits: RateLimits | None = None) -> None:
+        self._limits = limits or RateLimits()
 
-    async def update(self, change: Callable[[Known], T]) -> T:
+    async def update(self, change: Callable[[RateLimits], T]) -> T:
         """At once: nobody else is there."""
-        return change(self._known)
+        return change(self._limits)
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -66,14 +66,14 @@ class MemoryBooks:
 
 @dataclass
 class _Document:
-    apis: dict[str, Known] = field(default_factory=dict)
+    apis: dict[str, RateLimits] = field(default_factory=dict)
 
 
 _DOCUMENT = TypeAdapter(_Document)
 
 
-class FileBooks:
-    """Known to all processes that use *folder*; `*on_trouble*` is told once when it is not, and why.
+class FileLimitStore:
+    """Shared by all processes that use *folder*; *on_trouble* is told once when it is not, and why.
 
     A damaged file is begun anew, without the burst that an idle machine has in hand. Where the file cannot be used at
     all, each client paces itself from then on, from what it knew last.
@@ -90,17 +90,17 @@ class FileBooks:
         self._clock = clock
         self._on_trouble = on_trouble
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="github-limits")
-        self._last = Known()
-        self._alone: MemoryBooks | None = None
+        self._last = RateLimits()
+        self._alone: MemoryLimitStore | None = None
 
-    async def update(self, change: Callable[[Known], T]) -> T:
+    async def update(self, change: Callable[[RateLimits], T]) -> T:
         """Off the event loop, while no other process is at it."""
         if self._alone is None:
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, self._update, change)
             except (OSError, Timeout) as error:
                 if self._alone is None:
-                    self._alone = MemoryBooks(self._cautious())
+                    self._alone = MemoryLimitStore(self._cautious())
                     self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept by this process alone")
         return await self._alone.update(change)
 
@@ -108,7 +108,7 @@ class FileBooks:
         """Give back what is under way, and the name."""
         if self._alone is None and self._alive.is_locked:
             with suppress(OSError, Timeout):
-                await self.update(lambda known: known.under_way.pop(self.holder, None))
+                await self.update(lambda limits: limits.under_way.pop(self.holder, None))
         await asyncio.get_running_loop().run_in_executor(self._thread, self._leave)
         self._thread.shutdown(wait=False)
 
@@ -118,18 +118,18 @@ class FileBooks:
                 (self._holders / self.holder).unlink()
             self._alive.release()
 
-    def _update(self, change: Callable[[Known], T]) -> T:
+    def _update(self, change: Callable[[RateLimits], T]) -> T:
         if not self._alive.is_locked:
             self._holders.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._alive.acquire()
         with self._lock.acquire(poll_interval=POLL_SECONDS):
             document = self._read()
-            known = document.apis.setdefault(self._api, Known())
-            self._forget(document, known)
-            known.used_at = self._clock.time()
-            result = change(known)
+            limits = document.apis.setdefault(self._api, RateLimits())
+            self._forget(document, limits)
+            limits.used_at = self._clock.time()
+            result = change(limits)
             self._write(document)
-            self._last = known
+            self._last = limits
         return result
 
     def _read(self) -> _Document:
@@ -151,22 +151,22 @@ class FileBooks:
             stream.write(_DOCUMENT.dump_json(document))
         partial.replace(self._path)
 
-    def _forget(self, document: _Document, known: Known) -> None:
+    def _forget(self, document: _Document, limits: RateLimits) -> None:
         """What dead processes had under way, and what nobody uses any more."""
-        for holder in [name for name in known.under_way if name != self.holder]:
+        for holder in [name for name in limits.under_way if name != self.holder]:
             path = self._holders / holder
             probe = FileLock(path, 0, thread_local=False)
             with suppress(Timeout), probe:
-                del known.under_way[holder]
+                del limits.under_way[holder]
                 path.unlink(missing_ok=True)
         now = self._clock.time()
         for api in [name for name, one in document.apis.items() if now - one.used_at > FORGET_SECONDS]:
-            if document.apis[api] is not known:
+            if document.apis[api] is not limits:
                 del document.apis[api]
 
-    def _cautious(self) -> Known:
+    def _cautious(self) -> RateLimits:
         """What was known last, as if the burst had just been used."""
-        known = self._last
-        known.under_way.clear()
-        known.pace.use_up(Pacing(), self._clock.time())
-        return known
+        limits = self._last
+        limits.under_way.clear()
+        limits.pace.use_up(Pacing(), self._clock.time())
+        return limits

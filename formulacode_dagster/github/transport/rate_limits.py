@@ -1,4 +1,4 @@
-"""What is known of GitHub's limits: one small document that all clients of this machine share, without any token."""
+"""The state of GitHub's rate limits: one small document that all clients of this machine share, without any token."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class User:
 
 
 @dataclass
-class Known:
+class RateLimits:
     """The document: the pace, the users with their budgets, and who has how many requests under way."""
 
     salt: str = field(default_factory=lambda: secrets.token_hex(16))

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from formulacode_dagster.github.transport.answer_cache import AnswerCache, CachedAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.github.transport.conditional import AnswerCache, Kept
 from formulacode_dagster.models.items import Stage
 from sandbox.github import Account
 from tests.formulacode_dagster.github.conftest import CALM, TOKEN
@@ -184,11 +184,11 @@ def test_the_least_recently_used_go_when_it_grows_too_large(tmp_path):
     async def fill() -> list[bool]:
         cache = AnswerCache(path, pytest.fail, largest=60_000)
         for number in range(30):
-            await cache.keep(f"u{number}", "json", [Kept(token="t", etag=f'"{number}"', status=200, text=text)])
+            await cache.keep(f"u{number}", "json", [CachedAnswer(token="t", etag=f'"{number}"', status=200, text=text)])
             await cache.keep("u0", "json", [])
         await cache.close()
         cache = AnswerCache(path, pytest.fail, largest=60_000)
-        await cache.keep("last", "json", [Kept(token="t", etag='"x"', status=200, text=text)])
+        await cache.keep("last", "json", [CachedAnswer(token="t", etag='"x"', status=200, text=text)])
         kept = [bool(await cache.find(f"u{number}", "json")) for number in range(30)]
         await cache.close()
         return kept

@@ -2,6 +2,9 @@
 
 docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api, "Use conditional requests if
 appropriate". Answers are kept per token, since tokens may see different things, under a keyed hash of the token.
+
+An HTTP cache from a library (hishel) stands in the transport, below the choice of the token and the count of points:
+it can neither say which token knows an answer before one is chosen, nor that a 304 cost nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
-class Kept(Frozen):
+class CachedAnswer(Frozen):
     """A successful answer as it came. `token` is the key of the token that asked."""
 
     token: str = ""
@@ -54,7 +57,7 @@ class Kept(Frozen):
     text: str
 
     @classmethod
-    def of(cls, response: httpx.Response) -> Kept:
+    def of(cls, response: httpx.Response) -> CachedAnswer:
         """From *response*; without an ETag it cannot be asked for conditionally."""
         headers = response.headers
         return cls(
@@ -85,12 +88,12 @@ class AnswerCache:
         self._usable = True
         self._writes = 0
 
-    async def find(self, url: str, accept: str) -> dict[str, Kept]:
+    async def find(self, url: str, accept: str) -> dict[str, CachedAnswer]:
         """What was answered to *url* before, by key of the token that asked."""
         found = await self._run(lambda connection: _find(connection, url, accept))
         return found or {}
 
-    async def keep(self, url: str, accept: str, answers: Sequence[Kept]) -> None:
+    async def keep(self, url: str, accept: str, answers: Sequence[CachedAnswer]) -> None:
         """Remember *answers* to *url*, and that it was asked for now."""
         await self._run(lambda connection: self._keep(connection, url, accept, answers))
 
@@ -136,7 +139,7 @@ class AnswerCache:
             raise
         return connection
 
-    def _keep(self, connection: sqlite3.Connection, url: str, accept: str, answers: Sequence[Kept]) -> None:
+    def _keep(self, connection: sqlite3.Connection, url: str, accept: str, answers: Sequence[CachedAnswer]) -> None:
         now = time.time()
         connection.execute("UPDATE answers SET used_at = ? WHERE url = ? AND accept = ?", (now, url, accept))
         for answer in answers:
@@ -171,11 +174,11 @@ class AnswerCache:
             self._connection = None
 
 
-def _find(connection: sqlite3.Connection, url: str, accept: str) -> dict[str, Kept]:
+def _find(connection: sqlite3.Connection, url: str, accept: str) -> dict[str, CachedAnswer]:
     rows = connection.execute(
         "SELECT token, etag, status, link, body FROM answers WHERE url = ? AND accept = ?", (url, accept)
     )
     return {
-        token: Kept(token=token, etag=etag, status=status, link=link, text=zlib.decompress(body).decode())
+        token: CachedAnswer(token=token, etag=etag, status=status, link=link, text=zlib.decompress(body).decode())
         for token, etag, status, link, body in rows
     }

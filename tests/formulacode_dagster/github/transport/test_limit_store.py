@@ -17,9 +17,9 @@ import pytest
 from formulacode_dagster.github.transport.answers import Resource
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.clock import SystemClock
-from formulacode_dagster.github.transport.known import Known
+from formulacode_dagster.github.transport.limit_store import FileLimitStore
 from formulacode_dagster.github.transport.pacing import Lane, Pacing
-from formulacode_dagster.github.transport.shared import FileBooks
+from formulacode_dagster.github.transport.rate_limits import RateLimits
 from sandbox.github import Fault, Faults, Limits, ScriptedFault
 from tests.formulacode_dagster.github.conftest import TOKEN, FakeClock
 
@@ -76,8 +76,8 @@ def test_a_killed_process_holds_its_slots_no_longer(served, tmp_path):
     pacing = Pacing(concurrent=2)
     with served.serve(faults=hanging) as url:
         first = start(url, tmp_path, 2, pacing)
-        known = tmp_path / "github" / "limits.json"
-        while not known.exists() or sum(under_way(known)) < 2:
+        limits = tmp_path / "github" / "limits.json"
+        while not limits.exists() or sum(under_way(limits)) < 2:
             time.sleep(0.02)
         second = start(url, tmp_path, 3, pacing)
         assert second.stdout.readline() == "begun\n"
@@ -88,7 +88,7 @@ def test_a_killed_process_holds_its_slots_no_longer(served, tmp_path):
         assert second.communicate(timeout=10)[0] == "0\n"
         assert time.monotonic() - began < 5
         first.communicate()
-    assert under_way(known) == []
+    assert under_way(limits) == []
     assert list((tmp_path / "github" / "holders").iterdir()) == []
 
 
@@ -113,16 +113,16 @@ def test_what_one_client_learnt_the_next_one_knows_and_no_token_is_in_the_file(s
         asked(tmp_path, url, 3)
         document = tmp_path / "github" / "limits.json"
         text = document.read_text()
-        books = FileBooks(tmp_path / "github", url, SystemClock(), pytest.fail)
-        known = asyncio.run(read(books))
+        books = FileLimitStore(tmp_path / "github", url, SystemClock(), pytest.fail)
+        limits = asyncio.run(read(books))
     assert TOKEN not in text
-    assert known.user(TOKEN).budget(Resource.CORE).remaining == 0
+    assert limits.user(TOKEN).budget(Resource.CORE).remaining == 0
     assert document.stat().st_mode & 0o077 == 0
 
 
-async def read(books: FileBooks) -> Known:
+async def read(books: FileLimitStore) -> RateLimits:
     try:
-        return await books.update(lambda known: known)
+        return await books.update(lambda limits: limits)
     finally:
         await books.close()
 
@@ -172,7 +172,7 @@ def test_an_api_that_nobody_asks_any_more_is_forgotten(tmp_path):
     clock = FakeClock()
 
     async def visit(url: str) -> None:
-        await read(FileBooks(tmp_path, url, clock, pytest.fail))
+        await read(FileLimitStore(tmp_path, url, clock, pytest.fail))
 
     for url in ("http://127.0.0.1:1", "https://api.github.com"):
         asyncio.run(visit(url))
@@ -184,11 +184,11 @@ def test_an_api_that_nobody_asks_any_more_is_forgotten(tmp_path):
 
 def test_a_transaction_is_short(tmp_path):
     async def many() -> float:
-        books = FileBooks(tmp_path, "https://api.github.com", SystemClock(), pytest.fail)
-        await books.update(lambda known: known.pace.due.setdefault(Lane.REST, 0.0))
+        books = FileLimitStore(tmp_path, "https://api.github.com", SystemClock(), pytest.fail)
+        await books.update(lambda limits: limits.pace.due.setdefault(Lane.REST, 0.0))
         began = time.perf_counter()
         for _ in range(100):
-            await books.update(lambda known: known.pace.take(Resource.CORE, Pacing(), 0.0))
+            await books.update(lambda limits: limits.pace.take(Resource.CORE, Pacing(), 0.0))
         spent = time.perf_counter() - began
         await books.close()
         return spent
