@@ -26,6 +26,7 @@ from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
 from formulacode_dagster.store.classifications import positives_by_month
 from formulacode_dagster.store.ledger import entries_of
 from formulacode_dagster.store.pull_requests import done_items, items_by_key, iterate_done, patch_of, pull_request_of
+from formulacode_dagster.store.views import RELATIONS
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
@@ -73,14 +74,7 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
     group_name="selection",
     kinds={"openai", "postgres"},
     description="One row is a candidate that passed the symbolic filter and was judged by the model, whichever way.",
-    columns={
-        "is_performance": ("boolean", "the verdict"),
-        "category": ("text", "one of 14 kinds of performance change"),
-        "difficulty": ("text", "easy, medium or hard"),
-        "confidence": ("double precision", "0 to 1, the model's own"),
-        "reason": ("text", "why, in the model's words"),
-        "patch_truncated": ("boolean", "whether the patch was cut before the call"),
-    },
+    columns=RELATIONS["classifications"].columns,
     pool="llm",
     checks=[every_candidate_has_verdict, share_of_positives],
 )

@@ -17,6 +17,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS
 from formulacode_dagster.store.pull_requests import done_in
+from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -46,13 +47,7 @@ def interpreter_is_declared(month: JudgedMonth) -> Judgement:
     group_name="build",
     kinds={"uv", "git", "postgres"},
     description="One row is the pinned environment of one task: a declared interpreter and a hashed lock of its date.",
-    columns={
-        "python": ("text", "interpreter, e.g. 3.12"),
-        "python_reason": ("text", "which declarations allowed it"),
-        "lock": ("text", "requirements with hashes"),
-        "dropped": ("jsonb", "declared requirements that are not in the lock, and why"),
-        "exclude_newer": ("timestamptz", "nothing published later is in the lock"),
-    },
+    columns=RELATIONS["environments"].columns,
     pool="build",
     checks=[every_lock_is_hashed, interpreter_is_declared],
 )

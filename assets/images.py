@@ -16,6 +16,7 @@ from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.attempts import summary_of
 from formulacode_dagster.store.pull_requests import done_in
+from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -47,14 +48,7 @@ def verifications_hold(month: JudgedMonth) -> Judgement:
     group_name="build",
     kinds={"docker", "postgres"},
     description="One row is the image of one task: the repository at the base commit, compiled, verified by the host.",
-    columns={
-        "engine": ("text", "docker or process"),
-        "tag": ("text", "names all that varies inside"),
-        "digest": ("text", "content digest"),
-        "size_bytes": ("bigint", "size of the image"),
-        "build_seconds": ("double precision", "seconds the build took"),
-        "verifications": ("jsonb", "facts established by the host"),
-    },
+    columns=RELATIONS["images"].columns,
     pool="build",
     checks=[verifications_hold, reproduces],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.log_lines import AlsoLogged
 from formulacode_dagster.items.progress import listener, listening
 from formulacode_dagster.items.work import StageRun, StageSummary
+from formulacode_dagster.models.columns import TableColumn
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.store.usage import usage_totals
@@ -66,18 +67,16 @@ def stage_asset(
     group_name: str,
     kinds: set[str],
     description: str,
-    columns: Mapping[str, tuple[str, str]],
+    columns: Sequence[TableColumn] = (),
     deps: Sequence[StageAsset] = (),
     checks: Sequence[MonthCheck] = (),
     pool: str | None = None,
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
     """`@dg.asset`, and the policy of this platform: owner, code version, retries.
 
-    *columns* maps name → (type, description) of a row. The gates of *deps* are read before the asset starts.
+    *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts.
     """
-    schema = dg.TableSchema(
-        columns=[dg.TableColumn(name, kind, description=meaning) for name, (kind, meaning) in columns.items()]
-    )
+    shown = [dg.TableColumn(one.name, one.type, description=one.description) for one in columns]
     delay = whole_number("FC_RETRY_SECONDS", value_of("FC_RETRY_SECONDS"))
     define = dg.asset(
         name=stage.value,
@@ -88,7 +87,7 @@ def stage_asset(
         owners=[OWNER],
         description=description,
         code_version=CODE_VERSIONS[stage],
-        metadata={"dagster/column_schema": schema},
+        metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
         retry_policy=dg.RetryPolicy(max_retries=1, delay=delay) if delay else None,
         pool=pool,
     )

@@ -10,6 +10,7 @@ from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import MEASUREMENTS
+from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -33,12 +34,7 @@ def speedup_is_real(month: JudgedMonth) -> Judgement:
     group_name="measure",
     kinds={"asv", "docker", "postgres"},
     description="One row is the author's patch timed against its base, with all samples and a placebo.",
-    columns={
-        "results": ("jsonb", "samples and statistics of every relevant benchmark"),
-        "failures": ("jsonb", "benchmarks that could not be timed; a timeout is a failure"),
-        "speedup": ("double precision", "geometric mean over the benchmarks that are really faster"),
-        "is_faster": ("boolean", "whether the speed-up is real"),
-    },
+    columns=RELATIONS["measurements"].columns,
     pool="measure",
     checks=[speedup_is_real],
 )

@@ -25,7 +25,6 @@ from .published_dataset import published_dataset
     group_name="release",
     kinds={"html", "matplotlib"},
     description="One HTML file: the funnel as a picture, speed-ups, reasons for loss, costs, changes since last month.",
-    columns={"path": ("text", "where the report is")},
 )
 def monthly_report(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, reports: ReportsResource

@@ -11,6 +11,7 @@ from formulacode_dagster.problems.stage import render_statements
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS
 from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of
+from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 
@@ -41,12 +42,7 @@ def nothing_leaks(month: JudgedMonth) -> Judgement:
     group_name="selection",
     kinds={"github", "jinja", "postgres"},
     description="One row is the text a solver is given: people anonymized, the solution's lines withheld.",
-    columns={
-        "text": ("text", "markdown"),
-        "issues": ("jsonb", "issues that were rendered"),
-        "withheld_lines": ("integer", "lines kept out because the patch holds them"),
-        "walk": ("jsonb", "the issues whole, where they were found, and the links that could not be read"),
-    },
+    columns=RELATIONS["problem_statements"].columns,
     pool="github",
     checks=[nothing_leaks],
 )

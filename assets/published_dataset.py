@@ -16,7 +16,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import Release, TaskRecord
 from formulacode_dagster.release import checks as verdicts
-from formulacode_dagster.release.dataset import month_frame, rows_checksum
+from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame, rows_checksum
 from formulacode_dagster.release.tasks import build_task_record
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
@@ -69,14 +69,7 @@ def _all_releases(month: JudgedMonth) -> list[Release]:
     group_name="release",
     kinds={"huggingface", "parquet"},
     description="One row is a task, measured to be faster, ready to be solved; under a tag that never changes.",
-    columns={
-        "task_id": ("text", "owner__repo-number"),
-        "image_digest": ("text", "digest of the published image, where there is one"),
-        "patch": ("text", "the author's patch"),
-        "final_md": ("text", "the problem statement"),
-        "speedup": ("double", "measured, geometric mean"),
-        "verified": ("boolean", "measured, in an image pulled back by digest"),
-    },
+    columns=DATASET_COLUMNS,
     checks=[reads_back_equal, schema_and_ids_stable, released_tags_untouched],
 )
 def published_dataset(

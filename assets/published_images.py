@@ -17,6 +17,7 @@ from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS, PUBLISHED_IMAGES
 from formulacode_dagster.store.pull_requests import done_in
+from formulacode_dagster.store.views import RELATIONS
 from resources.postgres import PostgresResource
 from resources.registry import RegistryResource
 
@@ -40,11 +41,7 @@ def every_digest_pulled(month: JudgedMonth) -> Judgement:
     group_name="release",
     kinds={"docker", "postgres"},
     description="One row is an image that was measured, pushed, and pulled back by digest. Nothing else is pushed.",
-    columns={
-        "reference": ("text", "registry/namespace/repository:tag"),
-        "digest": ("text", "digest in the registry"),
-        "pulled_digest": ("text", "digest found when it was pulled back"),
-    },
+    columns=RELATIONS["published_images"].columns,
     checks=[every_digest_pulled],
 )
 def published_images(

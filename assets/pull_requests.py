@@ -14,6 +14,7 @@ from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS
 from formulacode_dagster.store.ledger import entries_of
 from formulacode_dagster.store.pull_requests import items_by_key, iterate_done
+from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -50,16 +51,7 @@ def window_and_shas_valid(month: JudgedMonth) -> Judgement:
     group_name="intake",
     kinds={"github", "git", "postgres"},
     description="One row is a pull request merged in the month, with the base for which base + patch = merge tree.",
-    columns={
-        "repository_id": ("bigint", "GitHub's id of the repository"),
-        "number": ("integer", "number of the pull request"),
-        "title": ("text", "title as of intake"),
-        "merged_at": ("timestamptz", "instant of the merge, within the month"),
-        "merge_commit_sha": ("text", "commit that landed"),
-        "base_sha": ("text", "commit the patch applies to, verified"),
-        "merge_kind": ("text", "merge, squash or rebase"),
-        "patch_sha256": ("text", "key of the compressed patch"),
-    },
+    columns=RELATIONS["pull_requests"].columns,
     pool="github",
     checks=[counts_match, window_and_shas_valid],
 )

@@ -15,6 +15,7 @@ from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import REPOSITORIES
+from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource
@@ -49,17 +50,7 @@ def every_repository_resolves(month: JudgedMonth) -> Judgement:
     kinds={"github", "postgres"},
     description="One row is a repository with an asv suite, or on the list, as of the month. The ledger tells which of "
     "them are tracked, and why the others are not.",
-    columns={
-        "id": ("bigint", "GitHub's id, which survives renames"),
-        "full_name": ("text", "owner/name now"),
-        "aliases": ("jsonb", "names under which it was also found"),
-        "state": ("text", "active, archived, fork, empty, private or vanished"),
-        "archived_at": ("timestamptz", "since when it is read-only"),
-        "config_path": ("text", "path of the asv configuration; empty where it was found by its name"),
-        "stars": ("integer", "stars as of intake"),
-        "language": ("text", "primary language as of intake"),
-        "size_kb": ("integer", "of the git repository"),
-    },
+    columns=RELATIONS["repositories"].columns,
     pool="github",
     checks=[not_empty, every_repository_resolves],
 )

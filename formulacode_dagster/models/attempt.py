@@ -6,16 +6,13 @@ from datetime import datetime
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import PullRequestRow
 from .image import BuildSpec
 
 
-class BuildAttempt(Frozen):
-    """One row of `build_attempts`: nothing of an attempt is thrown away."""
+class BuildAttempt(PullRequestRow):
+    """One try at an image; nothing of it is thrown away."""
 
-    month: str
-    repository_id: int
-    number: int
     attempt: int = Field(description="1 for the first ever made of this task; never reused")
     run_id: str
     engine: str

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Frozen(BaseModel):
     """An immutable record that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MonthRow(Frozen):
+    """A row of one month. What its fields mean is what the columns of its table or view say they mean."""
+
+    month: str = Field(description="month of the merge in UTC, `2026-02`")
+
+
+class PullRequestRow(MonthRow):
+    """A row about one pull request of a month."""
+
+    repository_id: int = Field(description="GitHub's id of the repository; negative: nobody knows it")
+    number: int = Field(description="number of the pull request")

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import PullRequestRow
 
 
 class Category(StrEnum):
@@ -36,17 +36,14 @@ class Difficulty(StrEnum):
     HARD = "hard"
 
 
-class Classification(Frozen):
-    """One row of `classifications`: a candidate that the model judged, whichever way."""
+class Classification(PullRequestRow):
+    """A candidate that the model judged, whichever way."""
 
-    month: str
-    repository_id: int
-    number: int
-    is_performance: bool
-    category: Category
-    difficulty: Difficulty
-    confidence: float = Field(ge=0.0, le=1.0)
-    reason: str
-    model: str
-    prompt_version: str
+    is_performance: bool = Field(description="the verdict")
+    category: Category = Field(description="one of 14 kinds of performance change")
+    difficulty: Difficulty = Field(description="easy, medium or hard")
+    confidence: float = Field(ge=0.0, le=1.0, description="the model's own, 0 to 1")
+    reason: str = Field(description="why, in the model's words")
+    model: str = Field(description="name of the model that judged")
+    prompt_version: str = Field(description="version of the question it was asked")
     patch_truncated: bool = Field(description="whether the patch was cut before the call; never silently")

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, PullRequestRow
 from .recipe import Command, Fix, Submodule
 
 
@@ -20,12 +20,9 @@ class DroppedRequirement(Frozen):
     reason: str
 
 
-class Environment(Frozen):
-    """One row of `environments`: interpreter, suite, pinned and hashed lock."""
+class Environment(PullRequestRow):
+    """The environment of one task: interpreter, suite, pinned and hashed lock."""
 
-    month: str
-    repository_id: int
-    number: int
     python: str = Field(description="`3.12`")
     python_reason: str = Field(description="which declarations allowed it, and why this one of them")
     python_candidates: tuple[str, ...] = Field(description="every interpreter the declarations allow, best first")
@@ -55,9 +52,11 @@ class Environment(Frozen):
     notes: tuple[str, ...] = Field(
         default=(), description="where the environment departs from the declarations, and why"
     )
-    dropped: tuple[DroppedRequirement, ...] = ()
+    dropped: tuple[DroppedRequirement, ...] = Field(
+        default=(), description="declared requirements that are not in the lock, and why"
+    )
     lock: str = Field(description="requirements file with hashes, as `uv pip compile` wrote it")
-    lock_sha256: str
+    lock_sha256: str = Field(description="SHA-256 of `lock`")
     pylock: str = Field(default="", description="the same pins as PEP 751 `pylock.toml`, with every file's hash")
     resolver: str = Field(description="`uv 0.13.8`")
     exclude_newer: datetime = Field(

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, PullRequestRow
 from .recipe import Command, ExtraFile, FilePatch, Fix, InstallMode, Isolation, Submodule
 
 
@@ -113,22 +113,21 @@ class Verification(Frozen):
     log_tail: str = Field(default="", description="the end of what was said, where it does not hold")
 
 
-class BuiltImage(Frozen):
-    """One row of `images`."""
+class BuiltImage(PullRequestRow):
+    """The image of one task: what it was built from, what is in it, what was verified of it."""
 
-    month: str
-    repository_id: int
-    number: int
-    engine: EngineName
-    spec: BuildSpec
+    engine: EngineName = Field(description="docker or process")
+    spec: BuildSpec = Field(description="everything it was built from")
     tag: str = Field(description="names all that varies inside")
     digest: str = Field(description="content digest: image id with Docker, hash of the installed files with `process`")
     location: str = Field(description="image reference, or folder")
-    size_bytes: int
-    build_seconds: float
-    tiers: tuple[Tier, ...]
-    toolchain: Toolchain = Field(default_factory=Toolchain)
+    size_bytes: int = Field(description="of the whole image")
+    build_seconds: float = Field(description="what the build took")
+    tiers: tuple[Tier, ...] = Field(description="tag, seconds and size of each tier, from the bottom")
+    toolchain: Toolchain = Field(
+        default_factory=Toolchain, description="OS image, Debian packages, interpreter, compiler, flags, tools"
+    )
     attempts: int = Field(default=1, description="builds it took, this one included")
     installed: tuple[InstalledDistribution, ...] = Field(default=(), description="what `rebuild` compares with")
     benchmarks: tuple[str, ...] = Field(description="names that discovery found")
-    verifications: tuple[Verification, ...]
+    verifications: tuple[Verification, ...] = Field(description="facts about the image, established by the host")

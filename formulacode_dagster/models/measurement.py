@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, PullRequestRow
 
 
 class Side(StrEnum):
@@ -49,22 +49,21 @@ class BenchmarkFailure(Frozen):
     message: str
 
 
-class Measurement(Frozen):
-    """One row of `measurements`: the author's patch timed against its base."""
+class Measurement(PullRequestRow):
+    """The author's patch timed against its base."""
 
-    month: str
-    repository_id: int
-    number: int
-    engine: str
-    image_digest: str
-    instrument: tuple[str, ...]
+    engine: str = Field(description="docker or process")
+    image_digest: str = Field(description="the image it was measured in")
+    instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
-    rounds: int
-    results: tuple[BenchmarkResult, ...]
-    failures: tuple[BenchmarkFailure, ...] = ()
+    rounds: int = Field(description="interleaving rounds, each with a sample of every side")
+    results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
+    failures: tuple[BenchmarkFailure, ...] = Field(
+        default=(), description="benchmarks that could not be timed, and why"
+    )
     speedup: float = Field(
         description="geometric mean over the significantly faster benchmarks; 1.0 when there is none"
     )
     significant: tuple[str, ...] = Field(description="benchmarks that are really faster, by `measurement.verdict`")
-    is_faster: bool
+    is_faster: bool = Field(description="whether the speed-up is real")
     machine: str = Field(description="CPU model and cores the samples were taken on")

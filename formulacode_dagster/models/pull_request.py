@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, MonthRow, PullRequestRow
 from .identity import item_key, task_id
 
 
@@ -41,25 +41,22 @@ class ChangedFile(Frozen):
     old_path: str | None = None
 
 
-class MergedPullRequest(Frozen):
+class MergedPullRequest(PullRequestRow):
     """What GitHub tells about a pull request with `merged_at` in the window."""
 
-    month: str
-    repository_id: int
     repository: str = Field(description="`owner/repo` as of intake")
-    number: int
-    title: str
-    body: str = ""
-    author: str = ""
-    labels: tuple[str, ...] = ()
-    created_at: datetime
-    merged_at: datetime
-    base_ref: str
-    head_sha: str
-    merge_commit_sha: str
-    commit_count: int = 0
-    changed_files: int = 0
-    linked_issues: tuple[LinkedIssue, ...] = ()
+    title: str = Field(description="as of intake")
+    body: str = Field(default="", description="markdown, as of intake")
+    author: str = Field(default="", description="login; empty where the account is gone")
+    labels: tuple[str, ...] = Field(default=(), description="names, as of intake")
+    created_at: datetime = Field(description="when it was opened")
+    merged_at: datetime = Field(description="instant of the merge, within the month")
+    base_ref: str = Field(description="branch it was merged into")
+    head_sha: str = Field(description="last commit of its own branch; empty where the source does not tell")
+    merge_commit_sha: str = Field(description="commit that landed it")
+    commit_count: int = Field(default=0, description="commits of its own branch")
+    changed_files: int = Field(default=0, description="files it changes, as GitHub counts them")
+    linked_issues: tuple[LinkedIssue, ...] = Field(default=(), description="issues it closes, before the merge")
 
     @property
     def item(self) -> str:
@@ -72,22 +69,19 @@ class MergedPullRequest(Frozen):
         return task_id(self.repository, self.number)
 
 
-class Change(Frozen):
+class Change(PullRequestRow):
     """What the pull request did to the code, read from the mirror: *base + patch = the tree after the merge*."""
 
-    month: str
-    repository_id: int
-    number: int
-    merge_kind: MergeKind
-    base_sha: str
+    merge_kind: MergeKind = Field(description="merge, squash or rebase, read from the commits")
+    base_sha: str = Field(description="commit the patch applies to, verified")
     merge_tree_sha: str = Field(description="the tree after the merge, which base + patch was verified to equal")
-    patch_sha256: str = Field(description="key of the compressed patch in the `patches` table")
-    patch_bytes: int
-    files: tuple[ChangedFile, ...]
+    patch_sha256: str = Field(description="key of the compressed patch among the `blobs`")
+    patch_bytes: int = Field(description="size of the patch")
+    files: tuple[ChangedFile, ...] = Field(description="paths of the patch with lines added and deleted")
 
 
 class PullRequest(Frozen):
-    """One row of `pull_requests`: GitHub's facts and the change behind them."""
+    """A merged pull request: GitHub's facts and the change behind them."""
 
     facts: MergedPullRequest
     change: Change
@@ -108,14 +102,13 @@ class PullRequest(Frozen):
         return self.facts.task_id
 
 
-class IntakeCount(Frozen):
+class IntakeCount(MonthRow):
     """How many merged pull requests GitHub reports for a repository's window, and how many were taken in."""
 
-    month: str
-    repository_id: int
-    repository: str
-    reported: int
-    stored: int
+    repository_id: int = Field(description="GitHub's id of the repository; negative: nobody knows it")
+    repository: str = Field(description="`owner/repo` as of intake")
+    reported: int = Field(description="merged pull requests of the window, as the source counts them")
+    stored: int = Field(description="merged pull requests of the window that were taken in")
     checksum: str = Field(default="", description="of the rows: equal for two intakes of the same closed month")
     added: int = Field(default=0, description="rows of this intake that the one before had not")
     changed: int = Field(default=0, description="rows whose merge, base or text differ from the intake before")

@@ -6,60 +6,64 @@ from datetime import datetime
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, MonthRow, PullRequestRow
 
 
-class PublishedImage(Frozen):
-    """One row of `published_images`: an image that was pushed, and pulled back by digest."""
+class PublishedImage(PullRequestRow):
+    """An image that was pushed, and pulled back by digest."""
 
-    month: str
-    repository_id: int
-    number: int
     reference: str = Field(description="registry/namespace/repository:tag")
     digest: str = Field(description="sha256:… of the manifest in the registry")
     pulled_digest: str = Field(description="digest found when it was pulled back")
     image_digest: str = Field(description="the measured image")
-    size_bytes: int
+    size_bytes: int = Field(description="of the layers, as pushed")
 
 
 class TaskRecord(Frozen):
-    """One row of the dataset."""
+    """A task of the dataset, as it is published."""
 
-    task_id: str
-    repo_name: str
-    container_name: str
-    image_name: str | None
-    image_digest: str | None
-    difficulty: str
-    classification: str
-    patch: str
-    final_md: str
-    pr_merged_at: datetime
-    pr_merge_commit_sha: str
-    pr_base_sha: str
-    pr_number: int
-    month: str
-    python: str
-    lock: str
-    speedup: float
-    benchmarks: tuple[str, ...] = Field(description="benchmarks that are really faster")
-    benchmark_speedups: tuple[float, ...]
-    patch_encoding: str = Field(
-        default="utf-8", description="`patch.encode(patch_encoding)` is what git made, byte for byte"
+    task_id: str = Field(description="`owner__repo-number`; unique over all months")
+    repo_name: str = Field(description="`owner/repo` as of the merge")
+    container_name: str = Field(description="name for a container that runs the task")
+    image_name: str | None = Field(description="`registry/namespace/repository:tag`; null where no image was published")
+    difficulty: str = Field(description="`easy`, `medium` or `hard`")
+    classification: str = Field(description="kind of performance change, one of 14")
+    patch: str = Field(
+        description="the author's patch against `pr_base_sha`; encode it with `patch_encoding` before `git apply`"
     )
-    verified: bool = Field(description="measured to be faster, in an image that was pulled back by digest")
+    final_md: str = Field(description="the problem statement, markdown")
+    pr_merged_at: datetime = Field(description="when the pull request was merged, UTC")
+    pr_merge_commit_sha: str = Field(description="the commit that landed it")
+    pr_base_sha: str = Field(description="the commit the task starts from")
+    pr_number: int = Field(description="number of the pull request")
+    image_digest: str | None = Field(description="digest of the image in the registry; pull by it, tags can move")
+    month: str = Field(description="`YYYY-MM` of the merge")
+    python: str = Field(description="interpreter of the environment")
+    lock: str = Field(description="requirements with hashes, as resolved for the date of the merge")
+    speedup: float = Field(description="measured: geometric mean over `benchmarks` of time before / time after")
+    benchmarks: tuple[str, ...] = Field(
+        description="asv benchmarks that are significantly faster with the author's patch"
+    )
+    benchmark_speedups: tuple[float, ...] = Field(
+        description="time before / time after of each of them, in the same order"
+    )
+    patch_encoding: str = Field(
+        default="utf-8", description="`utf-8`, or `latin-1` where the patch touches a file in another encoding"
+    )
+    verified: bool = Field(
+        description="measured to be faster, in an image that was pulled back from the registry by digest"
+    )
 
 
-class Release(Frozen):
-    """One row of `releases`: a month of the dataset, written, tagged, read back."""
+class Release(MonthRow):
+    """A month of the dataset: written, tagged, read back."""
 
-    month: str
-    tag: str
+    tag: str = Field(description="`formulacode@2026-03`: the month in which the window ends")
     destination: str = Field(description="`hub:owner/name` or the path of a folder")
     revision: str = Field(description="commit the tag points to")
-    tasks: int
-    task_ids: tuple[str, ...]
+    tasks: int = Field(description="rows of the month")
+    task_ids: tuple[str, ...] = Field(description="ids of its tasks")
     rows_sha256: str = Field(description="checksum over the month's rows, as written")
     read_back_sha256: str = Field(description="the same checksum over the rows as read back")
-    schema_sha256: str
-    released_at: datetime
+    schema_sha256: str = Field(description="checksum over names, order and types of the columns")
+    released_at: datetime = Field(description="when the tag was set")

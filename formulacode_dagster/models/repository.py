@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import MonthRow
 
 UNKNOWN_STARS = -1
 UNKNOWN_LANGUAGE = "unknown"
@@ -25,19 +25,18 @@ class RepositoryState(StrEnum):
     VANISHED = "vanished"
 
 
-class Repository(Frozen):
-    """One row of `repositories`: a repository that keeps an asv suite, as of a month, by GitHub id."""
+class Repository(MonthRow):
+    """A repository that keeps an asv suite, as of a month, by GitHub id."""
 
-    month: str
     id: int = Field(description="GitHub's database id; survives renames and transfers; negative: nobody knows it")
-    node_id: str
+    node_id: str = Field(description="GitHub's id of it in GraphQL")
     full_name: str = Field(description="`owner/repo`, the current name")
     aliases: tuple[str, ...] = Field(default=(), description="names under which it was also found")
-    state: RepositoryState
+    state: RepositoryState = Field(description="active, archived, fork, empty, private or vanished")
     archived_at: datetime | None = Field(default=None, description="since when it is read-only; None: not told, or not")
-    default_branch: str = ""
-    stars: int = Field(default=0, description="as of intake; UNKNOWN_STARS: the source does not tell")
-    language: str = Field(default="", description="main one; empty: there is none; UNKNOWN_LANGUAGE: not told")
-    description: str = ""
+    default_branch: str = Field(default="", description="as of intake; empty: not told")
+    stars: int = Field(default=0, description="as of intake; -1: the source does not tell")
+    language: str = Field(default="", description="main one; empty: there is none; `unknown`: not told")
+    description: str = Field(default="", description="one line, as of intake")
     size_kb: int = Field(default=0, description="of the git repository, as GitHub tells it")
     config_path: str = Field(description="path of the asv configuration by which it was found; empty: by its name")

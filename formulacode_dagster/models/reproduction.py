@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, PullRequestRow
 
 
 class DifferenceKind(StrEnum):
@@ -28,19 +28,16 @@ class Difference(Frozen):
     detail: str
 
 
-class Reproduction(Frozen):
-    """One row of `reproductions`: what building one image again has shown."""
+class Reproduction(PullRequestRow):
+    """What building one image again has shown."""
 
-    month: str
-    repository_id: int
-    number: int
-    item: str
+    item: str = Field(description="`owner/repo#number`")
     tag: str = Field(description="of the first image")
     digest: str = Field(description="of the first image")
     against: str = Field(description="`the image`, or `what was kept of it` where the image is gone")
-    distributions: int
-    files: int
-    differences: tuple[Difference, ...]
+    distributions: int = Field(description="installed distributions that were compared")
+    files: int = Field(description="installed files that were compared")
+    differences: tuple[Difference, ...] = Field(description="by name; of the toolchain, it is none by itself")
     seconds: float = Field(description="of the second build")
 
     @property

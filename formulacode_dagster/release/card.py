@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .dataset import COLUMN_MEANINGS
+from .dataset import DATASET_COLUMNS
 from .index import Index
 
 CARD_FILE = "README.md"
@@ -35,7 +35,7 @@ def render_card(index: Index) -> str:
         tasks=tasks,
         verified=sum(month.verified for month in index.months),
         size_category=_size_category(tasks),
-        columns=COLUMN_MEANINGS,
+        columns={column.name: column.description for column in DATASET_COLUMNS},
         data_path=data_path,
         verified_path=verified_path,
     )

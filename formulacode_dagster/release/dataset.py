@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from formulacode_dagster.models.columns import columns_of
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import TaskRecord
@@ -53,30 +54,18 @@ def dataset_schema() -> pl.Schema:
     )
 
 
-COLUMN_MEANINGS: dict[str, str] = {
-    "task_id": "`owner__repo-number`; unique over all months",
-    "repo_name": "`owner/repo` as of the merge",
-    "container_name": "name for a container that runs the task",
-    "image_name": "`registry/namespace/repository:tag`; null where no image was published",
-    "difficulty": "`easy`, `medium` or `hard`",
-    "classification": "kind of performance change, one of 14",
-    "patch": "the author's patch against `pr_base_sha`; encode it with `patch_encoding` before `git apply`",
-    "final_md": "the problem statement, markdown",
-    "pr_merged_at": "when the pull request was merged, UTC",
-    "pr_merge_commit_sha": "the commit that landed it",
-    "pr_base_sha": "the commit the task starts from",
-    "pr_number": "number of the pull request",
-    "image_digest": "digest of the image in the registry; pull by it, tags can move",
-    "month": "`YYYY-MM` of the merge",
-    "python": "interpreter of the environment",
-    "lock": "requirements with hashes, as resolved for the date of the merge",
-    "speedup": "measured: geometric mean over `benchmarks` of time before / time after",
-    "benchmarks": "asv benchmarks that are significantly faster with the author's patch",
-    "benchmark_speedups": "time before / time after of each of them, in the same order",
-    "patch_encoding": "`utf-8`, or `latin-1` where the patch touches a file in another encoding",
-    "verified": "measured to be faster, in an image that was pulled back from the registry by digest",
+_POLARS_TYPES: dict[Any, str] = {
+    str: "String",
+    bool: "Boolean",
+    int: "Int64",
+    float: "Float64",
+    datetime: "Datetime(time_unit='us', time_zone='UTC')",
+    tuple[str, ...]: "List(String)",
+    tuple[float, ...]: "List(Float64)",
 }
-"""What each column of the dataset means, in the order of the schema."""
+
+DATASET_COLUMNS = columns_of(TaskRecord, type_of=lambda _, plain: _POLARS_TYPES[plain])
+"""Name, type as polars calls it, and meaning of each column of the dataset, in the order of the schema."""
 
 
 def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:

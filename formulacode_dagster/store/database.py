@@ -15,6 +15,7 @@ from formulacode_dagster.models.errors import BusyError, ConfigurationError, Out
 from formulacode_dagster.models.items import Stage
 
 from .migrations import migrate
+from .views import VIEWS
 
 CONNECT_SECONDS = 10
 LOCK_TRIES = 5
@@ -67,9 +68,9 @@ class Database:
             raise
 
     def migrate(self) -> tuple[str, ...]:
-        """Apply what is missing of `sql/migrations`; returns the names applied now."""
+        """Apply what is missing of `sql/migrations`, and remake the views; returns the names of what was applied."""
         try:
-            return migrate(self.engine)
+            return migrate(self.engine, views=VIEWS)
         except (OperationalError, InterfaceError) as error:
             raise self._gone(error) from error
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import InternalError
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.shipped_files import shipped
 
 FOLDER = "sql/migrations"
 _LOCK = 0x666F726D756C61  # one migration at a time, whichever process starts it
+_VIEWS = "views"
+"""Under which name the checksum of the views is kept beside those of the migrations."""
 _BOOKKEEPING = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     name       text        PRIMARY KEY,
@@ -44,11 +47,27 @@ def read_migrations(folder: Path | None = None) -> tuple[Migration, ...]:
     return found
 
 
-def migrate(engine: Engine, migrations: tuple[Migration, ...] | None = None) -> tuple[str, ...]:
-    """Bring the database up to date; returns the names applied now.
+@dataclass(frozen=True)
+class Views:
+    """What is made of the tables, and made again whenever they or its text changed."""
+
+    names: tuple[str, ...]
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def migrate(
+    engine: Engine, migrations: tuple[Migration, ...] | None = None, views: Views | None = None
+) -> tuple[str, ...]:
+    """Bring the database up to date, *views* included; returns the names of the migrations applied now.
 
     A migration that fails leaves nothing behind and the earlier ones in place: the next call goes on from there.
-    Raises ConfigurationError when an applied file has changed since, or the database is ahead of this checkout.
+    Raises ConfigurationError when an applied file has changed since, the database is ahead of this checkout, or
+    something of a user's own lies on a view that must be remade.
     """
     wanted = migrations if migrations is not None else read_migrations()
     applied_now: list[str] = []
@@ -60,11 +79,16 @@ def migrate(engine: Engine, migrations: tuple[Migration, ...] | None = None) -> 
             connection.commit()
             known = _applied(connection)
             connection.commit()
+            shown = known.pop(_VIEWS, None)
             _verify(known, wanted)
-            for migration in wanted:
-                if migration.name not in known:
-                    _apply(connection, migration)
-                    applied_now.append(migration.name)
+            pending = [migration for migration in wanted if migration.name not in known]
+            if views is not None and (pending or shown != views.checksum):
+                _drop(connection, views)
+            for migration in pending:
+                _apply(connection, migration)
+                applied_now.append(migration.name)
+            if views is not None and (pending or shown != views.checksum):
+                _apply(connection, Migration(_VIEWS, views.sql))
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
@@ -100,3 +124,19 @@ def _apply(connection: Connection, migration: Migration) -> None:
             text("INSERT INTO schema_migrations (name, checksum) VALUES (:name, :checksum)"),
             {"name": migration.name, "checksum": migration.checksum},
         )
+
+
+def _drop(connection: Connection, views: Views) -> None:
+    """Out of the way of migrations, which could not change a table under a view."""
+    try:
+        with connection.begin():
+            connection.execute(text("DELETE FROM schema_migrations WHERE name = :name"), {"name": _VIEWS})
+            there = connection.execute(text("SELECT viewname FROM pg_views WHERE schemaname = current_schema()"))
+            for name in sorted(set(there.scalars()) & set(views.names)):
+                connection.exec_driver_sql(f"DROP VIEW {name}")
+    except InternalError as error:
+        raise ConfigurationError(
+            "the views cannot be remade",
+            why=str(error.orig).strip(),
+            remedy="Drop what was built on them, migrate, and make it again",
+        ) from error

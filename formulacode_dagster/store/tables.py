@@ -181,8 +181,8 @@ PROBLEM_STATEMENTS = Table(
     Column("walk", StorableJson),
 )
 
-ENVIRONMENTS = Table("environments", METADATA, *_pull_request_key(), *_json("document"))
-IMAGES = Table("images", METADATA, *_pull_request_key(), *_json("document"))
+ENVIRONMENTS = Table("environment_documents", METADATA, *_pull_request_key(), *_json("document"))
+IMAGES = Table("image_documents", METADATA, *_pull_request_key(), *_json("document"))
 
 BUILD_ATTEMPTS = Table(
     "build_attempts",
@@ -198,7 +198,7 @@ BUILD_ATTEMPTS = Table(
     *_text("kind", "detail", "rule", "log_sha256"),
 )
 
-REPRODUCTIONS = Table("reproductions", METADATA, *_pull_request_key(), *_json("document"))
-MEASUREMENTS = Table("measurements", METADATA, *_pull_request_key(), *_json("document"))
-PUBLISHED_IMAGES = Table("published_images", METADATA, *_pull_request_key(), *_json("document"))
-RELEASES = Table("releases", METADATA, *_text("month", key=True), *_json("document"))
+REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
+MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
+PUBLISHED_IMAGES = Table("published_image_documents", METADATA, *_pull_request_key(), *_json("document"))
+RELEASES = Table("release_documents", METADATA, *_text("month", key=True), *_json("document"))

@@ -7,7 +7,7 @@ import yaml
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.card import render_card
-from formulacode_dagster.release.dataset import COLUMN_MEANINGS, month_frame
+from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame
 from formulacode_dagster.release.index import Index, facts_of
 
 
@@ -31,7 +31,7 @@ def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskR
     card = render_card(_index(record))
     assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | 1 | 1.65× |" in card
     assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | 0 | – |" in card
-    assert all(f"| `{name}` |" in card for name in COLUMN_MEANINGS)
+    assert all(f"| `{one.name}` | {one.description}" in card for one in DATASET_COLUMNS)
 
 
 def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.dataset import (
-    COLUMN_MEANINGS,
+    DATASET_COLUMNS,
     dataset_schema,
     first_difference,
     from_parquet,
@@ -38,7 +38,9 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "pr_number",
     ]
     assert set(names) == set(TaskRecord.model_fields)
-    assert names == list(COLUMN_MEANINGS)
+    assert [(name, str(kind)) for name, kind in dataset_schema().items()] == [
+        (one.name, one.type) for one in DATASET_COLUMNS
+    ]
 
 
 def test_a_month_without_tasks_has_the_same_schema(record: MakeRecord) -> None:

@@ -5,10 +5,12 @@ from sqlalchemy import MetaData, text
 from sqlalchemy.exc import ProgrammingError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.store.artifacts import IMAGES
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.migrations import Migration, migrate, read_migrations
+from formulacode_dagster.store.migrations import Migration, Views, migrate, read_migrations
 from formulacode_dagster.store.tables import METADATA
+from tests.records import KEY, make_image
 
 
 def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> None:
@@ -84,4 +86,62 @@ def test_what_was_judged_before_checks_had_a_tally_is_kept(empty_database_url: s
     with database.transaction() as connection:
         (kept,) = verdicts(connection, "2026-02")
     assert (kept.check, kept.passed, kept.offenders, kept.tally) == ("imports", False, ("a/b#5",), {})
+    database.close()
+
+
+def test_rows_that_were_kept_as_documents_are_kept(database_url: str) -> None:
+    database = Database(database_url)
+    migrate(database.engine, tuple(one for one in read_migrations() if one.name < "0007"))
+    image = make_image(benchmarks=("bench.time_x",))
+    with database.transaction() as connection:
+        connection.execute(
+            text("INSERT INTO images VALUES (:month, :repository_id, :number, :document)"),
+            {**KEY, "document": image.model_dump_json()},
+        )
+    database.migrate()
+    with database.transaction() as connection:
+        assert IMAGES.read_all(connection) == [image]
+        assert connection.execute(text("SELECT benchmarks FROM images")).scalar_one() == ["bench.time_x"]
+    database.close()
+
+
+def views(meaning: str) -> Views:
+    return Views(("shown",), f"CREATE VIEW shown AS SELECT x FROM a; COMMENT ON VIEW shown IS '{meaning}';")  # noqa: S608 - a test's own
+
+
+def test_views_are_remade_when_their_text_or_a_table_changed_and_only_then(database_url: str) -> None:
+    database = Database(database_url)
+    first = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
+    second = Migration("0002_b.sql", "ALTER TABLE a ALTER x TYPE bigint;")
+
+    def made() -> tuple[str, int]:
+        with database.transaction() as connection:
+            found = connection.execute(text("SELECT obj_description(oid), oid FROM pg_class WHERE relname = 'shown'"))
+            said, number = found.one()
+        return said, number
+
+    migrate(database.engine, (first,), views("one"))
+    one = made()
+    migrate(database.engine, (first,), views("one"))
+    assert made() == one == ("one", one[1])
+    migrate(database.engine, (first,), views("two"))
+    two = made()
+    assert two[0] == "two"
+    # Postgres changes no column that a view shows
+    assert migrate(database.engine, (first, second), views("two")) == ("0002_b.sql",)
+    assert made()[1] != two[1]
+    database.close()
+
+
+def test_a_view_that_something_of_the_users_lies_on_is_not_taken_away(database_url: str) -> None:
+    database = Database(database_url)
+    first = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
+    migrate(database.engine, (first,), views("one"))
+    with database.transaction() as connection:
+        connection.execute(text("CREATE VIEW mine AS SELECT x FROM shown"))
+    with pytest.raises(ConfigurationError, match="view mine depends on view shown"):
+        migrate(database.engine, (first,), views("two"))
+    with database.transaction() as connection:
+        connection.execute(text("DROP VIEW mine"))
+    migrate(database.engine, (first,), views("two"))
     database.close()

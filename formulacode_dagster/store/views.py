@@ -1,0 +1,127 @@
+"""What people query: one relation per artifact, every column documented, all of it made of the models of the rows.
+
+A row that is kept as one document gets a view of the artifact's name with a column for each field; a table with columns
+of its own gets their meanings. A new field, or better words for one, need no migration: `migrate` remakes the views.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Table
+from sqlalchemy.engine import make_url
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.columns import TableColumn, columns_of, postgres_type
+from formulacode_dagster.models.pull_request import PullRequest
+
+from .artifacts import (
+    CHANGES,
+    CLASSIFICATIONS,
+    ENVIRONMENTS,
+    IMAGES,
+    INTAKE_COUNTS,
+    MEASUREMENTS,
+    MERGED_PULL_REQUESTS,
+    PROBLEM_STATEMENTS,
+    PUBLISHED_IMAGES,
+    RELEASES,
+    REPOSITORIES,
+    REPRODUCTIONS,
+    Artifact,
+)
+from .migrations import Views
+
+_DIALECT = make_url("postgresql+psycopg://").get_dialect()()
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table or view as people see it: the artifacts whose rows it shows, side by side where there are several."""
+
+    name: str
+    artifacts: tuple[Artifact[Any], ...]
+    meaning: str
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it is made of something else; else it is the artifact's table itself."""
+        return self.name != self.artifacts[0].table.name
+
+    @property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """What it shows: names, types as `information_schema` tells them, meanings."""
+        known = {column.name: column for one in reversed(self.artifacts) for column in one.table.columns}
+
+        def type_of(name: str, plain: object) -> str:
+            if name not in known:
+                return postgres_type(plain)
+            return str(known[name].type.compile(_DIALECT)).lower()
+
+        return columns_of(*(one.model for one in self.artifacts), type_of=type_of)
+
+    def sql(self) -> str:
+        """The statements that make it, where it is a view, and that document it."""
+        kind = "VIEW" if self.is_view else "TABLE"
+        lines = [f"CREATE VIEW {self.name} AS {self._select()};"] if self.is_view else []
+        lines.append(f"COMMENT ON {kind} {self.name} IS {_literal(self.meaning)};")
+        lines += [
+            f'COMMENT ON COLUMN {self.name}."{column.name}" IS {_literal(column.description)};'
+            for column in self.columns
+        ]
+        return "\n".join(lines)
+
+    def _select(self) -> str:
+        first, *others = (one.table for one in self.artifacts)
+        shown = ", ".join(self._expression(column, first) for column in self.columns)
+        joined = "".join(f" JOIN {other.name} USING ({', '.join(_keys(other))})" for other in others)
+        return f"SELECT {shown} FROM {first.name}{joined}"  # noqa: S608 - names of our own models and tables
+
+    def _expression(self, column: TableColumn, table: Table) -> str:
+        name = f'"{column.name}"'
+        if "document" not in table.columns or column.name in table.columns:
+            return name
+        if column.type == "jsonb":
+            return f"document->'{column.name}' AS {name}"
+        return f"(document->>'{column.name}')::{column.type} AS {name}"
+
+
+def _keys(table: Table) -> list[str]:
+    return [column.name for column in table.primary_key]
+
+
+def _literal(text: str) -> str:
+    # the driver takes a lone % for a placeholder
+    return "'" + text.replace("'", "''").replace("%", "%%") + "'"
+
+
+def _relation(name: str, *artifacts: Artifact[Any], row: type[Frozen] | None = None) -> Relation:
+    documented = row or artifacts[0].model
+    return Relation(name, artifacts, meaning=(documented.__doc__ or "").partition("\n")[0])
+
+
+RELATIONS: dict[str, Relation] = {
+    one.name: one
+    for one in (
+        _relation("repositories", REPOSITORIES),
+        _relation("intake_counts", INTAKE_COUNTS),
+        _relation("merged_pull_requests", MERGED_PULL_REQUESTS),
+        _relation("changes", CHANGES),
+        _relation("pull_requests", MERGED_PULL_REQUESTS, CHANGES, row=PullRequest),
+        _relation("classifications", CLASSIFICATIONS),
+        _relation("problem_statements", PROBLEM_STATEMENTS),
+        _relation("environments", ENVIRONMENTS),
+        _relation("images", IMAGES),
+        _relation("reproductions", REPRODUCTIONS),
+        _relation("measurements", MEASUREMENTS),
+        _relation("published_images", PUBLISHED_IMAGES),
+        _relation("releases", RELEASES),
+    )
+}
+
+VIEWS = Views(
+    names=tuple(one.name for one in RELATIONS.values() if one.is_view),
+    sql="\n".join(one.sql() for one in RELATIONS.values()),
+)
+"""What `migrate` makes, once the tables are there."""

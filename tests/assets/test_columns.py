@@ -1,0 +1,43 @@
+"""The columns that the UI shows are those that Postgres has, and that the dataset has."""
+
+from __future__ import annotations
+
+import dagster as dg
+from sqlalchemy import text
+
+from assets.all import STAGE_ASSETS
+from assets.materialize import StageAsset
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.release.dataset import from_parquet, month_frame, to_parquet
+from formulacode_dagster.store.database import Database
+
+FOUND = """
+SELECT c.column_name, c.data_type, col_description(format('%I', c.table_name)::regclass, c.ordinal_position)
+FROM information_schema.columns c WHERE c.table_name = :name AND c.table_schema = current_schema()
+"""
+ELSEWHERE = {Stage.PUBLISHED_DATASET, Stage.MONTHLY_REPORT}
+IN_POSTGRES = [one for one in STAGE_ASSETS if one.stage not in ELSEWHERE]
+
+
+def columns_shown(asset: StageAsset) -> dict[str, tuple[str, str | None]]:
+    schema = asset.definition.metadata_by_key[asset.definition.key]["dagster/column_schema"]
+    if isinstance(schema, dg.TableSchemaMetadataValue):
+        schema = schema.schema
+    return {column.name: (column.type, column.description) for column in schema.columns}
+
+
+def test_the_columns_of_an_asset_are_those_of_what_people_query(database: Database) -> None:
+    for asset in IN_POSTGRES:
+        with database.transaction() as connection:
+            found = connection.execute(text(FOUND), {"name": asset.stage.value}).all()
+        assert columns_shown(asset) == {name: (kind, meaning) for name, kind, meaning in found}
+
+
+def test_the_columns_of_the_dataset_are_those_of_its_files() -> None:
+    (asset,) = (one for one in STAGE_ASSETS if one.stage is Stage.PUBLISHED_DATASET)
+    written = from_parquet(to_parquet(month_frame([])), "here")
+    shown = columns_shown(asset)
+    assert {name: kind for name, (kind, _) in shown.items()} == {
+        name: str(kind) for name, kind in written.schema.items()
+    }
+    assert all(meaning for _, meaning in shown.values())
