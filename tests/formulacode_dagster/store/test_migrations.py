@@ -89,8 +89,8 @@ def test_what_was_judged_before_checks_had_a_tally_is_kept(empty_database_url: s
     database.close()
 
 
-def test_rows_that_were_kept_as_documents_are_kept(database_url: str) -> None:
-    database = Database(database_url)
+def test_rows_that_were_kept_as_documents_are_kept(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     migrate(database.engine, tuple(one for one in read_migrations() if one.name < "0007"))
     image = make_image(benchmarks=("bench.time_x",))
     with database.transaction() as connection:
@@ -109,8 +109,8 @@ def views(meaning: str) -> Views:
     return Views(("shown",), f"CREATE VIEW shown AS SELECT x FROM a; COMMENT ON VIEW shown IS '{meaning}';")  # noqa: S608 - a test's own
 
 
-def test_views_are_remade_when_their_text_or_a_table_changed_and_only_then(database_url: str) -> None:
-    database = Database(database_url)
+def test_views_are_remade_when_their_text_or_a_table_changed_and_only_then(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     first = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
     second = Migration("0002_b.sql", "ALTER TABLE a ALTER x TYPE bigint;")
 
@@ -133,8 +133,8 @@ def test_views_are_remade_when_their_text_or_a_table_changed_and_only_then(datab
     database.close()
 
 
-def test_a_view_that_something_of_the_users_lies_on_is_not_taken_away(database_url: str) -> None:
-    database = Database(database_url)
+def test_a_view_that_something_of_the_users_lies_on_is_not_taken_away(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
     first = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
     migrate(database.engine, (first,), views("one"))
     with database.transaction() as connection:
