@@ -12,8 +12,8 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 
-from .declaration import Declaration, judge, requirement_name
-from .optional import Offer
+from .declared_requirement import DeclaredRequirement, requirement_name, validate
+from .optional import OptionalGroup
 
 
 class DataPackage(Frozen):
@@ -28,7 +28,7 @@ class DataPackage(Frozen):
 class DataChoice(Frozen):
     """What the lock is to hold for the benchmarks' data."""
 
-    declarations: tuple[Declaration, ...] = ()
+    requirements: tuple[DeclaredRequirement, ...] = ()
     floors: dict[str, datetime] = Field(
         default_factory=dict, description="project → how new it may be, the merge's date notwithstanding"
     )
@@ -41,13 +41,15 @@ def _table() -> tuple[DataPackage, ...]:
     return tuple(DataPackage.model_validate(entry) for entry in tomllib.loads(text)["data"])
 
 
-def choose_data(imports: Mapping[str, str], have: Collection[str], among: Iterable[Offer]) -> DataChoice:
+def choose_data(imports: Mapping[str, str], have: Collection[str], among: Iterable[OptionalGroup]) -> DataChoice:
     """The data packages for the benchmarks' *imports* (module → where it stands), beside the projects *have*.
 
     The words of the project itself have precedence, where one of *among* declares the package.
     """
-    declared = {requirement_name(item.text): item for offer in among for item in reversed(judge(offer.items).accepted)}
-    added: list[Declaration] = []
+    declared = {
+        requirement_name(item.text): item for group in among for item in reversed(validate(group.items).accepted)
+    }
+    added: list[DeclaredRequirement] = []
     floors: dict[str, datetime] = {}
     notes: list[str] = []
     for entry in _table():
@@ -58,6 +60,6 @@ def choose_data(imports: Mapping[str, str], have: Collection[str], among: Iterab
         if entry.since is not None:
             floors[name] = datetime.combine(entry.since + timedelta(days=1), time.min, UTC)
         if name not in have:
-            added.append(declared.get(name) or Declaration(text=entry.requirement, source=place))
+            added.append(declared.get(name) or DeclaredRequirement(text=entry.requirement, source=place))
             notes.append(f"{entry.requirement} is taken: {place} imports {entry.module}, and {entry.reason}")
-    return DataChoice(declarations=tuple(added), floors=floors, notes=tuple(notes))
+    return DataChoice(requirements=tuple(added), floors=floors, notes=tuple(notes))

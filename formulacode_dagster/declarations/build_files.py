@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from formulacode_dagster.models.base import Frozen
 
-from .names import Kind
+from .providers import DependencyKind
 from .tree import Tree, join
 
 BUILD_FILES = ("setup.py", "setup.cfg", "site.cfg", "pyproject.toml", "meson.build", "CMakeLists.txt", "build.py")
@@ -32,39 +32,39 @@ _CMAKE_CALL = re.compile(
 _VENDORED = re.compile(r"(^|/)(3rdparty|cextern|deps|extern(al)?|subprojects|third[-_]?party|vendor(ed)?)(/|$)")
 
 
-class Mention(Frozen):
+class BuildDependency(Frozen):
     """A name that a build file asks for, in the terms of *kind*, and where."""
 
-    kind: Kind
+    kind: DependencyKind
     name: str
     source: str
 
 
-def read_meson(tree: Tree, folder: str) -> tuple[Mention, ...]:
+def read_meson(tree: Tree, folder: str) -> tuple[BuildDependency, ...]:
     """What `meson.build` in *folder*, and those it enters, cannot do without; `get_option` stands for its default."""
     options = {
         match[0]: match[1]
         for name in ("meson.options", "meson_options.txt")
         for match in _options(_text(tree, join(folder, name)))
     }
-    found: dict[tuple[Kind, str], Mention] = {}
+    found: dict[tuple[DependencyKind, str], BuildDependency] = {}
     for path, text in _entered(tree, folder, "meson.build", _MESON_CALL, "subdir"):
         names = {m[1]: options.get(m[2] or "", "") or m[3] or "" for m in _MESON_NAME.finditer(text)}
         for call in _MESON_CALL.finditer(text):
             source = f"{path}:{text.count(chr(10), 0, call.start()) + 1}"
             for kind, name in _of_meson(call[1], call[2], names):
-                found.setdefault((kind, name), Mention(kind=kind, name=name, source=source))
+                found.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
     return tuple(found.values())
 
 
-def _of_meson(function: str, arguments: str, names: dict[str, str]) -> Iterator[tuple[Kind, str]]:
+def _of_meson(function: str, arguments: str, names: dict[str, str]) -> Iterator[tuple[DependencyKind, str]]:
     plain = arguments[: keyword.start()] if (keyword := _KEYWORD.search(arguments)) is not None else arguments
     words = [single or double for single, double in _QUOTED.findall(plain)]
     if function in ("project", "add_languages"):
         languages = words[1:] if function == "project" else words
-        yield from ((Kind.PROGRAMS, name) for name in languages if name in ("fortran", "rust"))
+        yield from ((DependencyKind.PROGRAMS, name) for name in languages if name in ("fortran", "rust"))
     elif function in ("dependency", "find_program") and not _NOT_REQUIRED.search(arguments):
-        kind = Kind.PKG_CONFIG if function == "dependency" else Kind.PROGRAMS
+        kind = DependencyKind.PKG_CONFIG if function == "dependency" else DependencyKind.PROGRAMS
         variable = plain.strip().rstrip(",").strip()
         yield from ((kind, name) for name in words[:1] or [names.get(variable, "")] if name)
 
@@ -76,25 +76,25 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
             yield name[1] or "", value[1]
 
 
-def read_cmake(tree: Tree, folder: str) -> tuple[Mention, ...]:
+def read_cmake(tree: Tree, folder: str) -> tuple[BuildDependency, ...]:
     """What `CMakeLists.txt` in *folder*, and those it enters, requires."""
-    found: dict[tuple[Kind, str], Mention] = {}
+    found: dict[tuple[DependencyKind, str], BuildDependency] = {}
     for path, text in _entered(tree, folder, "CMakeLists.txt", _CMAKE_CALL, "add_subdirectory"):
         for call in _CMAKE_CALL.finditer(text):
             source = f"{path}:{text.count(chr(10), 0, call.start()) + 1}"
             for kind, name in _of_cmake(call[1].lower(), call[2].split()):
-                found.setdefault((kind, name), Mention(kind=kind, name=name, source=source))
+                found.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
     return tuple(found.values())
 
 
-def _of_cmake(function: str, words: list[str]) -> Iterator[tuple[Kind, str]]:
+def _of_cmake(function: str, words: list[str]) -> Iterator[tuple[DependencyKind, str]]:
     if function == "find_package" and "REQUIRED" in words:
-        yield Kind.CMAKE_PACKAGES, words[0].lower()
+        yield DependencyKind.CMAKE_PACKAGES, words[0].lower()
     elif function.startswith("pkg_") and "REQUIRED" in words:
         names = (re.split(r"[<>=]", word.strip('"'))[0] for word in words[1:] if not word.isupper())
-        yield from ((Kind.PKG_CONFIG, name) for name in names if name and "$" not in name)
+        yield from ((DependencyKind.PKG_CONFIG, name) for name in names if name and "$" not in name)
     elif function in ("project", "enable_language") and "Fortran" in words:
-        yield Kind.PROGRAMS, "fortran"
+        yield DependencyKind.PROGRAMS, "fortran"
 
 
 def build_text(tree: Tree, folder: str) -> str:

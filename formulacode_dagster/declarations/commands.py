@@ -12,7 +12,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.recipe import Command, OnFailure
 
 from .asv_config import AsvConfig
-from .declaration import Declaration, read_requirements_file
+from .declared_requirement import DeclaredRequirement, read_requirements_file
 from .tree import Tree, join
 
 _ASSIGNMENT = re.compile(r"^(?P<name>[A-Za-z_][\w-]*)=(?P<value>.*)$", re.DOTALL)
@@ -36,7 +36,7 @@ class CommandReading(Frozen):
 
     extras: tuple[str, ...] = ()
     groups: tuple[str, ...] = Field(default=(), description="PEP 735 groups named by `--group`")
-    declarations: tuple[Declaration, ...] = ()
+    requirements: tuple[DeclaredRequirement, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict, description="variables set in front of a build command")
     steps: tuple[Command, ...] = Field(default=(), description="to run before the package is installed")
     package_folder: str = Field(default="", description="folder below asv's build folder that is installed")
@@ -50,7 +50,7 @@ class _Reader:
         self.build_folder = build_folder
         self.extras: dict[str, None] = {}
         self.groups: dict[str, None] = {}
-        self.declarations: list[Declaration] = []
+        self.requirements: list[DeclaredRequirement] = []
         self.environment: dict[str, str] = {}
         self.steps: list[Command] = []
         self.package_folder = ""
@@ -102,7 +102,7 @@ class _Reader:
         found = read_requirements_file(self.tree, path) if path is not None else ()
         if not found:
             self.notes.append(f"{source} names {name}, which holds no requirement here")
-        self.declarations.extend(found)
+        self.requirements.extend(found)
 
     def _package(self, word: str, source: str) -> None:
         match = _SELF.match(word)
@@ -116,7 +116,7 @@ class _Reader:
             if below and "{" not in below and self.tree.below(join(self.build_folder, below) or "."):
                 self.package_folder = below
         elif word.lower().split("=")[0].strip("<>!~") not in _INSTALLERS:
-            self.declarations.append(Declaration(text=word, source=source))
+            self.requirements.append(DeclaredRequirement(text=word, source=source))
 
     def _place(self, name: str) -> str | None:
         relative = name.replace("{build_dir}/", "").replace("{conf_dir}/", "")
@@ -169,7 +169,7 @@ def read_commands(tree: Tree, config: AsvConfig) -> CommandReading:
     return CommandReading(
         extras=tuple(reader.extras),
         groups=tuple(reader.groups),
-        declarations=tuple(reader.declarations),
+        requirements=tuple(reader.requirements),
         environment=reader.environment,
         steps=tuple(reader.steps),
         package_folder=built_folder if reader.installs_wheel else reader.package_folder,

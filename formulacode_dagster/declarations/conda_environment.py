@@ -10,7 +10,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .asv_config import AsvConfig
-from .declaration import Declaration, parse_requirement_lines
+from .declared_requirement import DeclaredRequirement, parse_requirement_lines
 from .matrix import read_conda_name
 from .tree import Tree, join
 
@@ -21,7 +21,7 @@ _SPECIFICATION = re.compile(r"^(?P<name>(?:[\w./-]+::)?[A-Za-z0-9][\w.-]*)\s*(?:
 class CondaEnvironment(Frozen):
     """What the file asks for, in the package index's and Debian's terms."""
 
-    declarations: tuple[Declaration, ...] = ()
+    requirements: tuple[DeclaredRequirement, ...] = ()
     dropped: tuple[DroppedRequirement, ...] = ()
     system_packages: tuple[str, ...] = ()
     python: str = Field(default="", description="`3.9`, when it names one interpreter")
@@ -41,14 +41,14 @@ def read_conda_environment(tree: Tree, path: str) -> CondaEnvironment | None:
     items = data.get("dependencies") if isinstance(data, dict) else None
     if not isinstance(items, list):
         return None
-    declarations: list[Declaration] = []
+    requirements: list[DeclaredRequirement] = []
     dropped: list[DroppedRequirement] = []
     system_packages: dict[str, None] = {}
     python = ""
     for item in items:
         if isinstance(item, dict) and isinstance(item.get("pip"), list):
             lines = "\n".join(line for line in item["pip"] if isinstance(line, str))
-            declarations += parse_requirement_lines(lines, source=path)
+            requirements += parse_requirement_lines(lines, source=path)
         match = _SPECIFICATION.match(item.strip()) if isinstance(item, str) else None
         if match is None:
             continue
@@ -57,11 +57,11 @@ def read_conda_environment(tree: Tree, path: str) -> CondaEnvironment | None:
             found = re.fullmatch(r"=*\s*(3\.\d+)[\d.*]*", version)
             python = found[1] if found is not None else python
         read = read_conda_name(name, version, path, conda=True)
-        declarations += read.declarations
+        requirements += read.requirements
         dropped += read.dropped
         system_packages.update(dict.fromkeys(read.system_packages))
     return CondaEnvironment(
-        declarations=tuple(declarations),
+        requirements=tuple(requirements),
         dropped=tuple(dropped),
         system_packages=tuple(system_packages),
         python=python,

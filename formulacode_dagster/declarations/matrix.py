@@ -12,7 +12,7 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .asv_config import AsvConfig, Rule, Values, applies, excluded
 from .conda_names import meaning_of
-from .declaration import Declaration
+from .declared_requirement import DeclaredRequirement
 
 _MOST_COMBINATIONS = 4096
 _CONDA_TOOLS = ("conda", "mamba", "rattler")
@@ -26,7 +26,7 @@ Key = tuple[str, str]
 class MatrixChoice(Frozen):
     """One environment of the matrix."""
 
-    declarations: tuple[Declaration, ...] = ()
+    requirements: tuple[DeclaredRequirement, ...] = ()
     dropped: tuple[DroppedRequirement, ...] = ()
     system_packages: tuple[str, ...] = Field(default=(), description="Debian packages behind conda names")
     environment: dict[str, str] = Field(default_factory=dict, description="variables of build and benchmark runs")
@@ -99,7 +99,7 @@ def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[Rule,
 
 
 def _read(config: AsvConfig, chosen: dict[Key, str | None], source: str, notes: list[str]) -> MatrixChoice:
-    declarations: list[Declaration] = []
+    requirements: list[DeclaredRequirement] = []
     dropped: list[DroppedRequirement] = []
     system_packages: dict[str, None] = {}
     variables: dict[str, dict[str, str]] = {"env": {}, "env_nobuild": {}}
@@ -113,11 +113,11 @@ def _read(config: AsvConfig, chosen: dict[Key, str | None], source: str, notes: 
         if len(named) > 1 and source.endswith(":matrix"):
             notes.append(f"{source} names {key} {', '.join(item or 'any' for item in named)}: took {value or 'any'}")
         read = read_conda_name(key, value, source, conda=config.environment_type.startswith(_CONDA_TOOLS))
-        declarations += read.declarations
+        requirements += read.requirements
         dropped += read.dropped
         system_packages.update(dict.fromkeys(read.system_packages))
     return MatrixChoice(
-        declarations=tuple(declarations),
+        requirements=tuple(requirements),
         dropped=tuple(dropped),
         system_packages=tuple(system_packages),
         environment=variables["env"],
@@ -129,10 +129,10 @@ def _read(config: AsvConfig, chosen: dict[Key, str | None], source: str, notes: 
 def read_conda_name(key: str, value: str, source: str, *, conda: bool) -> MatrixChoice:
     """What `key: value` asks for: a requirement, Debian packages, or nothing; *conda* tells who reads the version."""
     if key.startswith("pip+"):
-        return MatrixChoice(declarations=(_declaration(key.removeprefix("pip+"), value, source, prefix_match=False),))
+        return MatrixChoice(requirements=(_declaration(key.removeprefix("pip+"), value, source, prefix_match=False),))
     meaning = meaning_of(key)
     if meaning.project:
-        return MatrixChoice(declarations=(_declaration(meaning.project, value, source, prefix_match=conda),))
+        return MatrixChoice(requirements=(_declaration(meaning.project, value, source, prefix_match=conda),))
     drop = DroppedRequirement(requirement=f"{key} {value}".strip(), source=source, reason=meaning.reason)
     return MatrixChoice(dropped=(drop,), system_packages=meaning.system_packages)
 
@@ -160,7 +160,7 @@ def _ranked(values: Values) -> list[str | None]:
     return [value for _, value in (*before, *versions, *after)]
 
 
-def _declaration(project: str, value: str, source: str, *, prefix_match: bool) -> Declaration:
+def _declaration(project: str, value: str, source: str, *, prefix_match: bool) -> DeclaredRequirement:
     """The requirement behind `project: value`; conda's `1.2` means 1.2.*, pip's means 1.2 itself."""
     value = value.strip()
     if not value:
@@ -172,4 +172,4 @@ def _declaration(project: str, value: str, source: str, *, prefix_match: bool) -
         text = f"{project}=={value}"
     else:
         text = f"{project}=={value}.*" if prefix_match else f"{project}=={value}"
-    return Declaration(text=text, source=source)
+    return DeclaredRequirement(text=text, source=source)

@@ -14,9 +14,9 @@ from formulacode_dagster.models.base import Frozen
 
 from .asv_config import AsvConfig
 from .conda_environment import read_conda_environment
-from .declaration import Declaration, judge, read_requirements_file, requirement_name
-from .declared import requirements_of_extra
+from .declared_requirement import DeclaredRequirement, read_requirements_file, requirement_name, validate
 from .imports import projects_of
+from .requirements import requirements_of_extra
 from .tree import Tree
 
 _BENCHMARKS = re.compile(r"(^|[-_./])(asv|bench|benchmarks?|benchmarking)($|[-_.])")
@@ -32,42 +32,42 @@ _ELSEWHERE = re.compile(
 _MOST_FILES = 40
 
 
-class Offer(Frozen):
+class OptionalGroup(Frozen):
     """Requirements that the project declares under one name, for those who want them."""
 
     name: str
-    items: tuple[Declaration, ...]
+    items: tuple[DeclaredRequirement, ...]
     for_benchmarks: bool = False
 
 
 class OptionalChoice(Frozen):
     """What is added for the benchmarks' sake."""
 
-    declarations: tuple[Declaration, ...] = ()
+    requirements: tuple[DeclaredRequirement, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def offers(
+def optional_groups(
     tree: Tree, config: AsvConfig, metadata: ProjectMetadata, *, own_name: str, package: str = "."
-) -> tuple[Offer, ...]:
+) -> tuple[OptionalGroup, ...]:
     """All that the project declares beside what it runs with, what is meant for benchmarks first.
 
     *package* is the folder of the package: files there are not the suite's only because asv's configuration is there.
     """
     extras = {name: requirements_of_extra(metadata, name, own_name) or () for name in metadata.extras}
     found = [
-        *(_offer(f"extra {name}", name, items) for name, items in extras.items()),
-        *(_offer(f"group {name}", name, items) for name, items in metadata.groups.items()),
+        *(_group(f"extra {name}", name, items) for name, items in extras.items()),
+        *(_group(f"group {name}", name, items) for name, items in metadata.groups.items()),
         *_files(tree, config, package),
     ]
-    return tuple(sorted(found, key=lambda offer: not offer.for_benchmarks))
+    return tuple(sorted(found, key=lambda group: not group.for_benchmarks))
 
 
-def requirements_for(import_name: str, among: Iterable[Offer]) -> tuple[Declaration, ...]:
-    """The lines of the first offer that names a project which may carry *import_name*; none when none does."""
+def requirements_for(import_name: str, among: Iterable[OptionalGroup]) -> tuple[DeclaredRequirement, ...]:
+    """The lines of the first group that names a project which may carry *import_name*; none when none does."""
     wanted = projects_of(import_name.partition(".")[0])
-    for offer in among:
-        accepted = judge(offer.items).accepted
+    for group in among:
+        accepted = validate(group.items).accepted
         for project in wanted:
             lines = tuple(item for item in accepted if requirement_name(item.text) == project)
             if lines:
@@ -76,11 +76,11 @@ def requirements_for(import_name: str, among: Iterable[Offer]) -> tuple[Declarat
 
 
 def choose_optional(
-    imports: Mapping[str, str], have: Collection[str], among: Iterable[Offer], *, own_names: Collection[str]
+    imports: Mapping[str, str], have: Collection[str], among: Iterable[OptionalGroup], *, own_names: Collection[str]
 ) -> OptionalChoice:
     """What of *among* the benchmarks' *imports* (module → where it stands) ask for, beside the projects *have*.
 
-    An offer meant for benchmarks is taken whole when anything imported comes from it; of the others only the lines
+    A group meant for benchmarks is taken whole when anything imported comes from it; of the others only the lines
     imported are taken. Benchmarks that import the project's tests need pytest, too. *own_names* are the package's own
     import names.
     """
@@ -93,14 +93,14 @@ def choose_optional(
         for name, place in imports.items()
         if name.partition(".")[0] not in own_names and not set(projects_of(name.partition(".")[0])) & set(have)
     }
-    added: dict[str, Declaration] = {}
+    added: dict[str, DeclaredRequirement] = {}
     notes: list[str] = []
-    for offer in known if imports else ():
-        place = next((p for name, p in imports.items() if offer.for_benchmarks and requirements_for(name, [offer])), "")
+    for group in known if imports else ():
+        place = next((p for name, p in imports.items() if group.for_benchmarks and requirements_for(name, [group])), "")
         if place:
-            notes.append(f"{offer.name} is taken for the benchmarks: {place} imports from it")
-            added.update({item.text: item for item in offer.items})
-    got = {requirement_name(item.text) for item in judge(added.values()).accepted}
+            notes.append(f"{group.name} is taken for the benchmarks: {place} imports from it")
+            added.update({item.text: item for item in group.items})
+    got = {requirement_name(item.text) for item in validate(added.values()).accepted}
     for name, place in needed.items():
         if set(projects_of(name.partition(".")[0])) & got:
             continue
@@ -109,7 +109,7 @@ def choose_optional(
             notes.append(f"{', '.join(i.text for i in lines)} ({lines[0].source}) is taken: {place} imports {name}")
             added.update({item.text: item for item in lines})
             got.update(requirement_name(item.text) for item in lines)
-    return OptionalChoice(declarations=tuple(added.values()), notes=tuple(notes))
+    return OptionalChoice(requirements=tuple(added.values()), notes=tuple(notes))
 
 
 def _is_test_module(name: str, own_names: Collection[str]) -> bool:
@@ -117,11 +117,11 @@ def _is_test_module(name: str, own_names: Collection[str]) -> bool:
     return (first in own_names and bool({"test", "tests", "testing"} & set(rest))) or first == "tests"
 
 
-def _offer(name: str, told: str, items: tuple[Declaration, ...]) -> Offer:
-    return Offer(name=name, items=items, for_benchmarks=_BENCHMARKS.search(told.lower()) is not None)
+def _group(name: str, told: str, items: tuple[DeclaredRequirement, ...]) -> OptionalGroup:
+    return OptionalGroup(name=name, items=items, for_benchmarks=_BENCHMARKS.search(told.lower()) is not None)
 
 
-def _files(tree: Tree, config: AsvConfig, package: str) -> Iterator[Offer]:
+def _files(tree: Tree, config: AsvConfig, package: str) -> Iterator[OptionalGroup]:
     """Requirements files and conda environments, those beside the suite first; not what belongs to documents."""
     paths = [
         path
@@ -135,10 +135,10 @@ def _files(tree: Tree, config: AsvConfig, package: str) -> Iterator[Offer]:
     for path in paths[:_MOST_FILES]:
         if _ENVIRONMENTS.search(path):
             read = read_conda_environment(tree, path)
-            items = read.declarations if read is not None else ()
+            items = read.requirements if read is not None else ()
         else:
             items = read_requirements_file(tree, path)
         if items:
-            offer = _offer(path, path, items)
-            suited = not _ENVIRONMENTS.search(path) and (offer.for_benchmarks or path.rpartition("/")[0] in beside)
-            yield offer.model_copy(update={"for_benchmarks": suited})
+            group = _group(path, path, items)
+            suited = not _ENVIRONMENTS.search(path) and (group.for_benchmarks or path.rpartition("/")[0] in beside)
+            yield group.model_copy(update={"for_benchmarks": suited})

@@ -15,7 +15,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 from .asv_config import AsvConfig
-from .declared import read_metadata
+from .requirements import read_metadata
 from .tree import Tree, join
 
 _NOT_PACKAGES = frozenset(

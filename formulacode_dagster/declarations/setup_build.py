@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from formulacode_dagster.models.base import Frozen
 
-from .build_files import Mention
-from .names import Kind
+from .build_files import BuildDependency
+from .providers import DependencyKind
 from .python_source import parse_python
 from .tree import Tree, join
 
@@ -24,7 +24,7 @@ _LARGEST = 500_000
 class SetupBuild(Frozen):
     """What the script and those below it (numpy.distutils) ask for."""
 
-    mentions: tuple[Mention, ...] = ()
+    dependencies: tuple[BuildDependency, ...] = ()
     imports: tuple[tuple[str, str], ...] = ()
     """Modules it cannot do without, and where each is imported."""
     optional_imports: tuple[tuple[str, str], ...] = ()
@@ -53,7 +53,7 @@ def read_setup_build(tree: Tree, folder: str) -> SetupBuild:
         return tuple((n, found[n]) for n, first in names if first not in own and first not in sys.stdlib_module_names)
 
     return SetupBuild(
-        mentions=tuple(reader.mentions.values()),
+        dependencies=tuple(reader.dependencies.values()),
         imports=foreign(reader.imports),
         optional_imports=foreign({n: p for n, p in reader.optional.items() if n not in reader.imports}),
         has_extensions=reader.has_extensions,
@@ -63,7 +63,7 @@ def read_setup_build(tree: Tree, folder: str) -> SetupBuild:
 
 class _Reader:
     def __init__(self) -> None:
-        self.mentions: dict[tuple[Kind, str], Mention] = {}
+        self.dependencies: dict[tuple[DependencyKind, str], BuildDependency] = {}
         self.imports: dict[str, str] = {}
         self.optional: dict[str, str] = {}
         self.has_extensions = False
@@ -88,7 +88,7 @@ class _Reader:
                     | ast.Tuple(elts=[ast.Constant(value="pkg-config"), *_])
                 ):
                     for name in _strings(node, assigned):
-                        self._mention(Kind.PKG_CONFIG, name, source)
+                        self._add_dependency(DependencyKind.PKG_CONFIG, name, source)
                 case ast.Import() | ast.ImportFrom():
                     into = self.optional if id(node) in guarded else self.imports
                     for name in _imported(node):
@@ -99,35 +99,37 @@ class _Reader:
         if name in ("Extension", "add_extension", "CMakeExtension", "Pybind11Extension", "RustExtension", "cythonize"):
             self.has_extensions = True
         if name == "RustExtension":
-            self._mention(Kind.PROGRAMS, "cargo", source)
+            self._add_dependency(DependencyKind.PROGRAMS, "cargo", source)
         if name == "get_info":
             infos = [word for argument in node.args[:1] for word in _strings(argument, assigned)]
             for match in filter(None, map(_SYSTEM_INFO.match, infos)):
-                self._mention(Kind.LIBRARIES, {"fftw": "fftw3", "amd": "umfpack"}.get(match[1], match[1]), source)
+                self._add_dependency(
+                    DependencyKind.LIBRARIES, {"fftw": "fftw3", "amd": "umfpack"}.get(match[1], match[1]), source
+                )
         if ast.unparse(node.func).startswith("pkgconfig.") and node.args:
             for word in _strings(node.args[0], assigned):
-                self._mention(Kind.PKG_CONFIG, word, source)
+                self._add_dependency(DependencyKind.PKG_CONFIG, word, source)
         for keyword in node.keywords:
             if keyword.arg in ("ext_modules", "rust_extensions") and not _is_empty(keyword.value):
                 self.has_extensions = True
             if keyword.arg == "libraries":
                 for word in _strings(keyword.value, assigned):
-                    self._mention(Kind.LIBRARIES, word, source)
+                    self._add_dependency(DependencyKind.LIBRARIES, word, source)
 
     def _word(self, word: str, source: str) -> None:
         if _CONFIG_PROGRAM.match(word) and word != "pkg-config":
-            self._mention(Kind.PROGRAMS, word, source)
+            self._add_dependency(DependencyKind.PROGRAMS, word, source)
         elif word.startswith("pkg-config "):
             for name in word.split()[1:]:
                 if not name.startswith("-"):
-                    self._mention(Kind.PKG_CONFIG, name, source)
+                    self._add_dependency(DependencyKind.PKG_CONFIG, name, source)
         elif word == "cmake":
             self.calls_cmake = True
         elif _FORTRAN.search(word) and " " not in word:
-            self._mention(Kind.PROGRAMS, "fortran", source)
+            self._add_dependency(DependencyKind.PROGRAMS, "fortran", source)
 
-    def _mention(self, kind: Kind, name: str, source: str) -> None:
-        self.mentions.setdefault((kind, name), Mention(kind=kind, name=name, source=source))
+    def _add_dependency(self, kind: DependencyKind, name: str, source: str) -> None:
+        self.dependencies.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:

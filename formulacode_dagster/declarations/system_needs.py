@@ -13,12 +13,12 @@ from pydantic import Field
 from formulacode_dagster.declarations.metadata.project import ProjectMetadata
 from formulacode_dagster.models.base import Frozen
 
-from .build_files import BUILD_FILES, Mention, read_cmake, read_meson
+from .build_files import BUILD_FILES, BuildDependency, read_cmake, read_meson
 from .ci_files import AptPackage, read_ci_files
 from .conda_names import known_system_packages
-from .declaration import Declaration, judge, requirement_name
+from .declared_requirement import DeclaredRequirement, requirement_name, validate
 from .imports import projects_of
-from .names import Kind, known_apt_packages, provision_of
+from .providers import DependencyKind, known_apt_packages, provider_of
 from .setup_build import SetupBuild, read_setup_build
 from .tree import Tree, join
 
@@ -41,7 +41,7 @@ class SystemNeeds(Frozen):
     """What the build files and CI of one commit ask for."""
 
     apt_packages: tuple[str, ...] = ()
-    build_requirements: tuple[Declaration, ...] = ()
+    build_requirements: tuple[DeclaredRequirement, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict, description="where compilers find those libraries")
     notes: tuple[str, ...] = Field(default=(), description="which file and line asks for what")
     compiled: bool = Field(default=False, description="whether the package holds code that is compiled")
@@ -54,25 +54,31 @@ def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> Sys
     """
     setup = read_setup_build(tree, folder)
     backend = metadata.build_backend or ""
-    declared = judge((*(metadata.build_requires or ()), *metadata.setup_requires)).accepted
+    declared = validate((*(metadata.build_requires or ()), *metadata.setup_requires)).accepted
     tools = {requirement_name(item.text) for item in declared}
     uses_rust = bool(tools & _RUST_TOOLS)
     uses_cmake = backend.startswith(_CMAKE_BACKENDS) or bool(tools & _CMAKE_TOOLS) or setup.calls_cmake
-    mentions = (
-        *setup.mentions,
+    dependencies = (
+        *setup.dependencies,
         *(read_meson(tree, folder) if backend.startswith("mesonpy") else ()),
         *(read_cmake(tree, folder) if uses_cmake else ()),
-        *([Mention(kind=Kind.PROGRAMS, name="cargo", source="build requirements")] if uses_rust else ()),
+        *(
+            [BuildDependency(kind=DependencyKind.PROGRAMS, name="cargo", source="build requirements")]
+            if uses_rust
+            else ()
+        ),
     )
     needs = _Needs()
-    for mention in mentions:
-        needs.add(mention)
-    if needs.packages and any(mention.kind is Kind.PKG_CONFIG for mention in mentions):
+    for dependency in dependencies:
+        needs.add(dependency)
+    if needs.packages and any(dependency.kind is DependencyKind.PKG_CONFIG for dependency in dependencies):
         needs.packages["pkg-config"] = None
     if metadata.build_requires is None:
         needs.requirements += _imported(tree, folder, setup)
     if setup.calls_cmake or tools & _CMAKE_TOOLS:
-        needs.requirements += [Declaration(text=name, source="builds with CMake") for name in ("cmake", "ninja")]
+        needs.requirements += [
+            DeclaredRequirement(text=name, source="builds with CMake") for name in ("cmake", "ninja")
+        ]
     compiled = setup.has_extensions or uses_cmake or uses_rust or backend.startswith(_COMPILED_BACKENDS)
     if compiled:
         needs.add_ci(read_ci_files(tree), _words(tree, folder))
@@ -89,21 +95,23 @@ def read_system_needs(tree: Tree, folder: str, metadata: ProjectMetadata) -> Sys
 class _Needs:
     def __init__(self) -> None:
         self.packages: dict[str, None] = {}
-        self.requirements: list[Declaration] = []
+        self.requirements: list[DeclaredRequirement] = []
         self.environment: dict[str, str] = {}
         self.notes: list[str] = []
 
-    def add(self, mention: Mention) -> None:
-        provision = provision_of(mention.kind, mention.name)
-        if not provision:
+    def add(self, dependency: BuildDependency) -> None:
+        provider = provider_of(dependency.kind, dependency.name)
+        if not provider:
             return
-        self.packages.update(dict.fromkeys(provision.apt_packages))
-        self.requirements += [Declaration(text=text, source=mention.source) for text in provision.requirements]
-        for name, value in provision.environment.items():
+        self.packages.update(dict.fromkeys(provider.apt_packages))
+        self.requirements += [
+            DeclaredRequirement(text=text, source=dependency.source) for text in provider.requirements
+        ]
+        for name, value in provider.environment.items():
             before = self.environment.get(name, "").split(":") if name in _LISTS else []
             self.environment[name] = ":".join(dict.fromkeys(filter(None, (*before, *value.split(":")))))
-        brings = ", ".join((*provision.apt_packages, *provision.requirements))
-        self.notes.append(f"{mention.source} asks for {mention.name}: {brings}")
+        brings = ", ".join((*provider.apt_packages, *provider.requirements))
+        self.notes.append(f"{dependency.source} asks for {dependency.name}: {brings}")
 
     def add_ci(self, packages: Iterable[AptPackage], words: frozenset[str]) -> None:
         """What CI installs and a build file speaks of, as far as Debian is known to have it; of the rest, a note."""
@@ -143,15 +151,15 @@ def _ubuntu_names() -> _UbuntuNames:
     return _UbuntuNames(known=known, renamed=data["renamed"])
 
 
-def _imported(tree: Tree, folder: str, setup: SetupBuild) -> list[Declaration]:
+def _imported(tree: Tree, folder: str, setup: SetupBuild) -> list[DeclaredRequirement]:
     """Build tools that setup.py imports without anybody declaring them, as was usual before PEP 518."""
     needs_cython = any(path.endswith(".pyx") and not _is_translated(tree, path) for path in tree.below(folder))
     guarded = [(name, place) for name, place in setup.optional_imports if name.partition(".")[0] == "Cython"]
-    found: dict[str, Declaration] = {}
+    found: dict[str, DeclaredRequirement] = {}
     for name, place in (*setup.imports, *(guarded if needs_cython else ())):
         project = next((one for one in projects_of(name.partition(".")[0]) if one in _BUILD_TOOLS), None)
         if project is not None:
-            found.setdefault(project, Declaration(text=project, source=f"{place}: import {name}"))
+            found.setdefault(project, DeclaredRequirement(text=project, source=f"{place}: import {name}"))
     return list(found.values())
 
 

@@ -8,12 +8,12 @@ from enum import IntEnum
 
 from pydantic import Field
 
-from formulacode_dagster.declarations.declaration import Declaration, requirement_name
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, requirement_name
 from formulacode_dagster.models.base import Frozen
 
 from .interpreter import RELEASED
 from .pylock import read_pylock
-from .question import Resolution, Unsolvable
+from .resolution import Resolution, Unsolvable
 from .resolver import Resolver
 from .uv_compile import BUILD_FLOOR
 
@@ -27,9 +27,9 @@ _MOST_RUNGS = 3
 class Effort(IntEnum):
     """How far a lock may depart from the files of the date."""
 
-    OF_THE_DATE = 0
+    AS_OF_DATE = 0
     """Wheels; source distributions only of what no interpreter has a wheel of, or only a pure one that came later."""
-    FURTHER = 1
+    LATER_FILES = 1
     """What has nothing for the interpreter at the date takes the first that has, else its source distribution."""
 
 
@@ -72,8 +72,8 @@ class Availability:
 
     def pin(
         self,
-        declared: Iterable[Declaration],
-        conda: Iterable[Declaration] = (),
+        declared: Iterable[DeclaredRequirement],
+        conda: Iterable[DeclaredRequirement] = (),
         *,
         constraints: Iterable[str] = (),
         loosenable: Collection[str] = (),
@@ -140,7 +140,7 @@ class Availability:
         wheel = self._first_wheel(text)
         if wheel is not None:
             return wheel[1]
-        return self.effort > Effort.OF_THE_DATE or self._is_never_a_wheel(text)
+        return self.effort > Effort.AS_OF_DATE or self._is_never_a_wheel(text)
 
     def _help(self, name: str, text: str) -> bool:
         """Allow another file of *name*, which lacks one that can be used; False when this effort allows none."""
@@ -148,7 +148,7 @@ class Availability:
         if wheel is not None and not wheel[1] and (self._came_since(wheel[0]) or wheel[0] > self._era.exclude_newer):
             return self._wait(name, text)
         if not self._reads_sources:
-            self._reads_sources = self._may_be_source(text) or self.effort > Effort.OF_THE_DATE
+            self._reads_sources = self._may_be_source(text) or self.effort > Effort.AS_OF_DATE
             return self._reads_sources
         if wheel is not None and not wheel[1] and name not in self._sources:
             if name not in self._as_wheels:
@@ -157,7 +157,7 @@ class Availability:
                 self._as_wheels.remove(name)
                 self._sources.add(name)
             return True
-        return self.effort > Effort.OF_THE_DATE and self._allow_later(name, text)
+        return self.effort > Effort.AS_OF_DATE and self._allow_later(name, text)
 
     def _replace(self, name: str, text: str) -> bool:
         """Take a wheel of *name* in place of its source distribution; False when this effort allows none."""
@@ -179,7 +179,7 @@ class Availability:
         wheel = self._first_wheel(text)
         if wheel is not None and self._came_since(wheel[0]) and name not in self._floors:
             return self._admit(name, wheel[0])
-        return self.effort > Effort.OF_THE_DATE and self._allow_later(name, text)
+        return self.effort > Effort.AS_OF_DATE and self._allow_later(name, text)
 
     def _came_since(self, uploaded: datetime) -> bool:
         return self._settled_at is not None and self._settled_at < uploaded <= self._era.exclude_newer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from formulacode_dagster.declarations.declaration import Declaration, judge
-from formulacode_dagster.declarations.declared import Requirements
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, validate
+from formulacode_dagster.declarations.requirements import Requirements
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
@@ -18,7 +18,9 @@ def source_of(fix: Fix) -> str:
 
 def add_requirements(wanted: Requirements, fixes: Sequence[Fix]) -> Requirements:
     """*wanted* and what *fixes* require, to run and to build alike; a text that does not parse is dropped by name."""
-    asked = judge(Declaration(text=text, source=source_of(fix)) for fix in fixes for text in fix.requirements)
+    asked = validate(
+        DeclaredRequirement(text=text, source=source_of(fix)) for fix in fixes for text in fix.requirements
+    )
     return wanted.model_copy(
         update={
             "runtime": (*wanted.runtime, *asked.accepted),
@@ -30,7 +32,9 @@ def add_requirements(wanted: Requirements, fixes: Sequence[Fix]) -> Requirements
 
 def constraints_of(fixes: Sequence[Fix]) -> tuple[str, ...]:
     """The bounds that *fixes* set, sorted. Raises ItemFailure (`lock`) for one that is no requirement."""
-    declared = judge(Declaration(text=text, source=source_of(fix)) for fix in fixes for text in fix.constraints)
+    declared = validate(
+        DeclaredRequirement(text=text, source=source_of(fix)) for fix in fixes for text in fix.constraints
+    )
     if declared.dropped:
         wrong = declared.dropped[0]
         raise ItemFailure(

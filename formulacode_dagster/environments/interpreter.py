@@ -31,7 +31,7 @@ _MOST_LATER = 2
 """How many interpreters that came after the merge are tried: what lies further off reads little of that era."""
 
 
-class Declared(Frozen):
+class DeclaredPythons(Frozen):
     """What the three places say. Empty means that a place says nothing."""
 
     requires_python: str = ""
@@ -57,7 +57,7 @@ class Candidate(Frozen):
     reason: str
 
 
-class Ladder(Frozen):
+class RankedInterpreters(Frozen):
     """The candidates, best first."""
 
     candidates: tuple[Candidate, ...]
@@ -78,7 +78,9 @@ class Ladder(Frozen):
         return "; ".join([f"{python}: {reason}", *missing, *stepped_down, f"declared: {self.declared}"])
 
 
-def climb(declared: Declared, *, at: datetime, available: frozenset[str] | None) -> Ladder:
+def rank_interpreters(
+    declared: DeclaredPythons, *, at: datetime, available: frozenset[str] | None
+) -> RankedInterpreters:
     """The interpreters that the declarations allow, known at the instant *at*, that the engine can provide.
 
     Rungs, each newest first: allowed by requires-python and named by asv (or by the classifiers where asv names none);
@@ -107,14 +109,14 @@ def climb(declared: Declared, *, at: datetime, available: frozenset[str] | None)
             why=f"known on {day}: {', '.join(known) or 'none'}; the engine has: {', '.join(provided) or 'none'}",
             remedy="Use an engine that provides one of the declared versions",
         )
-    return Ladder(
+    return RankedInterpreters(
         candidates=tuple(Candidate(python=version, reason=ranked[version]) for version in usable),
         unavailable=tuple(version for version in list(ranked)[: list(ranked).index(usable[0])]),
         declared=str(declared),
     )
 
 
-def _rungs(declared: Declared, known: list[str], provided: list[str]) -> Iterator[tuple[str, list[str]]]:
+def _rungs(declared: DeclaredPythons, known: list[str], provided: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Reasons and the versions of *known* that each ranks, best first."""
     newest_first = known[::-1]
     requires = f"requires-python {declared.requires_python}"

@@ -7,20 +7,20 @@ from datetime import datetime
 
 from pydantic import Field
 
-from formulacode_dagster.declarations.declared import Requirements
+from formulacode_dagster.declarations.requirements import Requirements
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Availability, Effort, Era
-from .question import Resolution, Unsolvable
 from .relaxing import Variation, relaxed
+from .resolution import Resolution, Unsolvable
 from .resolver import Resolver
-from .separate import lock_apart
+from .separate_builds import lock_separately
 
 MOST_INTERPRETERS = 6
 """How many candidates are tried with wheels of the date before the item fails."""
 
-MOST_REACHING_FURTHER = 2
+MOST_WITH_LATER_FILES = 2
 """How many of them are tried again with later files and any source distribution, which may take minutes."""
 
 
@@ -50,7 +50,7 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Er
     failures: list[Unsolvable] = []
     against: dict[str, str] = {}
     for effort in Effort:
-        for position, (python, requirements) in enumerate(tried[: MOST_REACHING_FURTHER if effort else None]):
+        for position, (python, requirements) in enumerate(tried[: MOST_WITH_LATER_FILES if effort else None]):
             available = Availability(resolver, era, python, effort, floors=requirements.floors)
             try:
                 resolution, apart, variation = _solve(available, requirements)
@@ -79,7 +79,7 @@ def _solve(available: Availability, requirements: Requirements) -> tuple[Resolut
         except Unsolvable as failure:
             spoken = set(failure.blamed).intersection(item.text for item in parts.build)
             if spoken and not failure.lacking:
-                found = lock_apart(available, parts, loosenable=loosenable)
+                found = lock_separately(available, parts, loosenable=loosenable)
                 if found is not None:
                     return *found, variation
             looser = relaxed(variation, failure, available.effort)

@@ -50,9 +50,9 @@ def plan_environment(
     suite = find_suite(reader, pr.change.base_sha, pr.facts.merge_commit_sha)
     config = suite.config
     repository = read_repository(base, _suites(reader, pr, suite), config)
-    ladder = interpreter.climb(repository.pythons(), at=pr.facts.merged_at, available=interpreters)
+    ranking = interpreter.rank_interpreters(repository.pythons(), at=pr.facts.merged_at, available=interpreters)
 
-    choices = {python: repository.on(python) for python in ladder.pythons}
+    choices = {python: repository.on(python) for python in ranking.pythons}
     wanted = {python: add_requirements(chosen.requirements, fixes) for python, chosen in choices.items()}
     era = Era(
         exclude_newer=pr.facts.merged_at,
@@ -84,8 +84,8 @@ def plan_environment(
         repository_id=pr.facts.repository_id,
         number=pr.facts.number,
         python=locked.python,
-        python_reason=ladder.reason_for(locked.python, stepped_down=(*stepped_down, *locked.stepped_down)),
-        python_candidates=ladder.pythons,
+        python_reason=ranking.reason_for(locked.python, stepped_down=(*stepped_down, *locked.stepped_down)),
+        python_candidates=ranking.pythons,
         package_root=repository.root.folder,
         package_name=repository.import_name,
         config_path=config.path,

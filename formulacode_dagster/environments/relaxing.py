@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from packaging.requirements import Requirement
 
-from formulacode_dagster.declarations.declaration import Declaration, requirement_name
-from formulacode_dagster.declarations.declared import Requirements
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, requirement_name
+from formulacode_dagster.declarations.requirements import Requirements
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Effort
-from .question import Unsolvable
-from .uv_words import last_line
+from .resolution import Unsolvable
+from .uv_messages import last_line
 
 
 class Variation(Frozen):
@@ -48,7 +48,7 @@ def relaxed(variation: Variation, failure: Unsolvable, effort: Effort) -> Variat
     if needless:
         return _without(variation, needless, "contradicts what the package runs with, against which it is then built")
     looser = _loosened(variation, spoken)
-    if looser is not None or effort is Effort.OF_THE_DATE:
+    if looser is not None or effort is Effort.AS_OF_DATE:
         return looser
     alone = [item for item in everything if item.text in failure.blamed]
     if len({item.text for item in alone}) == 1:
@@ -67,7 +67,7 @@ def _loosened(variation: Variation, names: frozenset[str]) -> Variation | None:
         return None
     notes = (f"{item.source}: {item.text} has no solution, any version was allowed" for item in pinned)
     loose = tuple(
-        Declaration(text=Requirement(item.text).name, source=item.source) if item in pinned else item
+        DeclaredRequirement(text=Requirement(item.text).name, source=item.source) if item in pinned else item
         for item in parts.matrix
     )
     return Variation(
@@ -77,7 +77,7 @@ def _loosened(variation: Variation, names: frozenset[str]) -> Variation | None:
     )
 
 
-def _without(variation: Variation, items: list[Declaration], reason: str) -> Variation:
+def _without(variation: Variation, items: list[DeclaredRequirement], reason: str) -> Variation:
     parts = variation.requirements
     kept = {
         "runtime": tuple(item for item in parts.runtime if item not in items),
@@ -91,6 +91,6 @@ def _without(variation: Variation, items: list[Declaration], reason: str) -> Var
     )
 
 
-def _stands_in_for(build: Declaration) -> str:
+def _stands_in_for(build: DeclaredRequirement) -> str:
     name = requirement_name(build.text)
     return "numpy" if name == "oldest-supported-numpy" else name

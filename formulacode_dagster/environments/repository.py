@@ -9,13 +9,13 @@ from formulacode_dagster.declarations.asv_config import AsvConfig
 from formulacode_dagster.declarations.benchmark_data import choose_data
 from formulacode_dagster.declarations.commands import CommandReading, read_commands
 from formulacode_dagster.declarations.conda_environment import CondaEnvironment, named_environment
-from formulacode_dagster.declarations.declaration import judge, requirement_name
-from formulacode_dagster.declarations.declared import Requirements, gather, read_metadata, with_optional
+from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
 from formulacode_dagster.declarations.imports import imports_below
 from formulacode_dagster.declarations.matrix import MatrixChoice, choose, pythons_of
 from formulacode_dagster.declarations.metadata.project import ProjectMetadata
-from formulacode_dagster.declarations.optional import Offer, choose_optional, offers
+from formulacode_dagster.declarations.optional import OptionalGroup, choose_optional, optional_groups
 from formulacode_dagster.declarations.package import PackageRoot, find_import_name, find_package_root
+from formulacode_dagster.declarations.requirements import Requirements, gather, read_metadata, with_optional
 from formulacode_dagster.declarations.system_needs import SystemNeeds, read_system_needs
 from formulacode_dagster.declarations.tree import Tree
 
@@ -41,18 +41,18 @@ class Repository:
     metadata: ProjectMetadata
     own_name: str
     import_name: str
-    offers: tuple[Offer, ...]
+    optional_groups: tuple[OptionalGroup, ...]
     imports: Mapping[str, str]
     environment_file: tuple[str, CondaEnvironment] | None
     system: SystemNeeds
 
-    def pythons(self) -> interpreter.Declared:
+    def pythons(self) -> interpreter.DeclaredPythons:
         """What the three places say about interpreters; a conda environment file that asv uses fixes its own."""
         requires = self.metadata.requires_python
         asv_pythons, asv_source = pythons_of(self.config), f"{self.config.path}:pythons"
         if self.environment_file is not None and self.environment_file[1].python:
             asv_pythons, asv_source = (self.environment_file[1].python,), self.environment_file[0]
-        return interpreter.Declared(
+        return interpreter.DeclaredPythons(
             requires_python=requires.value if requires is not None else "",
             requires_python_source=requires.source if requires is not None else "",
             asv_pythons=asv_pythons,
@@ -69,14 +69,14 @@ class Repository:
         plain = gather(
             self.metadata,
             self.commands,
-            choice.declarations,
+            choice.requirements,
             own_name=self.own_name,
             variables={**choice.environment, **self.commands.environment},
         )
         own_names = {self.import_name, *self.metadata.import_names, self.own_name.replace("-", "_")}
-        optional = choose_optional(self.imports, plain.runtime_names(), self.offers, own_names=own_names)
-        data = choose_data(self.imports, plain.runtime_names(), self.offers)
-        wanted = dict.fromkeys((*optional.declarations, *data.declarations))
+        optional = choose_optional(self.imports, plain.runtime_names(), self.optional_groups, own_names=own_names)
+        data = choose_data(self.imports, plain.runtime_names(), self.optional_groups)
+        wanted = dict.fromkeys((*optional.requirements, *data.requirements))
         requirements = with_optional(plain, wanted, own_name=self.own_name)
         have = {requirement_name(item.text) for item in requirements.build}
         tools = tuple(item for item in self.system.build_requirements if requirement_name(item.text) not in have)
@@ -114,7 +114,7 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
             project=config.project,
             imported=dict.fromkeys(name.partition(".")[0] for name in imports),
         ),
-        offers=offers(base, config, metadata, own_name=own_name, package=root.folder),
+        optional_groups=optional_groups(base, config, metadata, own_name=own_name, package=root.folder),
         imports=imports,
         environment_file=named_environment(base, config),
         system=read_system_needs(base, root.folder, metadata),
@@ -123,12 +123,12 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
 
 def _joined(choice: MatrixChoice, file: CondaEnvironment) -> MatrixChoice:
     """*choice*, and of *file* what it does not speak of: asv lays its matrix over the file."""
-    spoken = {requirement_name(item.text) for item in judge(choice.declarations).accepted}
-    rest = [item for item in judge(file.declarations).accepted if requirement_name(item.text) not in spoken]
+    spoken = {requirement_name(item.text) for item in validate(choice.requirements).accepted}
+    rest = [item for item in validate(file.requirements).accepted if requirement_name(item.text) not in spoken]
     return choice.model_copy(
         update={
-            "declarations": (*choice.declarations, *rest),
-            "dropped": (*choice.dropped, *file.dropped, *judge(file.declarations).dropped),
+            "requirements": (*choice.requirements, *rest),
+            "dropped": (*choice.dropped, *file.dropped, *validate(file.requirements).dropped),
             "system_packages": tuple(dict.fromkeys((*choice.system_packages, *file.system_packages))),
         }
     )

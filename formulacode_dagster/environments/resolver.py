@@ -13,16 +13,16 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from formulacode_dagster.declarations.declaration import requirement_name
+from formulacode_dagster.declarations.declared_requirement import requirement_name
 from formulacode_dagster.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 
-from . import uv_words
-from .answers import Answers
+from . import uv_messages
 from .lock import read_lock
 from .pylock import read_pylock, requirements_of, without_index
-from .question import Absent, Question, Resolution, Unsolvable
+from .resolution import AbsentRequirement, Resolution, ResolutionRequest, Unsolvable
+from .resolution_cache import ResolutionCache
 from .subprocesses import run_bounded
 from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Uv, call_of, floors_of
 
@@ -109,7 +109,7 @@ class Resolver:
         its reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not
         answer.
         """
-        question = Question(
+        request = ResolutionRequest(
             requirements=tuple(sorted(set(requirements))),
             python=python,
             exclude_newer=exclude_newer,
@@ -120,16 +120,16 @@ class Resolver:
             own=own,
         )
         if settled_at is None or settled_at >= exclude_newer:
-            return self._answer(question)
+            return self._answer(request)
         try:
-            settled = self._answer(question.model_copy(update={"exclude_newer": settled_at}))
+            settled = self._answer(request.model_copy(update={"exclude_newer": settled_at}))
         except Unsolvable as failure:
             if failure.lacking or failure.late:
                 raise
-            return self._answer(question)
+            return self._answer(request)
         if not settled.absent:
             return settled
-        moved = self._answer(question.model_copy(update={"preferred": settled.pylock}))
+        moved = self._answer(request.model_copy(update={"preferred": settled.pylock}))
         return settled if moved.pylock == settled.pylock else moved
 
     def first_wheel(self, requirement: str, *, python: str, until: datetime) -> tuple[datetime, bool] | None:
@@ -137,39 +137,39 @@ class Resolver:
 
         None when the index held none before *until*, or does not tell when. Raises what `resolve` raises else.
         """
-        question = Question(requirements=(requirement,), python=python, exclude_newer=until, earliest=True)
+        request = ResolutionRequest(requirements=(requirement,), python=python, exclude_newer=until, earliest=True)
         try:
-            found = read_pylock(self._answer(question).pylock)
+            found = read_pylock(self._answer(request).pylock)
         except Unsolvable:
             return None
         uploaded = found[0].first_upload if found else None
         return None if uploaded is None else (uploaded, found[0].is_pure)
 
-    def _answer(self, question: Question) -> Resolution:
-        if question.reads_sources and self._has_credentials():
+    def _answer(self, request: ResolutionRequest) -> Resolution:
+        if request.reads_sources and self._has_credentials():
             raise Unsolvable(
                 "a source distribution would have to be built",
                 why="the index settings hold credentials, which its code could read",
             )
-        answers, key = Answers(self._cache_dir / "locks"), self._key(question)
-        kept = answers.read(key)
+        cache, key = ResolutionCache(self._cache_dir / "locks"), self._key(request)
+        kept = cache.read(key)
         if kept is not None:
             return kept
-        absent: list[Absent] = []
-        asked = question
+        absent: list[AbsentRequirement] = []
+        asked = request
         while (answer := self._compile(asked)).rc != 0:
-            refused = uv_words.REFUSED.search(answer.log) is not None
+            refused = uv_messages.REFUSED.search(answer.log) is not None
             gone = [] if refused else _absent(asked, answer.log)
             if not gone:
                 failure = self._failure(asked, answer.log)
                 # A source that does not build may build tomorrow, a refusal may be lifted: only uv's proof is kept.
-                if isinstance(failure, Unsolvable) and uv_words.NO_SOLUTION in answer.log and not refused:
-                    answers.keep(key, failure)
+                if isinstance(failure, Unsolvable) and uv_messages.NO_SOLUTION in answer.log and not refused:
+                    cache.keep(key, failure)
                 raise failure
             absent.extend(gone)
             left_out = {item.requirement for item in gone}
             asked = asked.model_copy(update={"requirements": tuple(r for r in asked.requirements if r not in left_out)})
-            nothing_left = not asked.requirements and not question.earliest
+            nothing_left = not asked.requirements and not request.earliest
             if nothing_left or any(requirement_name(item.requirement) == "setuptools" for item in gone):
                 # One wrong setting would otherwise turn every environment into an empty one.
                 what = f"knows nothing of {gone[0].requirement}"
@@ -178,32 +178,32 @@ class Resolver:
         resolution = Resolution(
             lock=requirements_of(pylock),
             pylock=pylock,
-            cut_off=question.exclude_newer,
+            cut_off=request.exclude_newer,
             resolver=self.version,
             absent=tuple(absent),
-            notes=_notes(question),
+            notes=_notes(request),
         )
-        answers.keep(key, resolution)
+        cache.keep(key, resolution)
         return resolution
 
-    def _compile(self, question: Question) -> UvResult:
-        reading = self.reading if question.reads_sources else None
-        fitting = self._interpreters().get(question.python) if question.reads_sources and reading is None else None
+    def _compile(self, request: ResolutionRequest) -> UvResult:
+        reading = self.reading if request.reads_sources else None
+        fitting = self._interpreters().get(request.python) if request.reads_sources and reading is None else None
         fits = reading is not None or fitting is not None
-        late = floors_of(question, fits=fits).keys() - question.floors.keys() if question.reads_sources else ()
-        ceilings = [self._ceiling(name, question.python, question.exclude_newer) for name in sorted(late)]
-        call = call_of(question, platform=self._platform, ceilings=ceilings, fits=fits)
+        late = floors_of(request, fits=fits).keys() - request.floors.keys() if request.reads_sources else ()
+        ceilings = [self._ceiling(name, request.python, request.exclude_newer) for name in sorted(late)]
+        call = call_of(request, platform=self._platform, ceilings=ceilings, fits=fits)
         self.calls += 1
         if reading is not None:
-            answer = reading.compile(call, python=question.python, index=self._index, timeout=self._timeout)
+            answer = reading.compile(call, python=request.python, index=self._index, timeout=self._timeout)
         else:
             uv = Uv(self._uv, self._environment, self._cache_dir / "uv")
             answer = uv.compile(call, interpreter=fitting, timeout=self._timeout)
-        log = uv_words.scrub(answer.log)
+        log = uv_messages.scrub(answer.log)
         if answer.timed_out:
             raise ItemFailure(
                 FailureKind.TIMEOUT,
-                f"resolving {len(question.requirements)} requirements took longer than {self._timeout:.0f} s",
+                f"resolving {len(request.requirements)} requirements took longer than {self._timeout:.0f} s",
                 log_tail=log[-_LOG_TAIL:],
             )
         return replace(answer, log=log)
@@ -216,33 +216,33 @@ class Resolver:
             return ""
         return next((f"{pin.name}<={pin.version}" for pin in read_lock(lock).pins if pin.name == name), "")
 
-    def _failure(self, question: Question, log: str) -> Exception:
-        refused = uv_words.REFUSED.search(log) is not None
+    def _failure(self, request: ResolutionRequest, log: str) -> Exception:
+        refused = uv_messages.REFUSED.search(log) is not None
         words = log.strip() if refused else log.partition("\nhint:")[0].strip()
-        if refused and question.requirements != ("setuptools",):
+        if refused and request.requirements != ("setuptools",):
             # Raises the error below itself when the index refuses everything, not only this project.
-            self._ceiling("setuptools", question.python, question.exclude_newer)
+            self._ceiling("setuptools", request.python, request.exclude_newer)
             refused = False
-        if refused or (uv_words.UNREACHABLE.search(log) and not uv_words.GONE.search(log)):
+        if refused or (uv_messages.UNREACHABLE.search(log) and not uv_messages.GONE.search(log)):
             return OutsideSystemError(
                 "package index",
                 "does not answer",
-                why=uv_words.last_line(words),
+                why=uv_messages.last_line(words),
                 remedy="Check the network and uv's index settings, then run the month again",
             )
         if "No space left on device" in log:
             return OutsideSystemError("disk", f"no space left in {self._cache_dir}", remedy="Free some, then run again")
-        unbuildable = uv_words.names(uv_words.UNBUILDABLE, log)
+        unbuildable = uv_messages.names(uv_messages.UNBUILDABLE, log)
         spoken = set(re.findall(r"[\w.-]+", log.lower()))
-        blamed = [text for text in question.requirements if requirement_name(text) in spoken]
+        blamed = [text for text in request.requirements if requirement_name(text) in spoken]
         return Unsolvable(
-            f"no solution for Python {question.python} as of {question.exclude_newer.astimezone(UTC).date()}",
+            f"no solution for Python {request.python} as of {request.exclude_newer.astimezone(UTC).date()}",
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
             blamed=blamed,
             # where something does not build, a wheel is missing of what it builds with
-            lacking=() if unbuildable else uv_words.names(uv_words.NO_WHEEL, log),
-            late=uv_words.names(uv_words.CAME_LATER, log),
+            lacking=() if unbuildable else uv_messages.names(uv_messages.NO_WHEEL, log),
+            late=uv_messages.names(uv_messages.CAME_LATER, log),
             unbuildable=unbuildable,
         )
 
@@ -254,34 +254,34 @@ class Resolver:
         urls = " ".join(self._index.values()).split()
         return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
-    def _key(self, question: Question) -> str:
+    def _key(self, request: ResolutionRequest) -> str:
         known = KNOWN_METADATA.read_text("utf-8")
-        read_in = self.reading.name if self.reading is not None and question.reads_sources else ""
-        whole = [_FORMAT, known, self.version, self._platform, self._index, read_in, question.model_dump(mode="json")]
+        read_in = self.reading.name if self.reading is not None and request.reads_sources else ""
+        whole = [_FORMAT, known, self.version, self._platform, self._index, read_in, request.model_dump(mode="json")]
         return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def _absent(question: Question, log: str) -> list[Absent]:
+def _absent(request: ResolutionRequest, log: str) -> list[AbsentRequirement]:
     words = " ".join(log.split())
-    day = question.exclude_newer.astimezone(UTC).date()
-    later = uv_words.names(uv_words.CAME_LATER, log)
+    day = request.exclude_newer.astimezone(UTC).date()
+    later = uv_messages.names(uv_messages.CAME_LATER, log)
     reasons = {
         name["name"]: "offered only as an archive that uv does not accept"
-        for name in uv_words.ODD_ARCHIVE.finditer(words)
+        for name in uv_messages.ODD_ARCHIVE.finditer(words)
     }
-    for pattern in uv_words.ABSENT:
+    for pattern in uv_messages.ABSENT:
         reasons.update(
             {name["name"]: f"no version of it was on the index on {day}" for name in pattern.finditer(words)}
         )
-    named = ((text, requirement_name(text)) for text in question.requirements)
+    named = ((text, requirement_name(text)) for text in request.requirements)
     return [
-        Absent(requirement=text, reason=reasons[name], came_later=name in later)
+        AbsentRequirement(requirement=text, reason=reasons[name], came_later=name in later)
         for text, name in named
         if name in reasons
     ]
 
 
-def _notes(question: Question) -> tuple[str, ...]:
+def _notes(request: ResolutionRequest) -> tuple[str, ...]:
     floor = f"setuptools may be as new as {BUILD_FLOOR.date()}: earlier ones cannot be driven by PEP 517"
     built = "source distributions were read to resolve this lock: not everything is there as a wheel"
-    return (*((floor,) if question.exclude_newer < BUILD_FLOOR else ()), *((built,) if question.reads_sources else ()))
+    return (*((floor,) if request.exclude_newer < BUILD_FLOOR else ()), *((built,) if request.reads_sources else ()))

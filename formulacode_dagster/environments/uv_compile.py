@@ -11,7 +11,7 @@ from pathlib import Path
 
 from formulacode_dagster.engines.uv_runner import PYLOCK, UvCall, UvResult
 
-from .question import Question
+from .resolution import ResolutionRequest
 from .subprocesses import run_bounded
 
 KNOWN_METADATA = Path(__file__).with_name("known_metadata.toml")
@@ -58,39 +58,39 @@ class Uv:
             return UvResult(outcome.rc, pylock, outcome.stderr, outcome.timed_out)
 
 
-def call_of(question: Question, *, platform: str, ceilings: Sequence[str] = (), fits: bool = False) -> UvCall:
+def call_of(request: ResolutionRequest, *, platform: str, ceilings: Sequence[str] = (), fits: bool = False) -> UvCall:
     """*question* as uv takes it; the lock also keeps below *ceilings*. *fits* is as in `floors_of`."""
     arguments = [
         *("pip", "compile", "-", "--output-file", PYLOCK, "--format", "pylock.toml"),
         *("--no-header", "--no-annotate", "--no-progress", "--color", "never"),
         *("--config-file", KNOWN_METADATA.name, "--no-python-downloads", "--python-platform", platform),
-        *_what_is_asked(question, floors_of(question, fits=fits)),
+        *_what_is_asked(request, floors_of(request, fits=fits)),
     ]
     files = {KNOWN_METADATA.name: KNOWN_METADATA.read_text("utf-8")}
     # uv leaves out what a marker that never holds overrides
-    left_out = [f"{question.own}; python_version < '0'"] if question.own else []
+    left_out = [f"{request.own}; python_version < '0'"] if request.own else []
     for option, lines in (
-        ("--constraints", [*question.constraints, *filter(None, ceilings)]),
-        ("--build-constraints", question.constraints),
+        ("--constraints", [*request.constraints, *filter(None, ceilings)]),
+        ("--build-constraints", request.constraints),
         ("--overrides", left_out),
     ):
         if lines:
             file = f"{option.strip('-')}.txt"
             files[file] = "\n".join(lines)
             arguments += [option, file]
-    if question.preferred:
-        files[PYLOCK] = question.preferred
-    return UvCall(tuple(arguments), files, "".join(f"{requirement}\n" for requirement in question.requirements))
+    if request.preferred:
+        files[PYLOCK] = request.preferred
+    return UvCall(tuple(arguments), files, "".join(f"{requirement}\n" for requirement in request.requirements))
 
 
-def floors_of(question: Question, *, fits: bool) -> dict[str, datetime]:
+def floors_of(request: ResolutionRequest, *, fits: bool) -> dict[str, datetime]:
     """The cut-offs of single projects: those the question sets, and later ones for what builds.
 
     *fits* says that source distributions are read by the interpreter that the question is about.
     """
-    own = READING_FLOORS if question.reads_sources and not fits else {"setuptools": BUILD_FLOOR}
-    later = {name: floor for name, floor in own.items() if question.exclude_newer < floor}
-    return {**later, **{name: max(floor, later.get(name, floor)) for name, floor in question.floors.items()}}
+    own = READING_FLOORS if request.reads_sources and not fits else {"setuptools": BUILD_FLOOR}
+    later = {name: floor for name, floor in own.items() if request.exclude_newer < floor}
+    return {**later, **{name: max(floor, later.get(name, floor)) for name, floor in request.floors.items()}}
 
 
 def instant(moment: datetime) -> str:
@@ -98,12 +98,12 @@ def instant(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _what_is_asked(question: Question, floors: Mapping[str, datetime]) -> list[str]:
-    arguments = ["--python-version", question.python, "--exclude-newer", instant(question.exclude_newer)]
+def _what_is_asked(request: ResolutionRequest, floors: Mapping[str, datetime]) -> list[str]:
+    arguments = ["--python-version", request.python, "--exclude-newer", instant(request.exclude_newer)]
     for name, floor in sorted(floors.items()):
         arguments += ["--exclude-newer-package", f"{name}={instant(floor)}"]
-    for name in sorted({*question.as_wheels, *NEVER_COMPILED}) if question.reads_sources else (":all:",):
+    for name in sorted({*request.as_wheels, *NEVER_COMPILED}) if request.reads_sources else (":all:",):
         arguments += ["--only-binary", name]
-    if question.earliest:
+    if request.earliest:
         arguments += ["--resolution", "lowest", "--no-deps"]
     return arguments

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from formulacode_dagster.environments import uv_words
+from formulacode_dagster.environments import uv_messages
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.programs import run_program
@@ -41,9 +41,9 @@ def collector_archive(name: str) -> bytes:
         command += ["--only-binary", ":all:", "--require-hashes", "--requirement", str(_FOLDER / f"{name}.txt")]
         done = run_program(command, timeout=INSTALL_SECONDS)
         if done.returncode != 0:
-            said = uv_words.scrub(done.stderr.decode(errors="replace"))
-            why, remedy = uv_words.last_line(said), "Check the network and the index settings"
-            if uv_words.UNREACHABLE.search(said) or uv_words.REFUSED.search(said):
+            said = uv_messages.scrub(done.stderr.decode(errors="replace"))
+            why, remedy = uv_messages.last_line(said), "Check the network and the index settings"
+            if uv_messages.UNREACHABLE.search(said) or uv_messages.REFUSED.search(said):
                 raise OutsideSystemError("package index", f"{name} cannot be had", why=why, remedy=remedy)
             raise ItemFailure(FailureKind.COLLECTOR, f"{name} cannot be had", why=why, remedy=remedy)
         return _packed(Path(folder))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from formulacode_dagster.environments.uv_words import scrub
+from formulacode_dagster.environments.uv_messages import scrub
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import Verification

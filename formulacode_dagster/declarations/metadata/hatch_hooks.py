@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
 from formulacode_dagster.models.base import Frozen
 
 from .tables import Table, declared, strings, tables_below
@@ -18,7 +18,7 @@ class BuildHook(Frozen):
     """One hook of the wheel. hatchling asks for its needs only where it builds in isolation."""
 
     name: str
-    needs: tuple[Declaration, ...] = ()
+    needs: tuple[DeclaredRequirement, ...] = ()
     features: tuple[str, ...] = Field(default=(), description="extras of the project that it needs to build")
     enabled: bool = Field(default=True, description="what the project says; variables of the build may say otherwise")
 

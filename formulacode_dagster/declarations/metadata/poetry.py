@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
 
 _VERSION = re.compile(r"^\d+(\.\d+)*")
 
@@ -42,23 +42,23 @@ def _ceiling(numbers: list[int], *, caret: bool) -> str:
     return ".".join(map(str, bumped))
 
 
-def declarations(name: str, value: object, *, source: str) -> tuple[Declaration, ...]:
+def requirements(name: str, value: object, *, source: str) -> tuple[DeclaredRequirement, ...]:
     """The requirements behind one entry of a dependency table; several where it lists several constraints."""
     if isinstance(value, list):
-        return tuple(item for entry in value for item in declarations(name, entry, source=source))
+        return tuple(item for entry in value for item in requirements(name, entry, source=source))
     table: Mapping[str, object] = value if isinstance(value, Mapping) else {"version": str(value)}
     for place in ("git", "path", "url", "file"):
         if place in table:
-            return (Declaration(text=f"{name} @ {table[place]}", source=source),)
+            return (DeclaredRequirement(text=f"{name} @ {table[place]}", source=source),)
     written = str(table.get("version", "*"))
     spec = specifier(written)
     if spec is None:
-        return (Declaration(text=f"{name} {written}", source=source),)
+        return (DeclaredRequirement(text=f"{name} {written}", source=source),)
     extras = table.get("extras")
     bracket = f"[{','.join(map(str, extras))}]" if isinstance(extras, list) and extras else ""
     markers = [marker for marker in (_python_marker(table.get("python")), table.get("markers")) if marker]
     joined = " and ".join(f"({marker})" for marker in markers) if len(markers) > 1 else "".join(map(str, markers))
-    return (Declaration(text=f"{name}{bracket}{spec}" + (f"; {joined}" if joined else ""), source=source),)
+    return (DeclaredRequirement(text=f"{name}{bracket}{spec}" + (f"; {joined}" if joined else ""), source=source),)
 
 
 def _python_marker(constraint: object) -> str:

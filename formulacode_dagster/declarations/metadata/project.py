@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .hatch_hooks import BuildHook
 
 
-class Said(Frozen):
+class SourcedValue(Frozen):
     """A single value and where it stands."""
 
     value: str
@@ -21,15 +21,15 @@ class Said(Frozen):
 class ProjectMetadata(Frozen):
     """The parts of a package's metadata that an environment depends on."""
 
-    name: Said | None = None
-    requires_python: Said | None = None
+    name: SourcedValue | None = None
+    requires_python: SourcedValue | None = None
     classifiers: tuple[str, ...] | None = Field(default=None, description="`3.x` versions the trove classifiers name")
     classifiers_source: str = ""
-    dependencies: tuple[Declaration, ...] | None = None
-    extras: dict[str, tuple[Declaration, ...]] = Field(default_factory=dict)
-    groups: dict[str, tuple[Declaration, ...]] = Field(default_factory=dict, description="PEP 735 groups")
-    build_requires: tuple[Declaration, ...] | None = None
-    setup_requires: tuple[Declaration, ...] = ()
+    dependencies: tuple[DeclaredRequirement, ...] | None = None
+    extras: dict[str, tuple[DeclaredRequirement, ...]] = Field(default_factory=dict)
+    groups: dict[str, tuple[DeclaredRequirement, ...]] = Field(default_factory=dict, description="PEP 735 groups")
+    build_requires: tuple[DeclaredRequirement, ...] | None = None
+    setup_requires: tuple[DeclaredRequirement, ...] = ()
     build_backend: str | None = None
     build_hooks: tuple[BuildHook, ...] = ()
     import_names: tuple[str, ...] = Field(default=(), description="packages and modules it says it installs")

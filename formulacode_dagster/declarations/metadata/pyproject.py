@@ -5,13 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 
-from formulacode_dagster.declarations.declaration import Declaration, read_requirements_file
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, read_requirements_file
 from formulacode_dagster.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from . import poetry
 from .hatch_hooks import build_hooks
-from .project import ProjectMetadata, Said, python_classifiers
+from .project import ProjectMetadata, SourcedValue, python_classifiers
 from .tables import Table, declared, strings, table_at
 from .tool_groups import tool_groups
 
@@ -37,8 +37,8 @@ def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
     return own.over(_poetry(table_at(tool, "poetry"), path)).over(_flit(table_at(tool, "flit"), path)).over(build)
 
 
-def _said(value: object, source: str) -> Said | None:
-    return Said(value=value, source=source) if isinstance(value, str) and value else None
+def _sourced(value: object, source: str) -> SourcedValue | None:
+    return SourcedValue(value=value, source=source) if isinstance(value, str) and value else None
 
 
 def _build_system(data: Table, path: str) -> ProjectMetadata:
@@ -56,15 +56,15 @@ def _build_system(data: Table, path: str) -> ProjectMetadata:
     )
 
 
-def _groups(data: Table, path: str) -> dict[str, tuple[Declaration, ...]]:
+def _groups(data: Table, path: str) -> dict[str, tuple[DeclaredRequirement, ...]]:
     raw = table_at(data, "dependency-groups")
 
-    def expand(name: str, seen: frozenset[str]) -> tuple[Declaration, ...]:
+    def expand(name: str, seen: frozenset[str]) -> tuple[DeclaredRequirement, ...]:
         entries = raw.get(name)
-        found: list[Declaration] = []
+        found: list[DeclaredRequirement] = []
         for entry in entries if isinstance(entries, list) and name not in seen else []:
             if isinstance(entry, str):
-                found.append(Declaration(text=entry, source=f"{path}:dependency-groups.{name}"))
+                found.append(DeclaredRequirement(text=entry, source=f"{path}:dependency-groups.{name}"))
             elif isinstance(entry, Mapping) and isinstance(entry.get("include-group"), str):
                 found.extend(expand(str(entry["include-group"]), seen | {name}))
         return tuple(found)
@@ -104,14 +104,14 @@ def _pep621(tree: Tree, folder: str, data: Table, path: str) -> ProjectMetadata:
     }
     extras.update(_dynamic_extras(tree, folder, data))
     classifiers = python_classifiers(project.get("classifiers"))
-    dependencies: tuple[Declaration, ...] | None
+    dependencies: tuple[DeclaredRequirement, ...] | None
     if "dependencies" in project or "dependencies" not in dynamic:
         dependencies = declared(project.get("dependencies"), f"{path}:project.dependencies")
     else:
         dependencies = _dynamic_dependencies(tree, folder, data)
     return ProjectMetadata(
-        name=_said(project.get("name"), f"{path}:project.name"),
-        requires_python=_said(project.get("requires-python"), f"{path}:project.requires-python"),
+        name=_sourced(project.get("name"), f"{path}:project.name"),
+        requires_python=_sourced(project.get("requires-python"), f"{path}:project.requires-python"),
         classifiers=classifiers,
         classifiers_source=f"{path}:project.classifiers" if classifiers else "",
         dependencies=dependencies,
@@ -119,19 +119,19 @@ def _pep621(tree: Tree, folder: str, data: Table, path: str) -> ProjectMetadata:
     )
 
 
-def _files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[Declaration, ...]:
+def _files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[DeclaredRequirement, ...]:
     paths = (join(folder, name) for name in names)
     return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path))
 
 
-def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[Declaration, ...] | None:
+def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[DeclaredRequirement, ...] | None:
     """`dynamic = ["dependencies"]` where the table says which file holds them; None: setup.cfg or setup.py does."""
     names = strings(table_at(data, "tool", "setuptools", "dynamic", "dependencies").get("file"))
     names += strings(table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt").get("files"))
     return _files(tree, folder, names) if names else None
 
 
-def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[Declaration, ...]]:
+def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[DeclaredRequirement, ...]]:
     tables = dict(table_at(data, "tool", "setuptools", "dynamic", "optional-dependencies"))
     hook = table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies")
     found = {name: strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
@@ -143,12 +143,12 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
     if not table:
         return ProjectMetadata()
     dependencies = table_at(table, "dependencies")
-    required: list[Declaration] = []
-    optional: dict[str, tuple[Declaration, ...]] = {}
+    required: list[DeclaredRequirement] = []
+    optional: dict[str, tuple[DeclaredRequirement, ...]] = {}
     for name, value in dependencies.items():
         if name.lower() == "python":
             continue
-        found = poetry.declarations(name, value, source=f"{path}:tool.poetry.dependencies")
+        found = poetry.requirements(name, value, source=f"{path}:tool.poetry.dependencies")
         if isinstance(value, Mapping) and value.get("optional") is True:
             optional[name.lower()] = found
         else:
@@ -162,8 +162,8 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
     classifiers = python_classifiers(table.get("classifiers"))
     packages = [entry for entry in (table.get("packages") or []) if isinstance(entry, Mapping)]  # type: ignore[attr-defined]
     return ProjectMetadata(
-        name=_said(table.get("name"), f"{path}:tool.poetry.name"),
-        requires_python=_said(requires, f"{path}:tool.poetry.dependencies.python"),
+        name=_sourced(table.get("name"), f"{path}:tool.poetry.name"),
+        requires_python=_sourced(requires, f"{path}:tool.poetry.dependencies.python"),
         classifiers=classifiers,
         classifiers_source=f"{path}:tool.poetry.classifiers" if classifiers else "",
         dependencies=tuple(required) if dependencies else None,
@@ -179,8 +179,8 @@ def _flit(table: Table, path: str) -> ProjectMetadata:
         return ProjectMetadata()
     classifiers = python_classifiers(metadata.get("classifiers"))
     return ProjectMetadata(
-        name=_said(metadata.get("dist-name") or metadata.get("module"), f"{path}:tool.flit.metadata"),
-        requires_python=_said(metadata.get("requires-python"), f"{path}:tool.flit.metadata.requires-python"),
+        name=_sourced(metadata.get("dist-name") or metadata.get("module"), f"{path}:tool.flit.metadata"),
+        requires_python=_sourced(metadata.get("requires-python"), f"{path}:tool.flit.metadata.requires-python"),
         classifiers=classifiers,
         classifiers_source=f"{path}:tool.flit.metadata.classifiers" if classifiers else "",
         dependencies=declared(metadata.get("requires"), f"{path}:tool.flit.metadata.requires"),

@@ -7,11 +7,15 @@ import re
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from formulacode_dagster.declarations.declaration import Declaration, parse_requirement_lines, read_requirements_file
+from formulacode_dagster.declarations.declared_requirement import (
+    DeclaredRequirement,
+    parse_requirement_lines,
+    read_requirements_file,
+)
 from formulacode_dagster.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .project import ProjectMetadata, Said, python_classifiers
+from .project import ProjectMetadata, SourcedValue, python_classifiers
 
 _REFERENCE = re.compile(r"%\(([\w.-]+)\)s")
 _DEEPEST = 4
@@ -38,7 +42,7 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
                 return _filled(parser, section, key)
         return None
 
-    def requirements(value: str | None, source: str) -> tuple[Declaration, ...] | None:
+    def requirements(value: str | None, source: str) -> tuple[DeclaredRequirement, ...] | None:
         if value is None:
             return None
         if value.startswith("file:"):
@@ -46,9 +50,9 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
             return tuple(item for place in paths if place is not None for item in read_requirements_file(tree, place))
         return parse_requirement_lines(value if "\n" in value else _one_line(value), source=source)
 
-    def said(section: str, key: str) -> Said | None:
+    def said(section: str, key: str) -> SourcedValue | None:
         value = get(section, key, key.replace("_", "-"))
-        return Said(value=value, source=f"{path}:{section}.{key}") if value else None
+        return SourcedValue(value=value, source=f"{path}:{section}.{key}") if value else None
 
     section = "options.extras_require"
     extras = {

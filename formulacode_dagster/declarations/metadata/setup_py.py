@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from formulacode_dagster.declarations.declaration import (
-    Declaration,
-    judge,
+from formulacode_dagster.declarations.declared_requirement import (
+    DeclaredRequirement,
     parse_requirement_lines,
     read_requirements_file,
+    validate,
 )
 from formulacode_dagster.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .project import ProjectMetadata, Said, python_classifiers
+from .project import ProjectMetadata, SourcedValue, python_classifiers
 from .static_python import Script
 from .static_values import Unreadable, Value
 
@@ -49,7 +49,7 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
 
     unread: list[DroppedRequirement] = []
 
-    def requirements(argument: str) -> tuple[Declaration, ...] | None:
+    def requirements(argument: str) -> tuple[DeclaredRequirement, ...] | None:
         if argument not in call.values:
             return None
         place = f"{path}:{argument}"
@@ -84,8 +84,8 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
     if tests is not None and not isinstance(tests, Unreadable):
         extras.setdefault("tests_require", _declarations(tests, f"{path}:tests_require"))
     return ProjectMetadata(
-        name=_said(call.values.get("name"), f"{path}:name"),
-        requires_python=_said(call.values.get("python_requires"), f"{path}:python_requires"),
+        name=_sourced(call.values.get("name"), f"{path}:name"),
+        requires_python=_sourced(call.values.get("python_requires"), f"{path}:python_requires"),
         classifiers=classifiers,
         classifiers_source=f"{path}:classifiers" if classifiers else "",
         dependencies=dependencies,
@@ -114,7 +114,7 @@ def _collect(script: Script, call: _SetupCall, node: ast.Call, names: Mapping[st
             call.values.update({str(key): item for key, item in value.items()})
 
 
-def _declarations(value: Value, source: str) -> tuple[Declaration, ...]:
+def _declarations(value: Value, source: str) -> tuple[DeclaredRequirement, ...]:
     if isinstance(value, str):
         return parse_requirement_lines(value, source=source)
     if not isinstance(value, list | tuple | set):
@@ -137,7 +137,7 @@ def _files_named(script: Script, node: ast.expr | None, tree: Tree, folder: str)
     constants = [inner.value for inner in _reachable(script, node) if isinstance(inner, ast.Constant)]
     names = [value for value in constants if isinstance(value, str) and value.endswith((".txt", ".in"))]
     paths = (join(folder, name) for name in dict.fromkeys(names))
-    return [path for path in paths if path is not None and judge(read_requirements_file(tree, path)).accepted]
+    return [path for path in paths if path is not None and validate(read_requirements_file(tree, path)).accepted]
 
 
 def _conditional_line(script: Script, node: ast.expr | None) -> int:
@@ -145,8 +145,8 @@ def _conditional_line(script: Script, node: ast.expr | None) -> int:
     return min((line for name, line in script.conditional.items() if name in named), default=0)
 
 
-def _said(value: Value, source: str) -> Said | None:
-    return Said(value=value, source=source) if isinstance(value, str) and value else None
+def _sourced(value: Value, source: str) -> SourcedValue | None:
+    return SourcedValue(value=value, source=source) if isinstance(value, str) and value else None
 
 
 def _names(values: Mapping[str, Value]) -> list[str]:

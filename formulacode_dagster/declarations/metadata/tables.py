@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from formulacode_dagster.declarations.declaration import Declaration
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
 
 Table = Mapping[str, object]
 
@@ -31,6 +31,6 @@ def strings(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def declared(value: object, source: str) -> tuple[Declaration, ...]:
+def declared(value: object, source: str) -> tuple[DeclaredRequirement, ...]:
     """The requirements in a list of texts, which stands at *source*."""
-    return tuple(Declaration(text=text, source=source) for text in strings(value))
+    return tuple(DeclaredRequirement(text=text, source=source) for text in strings(value))

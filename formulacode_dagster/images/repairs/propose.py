@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from formulacode_dagster.declarations.names import Kind, Provision, project_of, provision_of
+from formulacode_dagster.declarations.providers import DependencyKind, Provider, provider_of, requirement_for_module
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import Fix
@@ -131,7 +131,7 @@ def _proposals(
 
 def _older(module: str, versions: Mapping[str, str]) -> str:
     """`numcodecs<0.16` for a module of numcodecs 0.16.3; `` for one of no project that is pinned."""
-    names = (module.partition(".")[0], project_of(module, {}) or "")
+    names = (module.partition(".")[0], requirement_for_module(module, {}) or "")
     name = next((name for name in map(canonicalize_name, names) if name in versions), "")
     if not name:
         return ""
@@ -140,21 +140,21 @@ def _older(module: str, versions: Mapping[str, str]) -> str:
 
 
 def _looked_up(
-    rule: Rule, kind: Kind, found: Sequence[tuple[str, re.Match[str]]], context: RepairContext
+    rule: Rule, kind: DependencyKind, found: Sequence[tuple[str, re.Match[str]]], context: RepairContext
 ) -> Iterator[Fix]:
     """One fix with everything that the log misses and that the table knows."""
-    provisions: dict[str, tuple[str, Provision]] = {}
+    providers: dict[str, tuple[str, Provider]] = {}
     for line, match in found:
         name = match["name"]
-        if name not in provisions and (provision := _provision(kind, name, context)):
-            provisions[name] = line, provision
-    if not provisions:
+        if name not in providers and (provider := _provider(kind, name, context)):
+            providers[name] = line, provider
+    if not providers:
         return
     groups = {"python": context.spec.python}
-    brought = [provision for _, provision in provisions.values()]
+    brought = [provider for _, provider in providers.values()]
     yield Fix(
         rule=rule.name,
-        evidence=next(iter(provisions.values()))[0].strip()[:EVIDENCE],
+        evidence=next(iter(providers.values()))[0].strip()[:EVIDENCE],
         apt_packages=tuple(dict.fromkeys(package for provision in brought for package in provision.apt_packages)),
         requirements=tuple(dict.fromkeys(text for provision in brought for text in provision.requirements)),
         environment={
@@ -163,12 +163,12 @@ def _looked_up(
     )
 
 
-def _provision(kind: Kind, name: str, context: RepairContext) -> Provision | None:
-    if kind is not Kind.MODULES:
-        return provision_of(kind, name)
+def _provider(kind: DependencyKind, name: str, context: RepairContext) -> Provider | None:
+    if kind is not DependencyKind.MODULES:
+        return provider_of(kind, name)
     own = name.partition(".")[0] == context.spec.package_name
-    requirement = None if own else project_of(name, context.declared)
-    return Provision(requirements=(requirement,)) if requirement else None
+    requirement = None if own else requirement_for_module(name, context.declared)
+    return Provider(requirements=(requirement,)) if requirement else None
 
 
 def _filled(value: Any, groups: Mapping[str, str]) -> Any:

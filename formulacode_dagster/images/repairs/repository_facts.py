@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from formulacode_dagster.declarations.declaration import judge, requirement_name
+from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.environments.repository import read_repository
 from formulacode_dagster.git.reader import CommitReader
@@ -27,8 +27,8 @@ def read_repository_facts(reader: CommitReader, pr: PullRequest) -> RepositoryFa
     base = Tree(reader, pr.change.base_sha)
     suite = find_suite(reader, pr.change.base_sha, pr.facts.merge_commit_sha)
     repository = read_repository(base, (suite.tree,), suite.config)
-    offered = [item for offer in repository.offers for item in offer.items]
+    offered = [item for offer in repository.optional_groups for item in offer.items]
     declared: dict[str, str] = {}
-    for item in judge([*(repository.metadata.dependencies or ()), *offered]).accepted:
+    for item in validate([*(repository.metadata.dependencies or ()), *offered]).accepted:
         declared.setdefault(requirement_name(item.text), item.text)
     return RepositoryFacts(declared, base.has(".gitmodules"))

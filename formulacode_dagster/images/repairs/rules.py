@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from pydantic import Field, field_validator, model_validator
 
-from formulacode_dagster.declarations.names import Kind
+from formulacode_dagster.declarations.providers import DependencyKind
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.recipe import Fix
 
@@ -51,7 +51,7 @@ class Rule(Frozen):
     at: tuple[Phase, ...]
     patterns: tuple[str, ...] = Field(min_length=1, description="regular expressions, each looked for in every line")
     unless: tuple[str, ...] = Field(default=(), description="what in the same log says that this is not the cause")
-    lookup: Kind | None = Field(default=None, description="table in which the group `name` is looked up")
+    lookup: DependencyKind | None = Field(default=None, description="table in which the group `name` is looked up")
     fixes: tuple[Fix, ...] = Field(default=(), description="the first that is new is proposed")
     python: str = Field(default="", description="interpreters it is for")
     locked: str = Field(default="", description="what the lock must hold, and in which versions")

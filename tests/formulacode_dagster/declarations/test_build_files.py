@@ -1,5 +1,5 @@
 from formulacode_dagster.declarations.build_files import read_cmake, read_meson
-from formulacode_dagster.declarations.names import Kind
+from formulacode_dagster.declarations.providers import DependencyKind
 
 MESON = """
 project(
@@ -20,8 +20,8 @@ subdir(other_place)
 """
 
 
-def told(mentions):
-    return [(mention.kind, mention.name) for mention in mentions]
+def told(dependencies):
+    return [(dependency.kind, dependency.name) for dependency in dependencies]
 
 
 def test_meson_is_followed_into_its_folders_and_options(tree_of):
@@ -34,12 +34,12 @@ def test_meson_is_followed_into_its_folders_and_options(tree_of):
     }
     found = read_meson(tree_of(files), ".")
     assert told(found) == [
-        (Kind.PROGRAMS, "fortran"),
-        (Kind.PKG_CONFIG, "openblas"),
-        (Kind.PROGRAMS, "swig"),
-        (Kind.PKG_CONFIG, "fftw3"),
+        (DependencyKind.PROGRAMS, "fortran"),
+        (DependencyKind.PKG_CONFIG, "openblas"),
+        (DependencyKind.PROGRAMS, "swig"),
+        (DependencyKind.PKG_CONFIG, "fftw3"),
     ]
-    assert [mention.source for mention in found] == [
+    assert [dependency.source for dependency in found] == [
         "meson.build:7",
         "meson.build:10",
         "meson.build:14",
@@ -62,10 +62,10 @@ add_subdirectory(third_party/fmt)
         "python/third_party/fmt/CMakeLists.txt": "find_package(GTest REQUIRED)\n",
     }
     assert told(read_cmake(tree_of(files), "python")) == [
-        (Kind.PROGRAMS, "fortran"),
-        (Kind.CMAKE_PACKAGES, "boost"),
-        (Kind.PKG_CONFIG, "gsl"),
-        (Kind.CMAKE_PACKAGES, "zlib"),
+        (DependencyKind.PROGRAMS, "fortran"),
+        (DependencyKind.CMAKE_PACKAGES, "boost"),
+        (DependencyKind.PKG_CONFIG, "gsl"),
+        (DependencyKind.CMAKE_PACKAGES, "zlib"),
     ]
 
 

@@ -21,7 +21,7 @@ def test_asvs_own_commands_leave_nothing_to_do(tree_of):
     )
     assert reading.steps == ()
     assert reading.extras == ()
-    assert reading.declarations == ()
+    assert reading.requirements == ()
     assert reading.environment == {}
 
 
@@ -41,7 +41,7 @@ def test_packages_and_requirement_files_are_declarations_and_tools_are_not(tree_
         ),
         files={"setup.py": "", "dev.txt": "pytest\n"},
     )
-    assert [item.text for item in reading.declarations] == ["cython<3", "pytest"]
+    assert [item.text for item in reading.requirements] == ["cython<3", "pytest"]
 
 
 def test_other_commands_become_steps_in_their_folder(tree_of):
@@ -80,4 +80,4 @@ def test_the_folder_of_the_configuration_may_be_the_package_itself(tree_of):
         install_command=("in-dir={env_dir} python -mpip install {conf_dir}[all]",),
     )
     reading = read_commands(tree_of({"setup.py": ""}), config)
-    assert (reading.extras, reading.declarations) == (("all",), ())
+    assert (reading.extras, reading.requirements) == (("all",), ())

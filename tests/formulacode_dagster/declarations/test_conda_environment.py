@@ -19,7 +19,7 @@ dependencies:
 
 def test_conda_names_and_versions_are_told_in_the_terms_of_the_index(tree_of):
     read = read_conda_environment(tree_of({"environment.yml": FILE}), "environment.yml")
-    assert [item.text for item in read.declarations] == [
+    assert [item.text for item in read.requirements] == [
         "numpy>=1.20,<2",
         "scipy==1.7.*",
         "matplotlib==3.5.*",

@@ -8,7 +8,7 @@ def config(**matrix):
 
 
 def texts(choice):
-    return [item.text for item in choice.declarations]
+    return [item.text for item in choice.requirements]
 
 
 def test_any_version_comes_before_the_newest_named_one():
@@ -75,7 +75,7 @@ def test_environments_may_stand_in_include_alone():
     choice = choose(only, "3.8")
     assert texts(choice) == ["numpy", "numba"]
     assert choice.notes == ("took the environment that asv.conf.json:include adds for Python 3.8",)
-    assert choice.declarations[0].source == "asv.conf.json:include"
+    assert choice.requirements[0].source == "asv.conf.json:include"
 
 
 def test_an_interpreter_that_include_does_not_name_takes_the_nearest_environment():

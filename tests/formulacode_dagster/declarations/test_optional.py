@@ -1,8 +1,8 @@
 import pytest
 
 from formulacode_dagster.declarations.asv_config import AsvConfig
-from formulacode_dagster.declarations.declared import read_metadata
-from formulacode_dagster.declarations.optional import choose_optional, offers, requirements_for
+from formulacode_dagster.declarations.optional import choose_optional, optional_groups, requirements_for
+from formulacode_dagster.declarations.requirements import read_metadata
 
 PROJECT = """
 [project]
@@ -24,11 +24,11 @@ def chosen(tree_of):
 
     def choose(*imports, files=(), have=("numpy",), project=PROJECT):
         tree = tree_of({"pyproject.toml": project, **dict(files)})
-        among = offers(tree, CONFIG, read_metadata(tree, "."), own_name="fast")
+        among = optional_groups(tree, CONFIG, read_metadata(tree, "."), own_name="fast")
         found = choose_optional(
             {name: f"bench/benchmarks/m.py:{n}" for n, name in enumerate(imports, 1)}, have, among, own_names=OWN
         )
-        return [item.text for item in found.declarations], found.notes
+        return [item.text for item in found.requirements], found.notes
 
     return choose
 
@@ -87,12 +87,12 @@ def test_pins_of_linters_documents_and_constraints_are_nobodys_requirements(chos
 def test_files_of_a_package_that_holds_the_configuration_are_not_the_suites(tree_of):
     config = AsvConfig(path="python/asv.conf.json", benchmark_dir="python/benchmarks")
     tree = tree_of({"python/setup.py": "", "python/requirements.txt": "cloudpickle\npandas\n"})
-    among = offers(tree, config, read_metadata(tree, "python"), own_name="fast", package="python")
-    assert [offer.for_benchmarks for offer in among] == [False]
+    among = optional_groups(tree, config, read_metadata(tree, "python"), own_name="fast", package="python")
+    assert [group.for_benchmarks for group in among] == [False]
 
 
 def test_extras_of_setup_py_count_too(tree_of):
     text = "from setuptools import setup\nsetup(name='fast', tests_require=['mock'], extras_require={'x': ['cupy']})\n"
     tree = tree_of({"setup.py": text})
-    among = offers(tree, CONFIG, read_metadata(tree, "."), own_name="fast")
+    among = optional_groups(tree, CONFIG, read_metadata(tree, "."), own_name="fast")
     assert [item.text for name in ("mock", "cupy") for item in requirements_for(name, among)] == ["mock", "cupy"]

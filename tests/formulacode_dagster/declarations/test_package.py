@@ -1,8 +1,8 @@
 import pytest
 
 from formulacode_dagster.declarations.asv_config import AsvConfig
-from formulacode_dagster.declarations.declared import read_metadata
 from formulacode_dagster.declarations.package import find_import_name, find_package_root
+from formulacode_dagster.declarations.requirements import read_metadata
 from formulacode_dagster.models.errors import ItemFailure
 
 PROJECT = "[project]\nname = 'fast-thing'\n"

@@ -1,4 +1,4 @@
-from formulacode_dagster.declarations.names import Kind
+from formulacode_dagster.declarations.providers import DependencyKind
 from formulacode_dagster.declarations.setup_build import read_setup_build
 
 SETUP = """
@@ -26,19 +26,19 @@ setup(
 
 
 def told(build):
-    return {(mention.kind, mention.name) for mention in build.mentions}
+    return {(dependency.kind, dependency.name) for dependency in build.dependencies}
 
 
 def test_libraries_programs_and_languages_are_told(tree_of):
     build = read_setup_build(tree_of({"setup.py": SETUP, "versioneer.py": ""}), ".")
     assert told(build) >= {
-        (Kind.LIBRARIES, "gsl"),
-        (Kind.LIBRARIES, "gslcblas"),
-        (Kind.LIBRARIES, "hdf5"),
-        (Kind.PROGRAMS, "gsl-config"),
-        (Kind.PKG_CONFIG, "fftw3"),
-        (Kind.PKG_CONFIG, "zlib"),
-        (Kind.PROGRAMS, "fortran"),
+        (DependencyKind.LIBRARIES, "gsl"),
+        (DependencyKind.LIBRARIES, "gslcblas"),
+        (DependencyKind.LIBRARIES, "hdf5"),
+        (DependencyKind.PROGRAMS, "gsl-config"),
+        (DependencyKind.PKG_CONFIG, "fftw3"),
+        (DependencyKind.PKG_CONFIG, "zlib"),
+        (DependencyKind.PROGRAMS, "fortran"),
     }
     assert build.has_extensions
     assert not build.calls_cmake
@@ -57,7 +57,7 @@ def test_numpy_distutils_runs_the_scripts_below(tree_of):
         "fast/tests/setup.py": "config.add_extension('x', libraries=['geos_c'])\n",
     }
     build = read_setup_build(tree_of(files), ".")
-    assert told(build) == {(Kind.LIBRARIES, "lapack"), (Kind.PROGRAMS, "fortran")}
+    assert told(build) == {(DependencyKind.LIBRARIES, "lapack"), (DependencyKind.PROGRAMS, "fortran")}
     assert build.has_extensions
 
 

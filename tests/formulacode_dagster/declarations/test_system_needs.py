@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.declarations.declared import read_metadata
+from formulacode_dagster.declarations.requirements import read_metadata
 from formulacode_dagster.declarations.system_needs import read_system_needs
 
 

@@ -4,18 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.declarations.declaration import Declaration
-from formulacode_dagster.declarations.declared import Requirements
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
+from formulacode_dagster.declarations.requirements import Requirements
 from formulacode_dagster.environments.availability import Era
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.locking import lock_best
-from formulacode_dagster.environments.question import Unsolvable
+from formulacode_dagster.environments.resolution import Unsolvable
 
 IN_2016 = datetime(2016, 6, 1, tzinfo=UTC)
 
 
 def items(*texts):
-    return tuple(Declaration(text=text, source="setup.py") for text in texts)
+    return tuple(DeclaredRequirement(text=text, source="setup.py") for text in texts)
 
 
 @pytest.fixture

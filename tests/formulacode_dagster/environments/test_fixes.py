@@ -1,12 +1,12 @@
 import pytest
 
-from formulacode_dagster.declarations.declaration import Declaration
-from formulacode_dagster.declarations.declared import Requirements
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
+from formulacode_dagster.declarations.requirements import Requirements
 from formulacode_dagster.environments.fixes import add_requirements, constraints_of, step_below
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.recipe import Fix
 
-DECLARED = Requirements(runtime=(Declaration(text="numpy", source="pyproject.toml"),))
+DECLARED = Requirements(runtime=(DeclaredRequirement(text="numpy", source="pyproject.toml"),))
 
 
 def fix(**changes):

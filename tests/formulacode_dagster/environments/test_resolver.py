@@ -9,7 +9,7 @@ from packaging.pylock import Pylock
 
 from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.environments.lock import read_lock
-from formulacode_dagster.environments.question import Unsolvable
+from formulacode_dagster.environments.resolution import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 

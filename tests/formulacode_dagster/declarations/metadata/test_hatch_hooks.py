@@ -1,7 +1,7 @@
 import pytest
 
 from formulacode_dagster.declarations.commands import CommandReading
-from formulacode_dagster.declarations.declared import gather, read_metadata
+from formulacode_dagster.declarations.requirements import gather, read_metadata
 
 PROJECT = """
 [build-system]

@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.declarations.metadata.poetry import declarations, specifier
+from formulacode_dagster.declarations.metadata.poetry import requirements, specifier
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ def test_constraints_become_specifiers(constraint, expected):
 
 def test_tables_carry_extras_and_markers():
     table = {"version": "^1.0", "extras": ["fast"], "python": ">=3.8", "markers": "sys_platform == 'linux'"}
-    found = declarations("pkg", table, source="x")
+    found = requirements("pkg", table, source="x")
     assert [item.text for item in found] == [
         "pkg[fast]>=1.0,<2; (python_version >= '3.8') and (sys_platform == 'linux')"
     ]
 
 
 def test_several_constraints_give_several_requirements_and_places_stay_urls():
-    found = declarations("pkg", [{"version": "1", "python": "<3.8"}, {"version": "2", "python": ">=3.8"}], source="x")
+    found = requirements("pkg", [{"version": "1", "python": "<3.8"}, {"version": "2", "python": ">=3.8"}], source="x")
     assert len(found) == 2
-    assert declarations("pkg", {"git": "https://x/y"}, source="x")[0].text == "pkg @ https://x/y"
+    assert requirements("pkg", {"git": "https://x/y"}, source="x")[0].text == "pkg @ https://x/y"

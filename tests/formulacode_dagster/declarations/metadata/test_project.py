@@ -1,8 +1,8 @@
-from formulacode_dagster.declarations.declared import read_metadata
+from formulacode_dagster.declarations.requirements import read_metadata
 
 
-def texts(declarations):
-    return [item.text for item in declarations or ()]
+def texts(requirements):
+    return [item.text for item in requirements or ()]
 
 
 def test_pep_621_is_read_with_its_extras_and_build_requirements(tree_of):

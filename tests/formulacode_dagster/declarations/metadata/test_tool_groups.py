@@ -1,7 +1,7 @@
 import tomllib
 
-from formulacode_dagster.declarations.declared import read_metadata
 from formulacode_dagster.declarations.metadata.tool_groups import tool_groups
+from formulacode_dagster.declarations.requirements import read_metadata
 
 TABLES = """
 [tool.poetry.dev-dependencies]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.engines.docker.engine import DockerEngine
-from formulacode_dagster.environments.question import Unsolvable
+from formulacode_dagster.environments.resolution import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from formulacode_dagster.declarations.names import Kind, project_of, provision_of
+from formulacode_dagster.declarations.providers import DependencyKind, provider_of, requirement_for_module
 from formulacode_dagster.images.repairs.propose import FailureLog, RepairContext, propose
 from formulacode_dagster.images.repairs.rules import Rule, rules
 from formulacode_dagster.models.recipe import Fix
@@ -52,18 +52,18 @@ def test_a_rule_either_looks_up_or_proposes() -> None:
 
 
 def test_a_header_is_found_by_its_folder_and_unknown_ones_are_not() -> None:
-    found = provision_of(Kind.HEADERS, "gsl/gsl_sf.h")
+    found = provider_of(DependencyKind.HEADERS, "gsl/gsl_sf.h")
     assert found is not None
     assert found.apt_packages == ("libgsl-dev",)
-    assert provision_of(Kind.HEADERS, "own/thing.h") is None
-    eigen = provision_of(Kind.HEADERS, "Eigen/Dense")
+    assert provider_of(DependencyKind.HEADERS, "own/thing.h") is None
+    eigen = provider_of(DependencyKind.HEADERS, "Eigen/Dense")
     assert eigen is not None
     assert eigen.environment == {"CPATH": "/usr/include/eigen3"}
 
 
 def test_a_module_is_no_project_unless_it_is_well_known_or_declared() -> None:
-    assert project_of("yaml.loader", {}) == "pyyaml"
-    assert project_of("sklearn", {"scikit-learn": "scikit-learn<1.2"}) == "scikit-learn<1.2"
-    assert project_of("plex", {}) is None
-    assert project_of("rare_thing.sub", {"rare-thing": "rare-thing>=2; python_version>'3'"}) is not None
-    assert project_of("google.protobuf.message", {}) == "protobuf"
+    assert requirement_for_module("yaml.loader", {}) == "pyyaml"
+    assert requirement_for_module("sklearn", {"scikit-learn": "scikit-learn<1.2"}) == "scikit-learn<1.2"
+    assert requirement_for_module("plex", {}) is None
+    assert requirement_for_module("rare_thing.sub", {"rare-thing": "rare-thing>=2; python_version>'3'"}) is not None
+    assert requirement_for_module("google.protobuf.message", {}) == "protobuf"

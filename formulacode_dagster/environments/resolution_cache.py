@@ -10,7 +10,7 @@ from pydantic import ConfigDict, ValidationError
 
 from formulacode_dagster.models.base import Frozen
 
-from .question import Resolution, Unsolvable
+from .resolution import Resolution, Unsolvable
 
 
 class _Refusal(Frozen):
@@ -32,7 +32,7 @@ class _Kept(Frozen):
 
 
 @dataclass(frozen=True)
-class Answers:
+class ResolutionCache:
     """The folder of answers. A damaged file is one that is not there."""
 
     folder: Path

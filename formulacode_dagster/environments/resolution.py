@@ -12,7 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 
-class Question(Frozen):
+class ResolutionRequest(Frozen):
     """Requirements, and the state of the index in which they are to be pinned. Equal questions, equal answers."""
 
     requirements: tuple[str, ...] = Field(description="sorted, each once")
@@ -29,7 +29,7 @@ class Question(Frozen):
     preferred: str = Field(default="", description="`pylock.toml` whose versions are kept where they can be")
 
 
-class Absent(Frozen):
+class AbsentRequirement(Frozen):
     """A requirement left out because its project has nothing to offer at the date."""
 
     requirement: str
@@ -44,7 +44,7 @@ class Resolution(Frozen):
     pylock: str = Field(description="the same pins as PEP 751 `pylock.toml`")
     cut_off: datetime = Field(description="instant as of which the index was read")
     resolver: str = Field(description="`uv 0.13.8`")
-    absent: tuple[Absent, ...] = ()
+    absent: tuple[AbsentRequirement, ...] = ()
     notes: tuple[str, ...] = ()
 
 

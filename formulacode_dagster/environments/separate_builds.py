@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from formulacode_dagster.declarations.declaration import Declaration
-from formulacode_dagster.declarations.declared import Requirements
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
+from formulacode_dagster.declarations.requirements import Requirements
 
 from . import abi
 from .availability import Availability
 from .lock import read_lock
-from .question import Resolution, Unsolvable
+from .resolution import Resolution, Unsolvable
 
-ALWAYS = Declaration(text="setuptools", source="every asv environment holds it")
+ALWAYS = DeclaredRequirement(text="setuptools", source="every asv environment holds it")
 
 
-def lock_apart(
+def lock_separately(
     available: Availability, parts: Requirements, *, loosenable: Collection[str] = ()
 ) -> tuple[Resolution, Resolution] | None:
     """Locks of what runs and of what builds; None where either has no solution, or where what one NumPy compiles

@@ -1,35 +1,35 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formulacode_dagster.declarations.declaration import (
-    Declaration,
-    judge,
+from formulacode_dagster.declarations.declared_requirement import (
+    DeclaredRequirement,
     parse_requirement_lines,
     read_requirements_file,
+    validate,
 )
 
 
 def declared(*texts):
-    return [Declaration(text=text, source="setup.py") for text in texts]
+    return [DeclaredRequirement(text=text, source="setup.py") for text in texts]
 
 
 def test_the_marker_platform_system_is_left_untouched():
     marker = "colorama; platform_system == 'Windows'"
-    assert [item.text for item in judge(declared(marker)).accepted] == [marker]
+    assert [item.text for item in validate(declared(marker)).accepted] == [marker]
 
 
 def test_what_does_not_parse_is_dropped_and_recorded_and_the_rest_stays():
-    judged = judge(declared("numpy>=1.2", "scipy (>=1,,", "arrow"))
-    assert [item.text for item in judged.accepted] == ["numpy>=1.2", "arrow"]
-    assert judged.dropped[0].requirement == "scipy (>=1,,"
-    assert judged.dropped[0].source == "setup.py"
-    assert "does not parse" in judged.dropped[0].reason
+    validated = validate(declared("numpy>=1.2", "scipy (>=1,,", "arrow"))
+    assert [item.text for item in validated.accepted] == ["numpy>=1.2", "arrow"]
+    assert validated.dropped[0].requirement == "scipy (>=1,,"
+    assert validated.dropped[0].source == "setup.py"
+    assert "does not parse" in validated.dropped[0].reason
 
 
 def test_urls_are_dropped_and_the_project_itself_is_no_requirement():
-    judged = judge(declared("x @ git+https://example.org/x", "My_Project[all]", "attrs"), own_name="my-project")
-    assert [item.text for item in judged.accepted] == ["attrs"]
-    assert [drop.requirement for drop in judged.dropped] == ["x @ git+https://example.org/x"]
+    validated = validate(declared("x @ git+https://example.org/x", "My_Project[all]", "attrs"), own_name="my-project")
+    assert [item.text for item in validated.accepted] == ["attrs"]
+    assert [drop.requirement for drop in validated.dropped] == ["x @ git+https://example.org/x"]
 
 
 def test_a_requirements_file_is_read_with_its_includes(tree_of):
@@ -46,6 +46,6 @@ def test_a_requirements_file_is_read_with_its_includes(tree_of):
 @given(st.text(max_size=60))
 def test_whatever_is_written_is_accepted_as_it_stands_or_dropped_by_name(text):
     for item in parse_requirement_lines(text, source="x"):
-        judged = judge([item])
-        kept = [entry.text for entry in judged.accepted] + [drop.requirement for drop in judged.dropped]
+        validated = validate([item])
+        kept = [entry.text for entry in validated.accepted] + [drop.requirement for drop in validated.dropped]
         assert kept == [item.text]

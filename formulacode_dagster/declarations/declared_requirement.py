@@ -1,4 +1,4 @@
-"""A requirement as somebody wrote it, and the one place where such text is judged."""
+"""A requirement as somebody wrote it, and the one place where such text is validated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTION_TAIL = re.compile(r"\s+--?[A-Za-z][\w-]*([= ].*)?$")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 
 
-class Declaration(Frozen):
+class DeclaredRequirement(Frozen):
     """One requirement, word for word, and where it stands."""
 
     text: str
@@ -28,10 +28,10 @@ class Declaration(Frozen):
         return DroppedRequirement(requirement=self.text, source=self.source, reason=reason)
 
 
-class Judged(Frozen):
-    """Declarations sorted into what the resolver can be given and what it cannot."""
+class Validated(Frozen):
+    """Requirements sorted into what the resolver can be given and what it cannot."""
 
-    accepted: tuple[Declaration, ...] = ()
+    accepted: tuple[DeclaredRequirement, ...] = ()
     dropped: tuple[DroppedRequirement, ...] = ()
 
 
@@ -40,17 +40,17 @@ def requirement_name(text: str) -> str:
     return canonicalize_name(Requirement(text).name)
 
 
-def judge(declarations: Iterable[Declaration], *, own_name: str = "") -> Judged:
-    """Parse each declaration with `packaging`; what does not parse is dropped with a reason, never rewritten.
+def validate(requirements: Iterable[DeclaredRequirement], *, own_name: str = "") -> Validated:
+    """Parse each requirement with `packaging`; what does not parse is dropped with a reason, never rewritten.
 
     References to the project itself (*own_name*) are left out without a record: it is built from the checkout.
     """
-    accepted: dict[str, Declaration] = {}
+    accepted: dict[str, DeclaredRequirement] = {}
     dropped: dict[tuple[str, str], DroppedRequirement] = {}
-    for declaration in declarations:
+    for declared in requirements:
         reason = ""
         try:
-            requirement = Requirement(declaration.text)
+            requirement = Requirement(declared.text)
         except InvalidRequirement as error:
             reason = f"does not parse: {str(error).splitlines()[0]}"
         else:
@@ -59,20 +59,22 @@ def judge(declarations: Iterable[Declaration], *, own_name: str = "") -> Judged:
             if requirement.url is not None:
                 reason = "points to a URL: nothing outside the index can be pinned by date and hash"
         if reason:
-            dropped.setdefault((declaration.text, declaration.source), declaration.dropped(reason))
+            dropped.setdefault((declared.text, declared.source), declared.dropped(reason))
         else:
-            accepted.setdefault(declaration.text, declaration)
-    return Judged(accepted=tuple(accepted.values()), dropped=tuple(dropped.values()))
+            accepted.setdefault(declared.text, declared)
+    return Validated(accepted=tuple(accepted.values()), dropped=tuple(dropped.values()))
 
 
-def read_requirements_file(tree: Tree, path: str, *, _seen: frozenset[str] = frozenset()) -> tuple[Declaration, ...]:
-    """Declarations of a pip requirements file, `-r` includes followed; empty when there is no such file."""
+def read_requirements_file(
+    tree: Tree, path: str, *, _seen: frozenset[str] = frozenset()
+) -> tuple[DeclaredRequirement, ...]:
+    """What a pip requirements file asks for, `-r` includes followed; empty when there is no such file."""
     text = tree.text(path)
     if text is None or path in _seen:
         return ()
     folder = path.rpartition("/")[0] or "."
 
-    def include(relative: str) -> tuple[Declaration, ...]:
+    def include(relative: str) -> tuple[DeclaredRequirement, ...]:
         target = join(folder, relative)
         return () if target is None else read_requirements_file(tree, target, _seen=_seen | {path})
 
@@ -80,10 +82,10 @@ def read_requirements_file(tree: Tree, path: str, *, _seen: frozenset[str] = fro
 
 
 def parse_requirement_lines(
-    text: str, *, source: str, include: Callable[[str], tuple[Declaration, ...]] | None = None
-) -> tuple[Declaration, ...]:
-    """Declarations of the lines of a requirements file; options are left out, `-e` lines are kept to be dropped."""
-    found: list[Declaration] = []
+    text: str, *, source: str, include: Callable[[str], tuple[DeclaredRequirement, ...]] | None = None
+) -> tuple[DeclaredRequirement, ...]:
+    """What the lines of a requirements file ask for; options are left out, `-e` lines are kept to be dropped."""
+    found: list[DeclaredRequirement] = []
     for raw in text.replace("\\\n", " ").splitlines():
         line = _COMMENT.sub("", raw).strip()
         if not line:
@@ -92,7 +94,7 @@ def parse_requirement_lines(
         if option is not None:
             found.extend(include(option[1]) if include is not None else ())
         elif line.startswith(("-e", "--editable")):
-            found.append(Declaration(text=line, source=source))
+            found.append(DeclaredRequirement(text=line, source=source))
         elif not line.startswith("-"):
-            found.append(Declaration(text=_OPTION_TAIL.sub("", line).strip(), source=source))
+            found.append(DeclaredRequirement(text=_OPTION_TAIL.sub("", line).strip(), source=source))
     return tuple(found)

@@ -15,8 +15,8 @@ from formulacode_dagster.models.base import Frozen
 from .imports import projects_of
 
 
-class Kind(StrEnum):
-    """The tables of `names.toml`."""
+class DependencyKind(StrEnum):
+    """The tables of `providers.toml`."""
 
     HEADERS = "headers"
     LIBRARIES = "libraries"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
     MODULES = "modules"
 
 
-class Provision(Frozen):
+class Provider(Frozen):
     """What brings a missing thing."""
 
     apt_packages: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Provision(Frozen):
         return bool(self.apt_packages or self.requirements or self.environment)
 
 
-def provision_of(kind: Kind, name: str) -> Provision | None:
+def provider_of(kind: DependencyKind, name: str) -> Provider | None:
     """What brings *name*, which *kind* of table lists; None when no table knows it. Not for modules."""
     table = _tables()[kind]
     return next((table[key] for key in _spellings(kind, name) if table.get(key)), None)
@@ -50,7 +50,7 @@ def known_apt_packages() -> frozenset[str]:
     return frozenset(name for table in _tables().values() for one in table.values() for name in one.apt_packages)
 
 
-def project_of(module: str, declared: Mapping[str, str]) -> str | None:
+def requirement_for_module(module: str, declared: Mapping[str, str]) -> str | None:
     """The requirement that brings *module*, a dotted import name.
 
     *declared* is what the repository declares anywhere, by normalised project name; its own words come first, then
@@ -58,31 +58,35 @@ def project_of(module: str, declared: Mapping[str, str]) -> str | None:
     """
     parts = module.split(".")
     names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    known = [_tables()[Kind.MODULES][name].requirements[0] for name in names if name in _tables()[Kind.MODULES]]
+    known = [
+        _tables()[DependencyKind.MODULES][name].requirements[0]
+        for name in names
+        if name in _tables()[DependencyKind.MODULES]
+    ]
     spoken = (declared[project] for project in (*known, *projects_of(parts[0])) if project in declared)
     return next(spoken, known[0] if known else None)
 
 
-def _spellings(kind: Kind, name: str) -> Iterator[str]:
+def _spellings(kind: DependencyKind, name: str) -> Iterator[str]:
     yield name
     yield name.lower()
-    if kind is Kind.HEADERS:
+    if kind is DependencyKind.HEADERS:
         parts = name.split("/")
         yield from ("/".join(parts[:length]) + "/" for length in range(len(parts) - 1, 0, -1))
-    if kind is Kind.PKG_CONFIG and name.split():
+    if kind is DependencyKind.PKG_CONFIG and name.split():
         word = name.lower().split()[0]
         yield from (word, word.removeprefix("lib"), f"lib{word}")
-    if kind is Kind.SHARED_OBJECTS:
+    if kind is DependencyKind.SHARED_OBJECTS:
         yield f"lib{name}"
 
 
 @cache
-def _tables() -> dict[Kind, dict[str, Provision]]:
-    data = tomllib.loads(files(__package__).joinpath("names.toml").read_text(encoding="utf-8"))
-    return {kind: {name: _provision(kind, value) for name, value in data[kind].items()} for kind in Kind}
+def _tables() -> dict[DependencyKind, dict[str, Provider]]:
+    data = tomllib.loads(files(__package__).joinpath("providers.toml").read_text(encoding="utf-8"))
+    return {kind: {name: _provider(kind, value) for name, value in data[kind].items()} for kind in DependencyKind}
 
 
-def _provision(kind: Kind, value: object) -> Provision:
-    if kind is Kind.MODULES:
-        return Provision.model_validate({"requirements": [value]})
-    return Provision.model_validate(value if isinstance(value, dict) else {"apt_packages": value})
+def _provider(kind: DependencyKind, value: object) -> Provider:
+    if kind is DependencyKind.MODULES:
+        return Provider.model_validate({"requirements": [value]})
+    return Provider.model_validate(value if isinstance(value, dict) else {"apt_packages": value})
