@@ -47,7 +47,9 @@ def provider_of(kind: DependencyKind, name: str) -> Provider | None:
 
 def known_apt_packages() -> frozenset[str]:
     """Every Debian package that a table names."""
-    return frozenset(name for table in _tables().values() for one in table.values() for name in one.apt_packages)
+    return frozenset(
+        name for table in _tables().values() for provider in table.values() for name in provider.apt_packages
+    )
 
 
 def requirement_for_module(module: str, declared: Mapping[str, str]) -> str | None:

@@ -157,7 +157,7 @@ def _imported(tree: Tree, folder: str, setup: SetupBuild) -> list[DeclaredRequir
     guarded = [(name, place) for name, place in setup.optional_imports if name.partition(".")[0] == "Cython"]
     found: dict[str, DeclaredRequirement] = {}
     for name, place in (*setup.imports, *(guarded if needs_cython else ())):
-        project = next((one for one in projects_of(name.partition(".")[0]) if one in _BUILD_TOOLS), None)
+        project = next((tool for tool in projects_of(name.partition(".")[0]) if tool in _BUILD_TOOLS), None)
         if project is not None:
             found.setdefault(project, DeclaredRequirement(text=project, source=f"{place}: import {name}"))
     return list(found.values())

@@ -61,6 +61,20 @@ class MergedWindow:
     cost: Cost = field(default=Cost(), compare=False)
     """This window's share of what was asked for several windows at once; the shares add up to the whole."""
 
+    @classmethod
+    def of(
+        cls, repository: Repository, month: Month, rows: Sequence[MergedPullRequest], *, reported: int
+    ) -> MergedWindow:
+        """The window of *repository* with these *rows*, of which the source says that there are *reported*."""
+        count = IntakeCount(
+            month=month.key,
+            repository_id=repository.id,
+            repository=repository.full_name,
+            reported=reported,
+            stored=len(rows),
+        )
+        return cls(tuple(rows), count)
+
 
 FinishWindow = Callable[[Repository, MergedWindow | Exception], None]
 """Called once for each repository, as soon as it is known how it ends."""

@@ -45,7 +45,7 @@ class OfflineSource:
         paths = self.files.paths if self.files is not None else ()
         seen = [_stat(path) for path in paths]
         if self.mirrors is not None:
-            seen += [one for path in mirrors_in(self.mirrors).values() for one in _refs(path)]
+            seen += [ref for path in mirrors_in(self.mirrors).values() for ref in _refs(path)]
             seen.append(_stat(self.mirrors / SIDE_FILE))
         return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
@@ -86,7 +86,7 @@ def detect(text: str) -> OfflineSource:
         raise ConfigurationError(f"{text} names several things, and not all are files", remedy=_REMEDY)
     folder = folders[0]
     inside = sorted(
-        path for path in folder.iterdir() if path.suffix in FORMATS and path.stem in {one.name for one in SCHEMAS}
+        path for path in folder.iterdir() if path.suffix in FORMATS and path.stem in {file.name for file in SCHEMAS}
     )
     mirrors = bool(mirrors_in(folder))
     if mirrors and inside:
@@ -105,8 +105,8 @@ def detect(text: str) -> OfflineSource:
 def _files(paths: Sequence[Path]) -> Files:
     found: dict[str, Path] = {}
     for path in paths:
-        if path.suffix not in FORMATS or path.stem not in {one.name for one in SCHEMAS}:
-            names = ", ".join(one.name for one in SCHEMAS)
+        if path.suffix not in FORMATS or path.stem not in {file.name for file in SCHEMAS}:
+            names = ", ".join(file.name for file in SCHEMAS)
             raise ConfigurationError(
                 f"{path} is not known by its name",
                 remedy=f"Call it {names}, with one of the endings {', '.join(FORMATS)}",

@@ -42,7 +42,7 @@ def export_month(connection: Connection, month: Month, folder: Path, ending: str
     counts = INTAKE_COUNTS.read(connection, month.key)
     if not repositories:
         raise ConfigurationError(f"nothing is known of {month}", remedy=f"Run it first: fc-data run --month {month}")
-    there = [folder / f"{one.name}{suffix}" for one in SCHEMAS for suffix in FORMATS]
+    there = [folder / f"{file.name}{suffix}" for file in SCHEMAS for suffix in FORMATS]
     taken = next((path for path in there if path.exists()), None)
     if taken is not None:
         raise ConfigurationError(f"{taken} is there already", remedy="Name another folder, or delete it")
@@ -50,15 +50,15 @@ def export_month(connection: Connection, month: Month, folder: Path, ending: str
         schema.REPOSITORIES.name: map(_repository, repositories),
         schema.PULL_REQUESTS.name: (
             _cells(schema.PULL_REQUESTS, row)
-            for one in repositories
-            for row in merged_of(connection, month.key, one.id)
+            for repository in repositories
+            for row in merged_of(connection, month.key, repository.id)
         ),
         schema.COUNTS.name: (_cells(schema.COUNTS, count) for count in counts),
     }
-    paths = {one: folder / f"{one.name}{ending}" for one in SCHEMAS}
+    paths = {file: folder / f"{file.name}{ending}" for file in SCHEMAS}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return {path: _write(path, one, rows[one.name]) for one, path in paths.items()}
+        return {path: _write(path, file, rows[file.name]) for file, path in paths.items()}
     except OSError as error:
         raise OutsideSystemError("disk", f"cannot write to {folder}", why=str(error)) from error
 

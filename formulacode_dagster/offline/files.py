@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.intake import ApiUsage, FinishWindow, MergedWindow
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.running.loops import in_thread
@@ -120,14 +120,7 @@ class FilesSource:
             )
         if self._completion is not None:
             rows = self._completion.complete(repository, rows)
-        count = IntakeCount(
-            month=month.key,
-            repository_id=repository.id,
-            repository=repository.full_name,
-            reported=reported,
-            stored=len(rows),
-        )
-        return MergedWindow(tuple(rows), count)
+        return MergedWindow.of(repository, month, rows, reported=reported)
 
     def _named(self, row: MergedPullRequest, repository: Repository) -> MergedPullRequest:
         """*row* under the id and name by which the month knows its repository."""

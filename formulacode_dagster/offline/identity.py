@@ -43,10 +43,10 @@ def known_by_name(month: Month, name: str, state: RepositoryState = RepositorySt
 
 def with_vanished(month: Month, found: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
     """*found*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
-    known = {name.lower() for one in found for name in (one.full_name, *one.aliases)}
+    known = {name.lower() for row in found for name in (row.full_name, *row.aliases)}
     missing = {name.lower(): name for name in asked_for if name.lower() not in known}
     absent = [known_by_name(month, name, RepositoryState.VANISHED) for name in missing.values()]
-    return tuple(sorted((*found, *absent), key=lambda one: one.full_name.lower()))
+    return tuple(sorted((*found, *absent), key=lambda row: row.full_name.lower()))
 
 
 def settle(connection: Connection, month: str, repositories: Sequence[Repository]) -> tuple[Repository, ...]:
@@ -56,17 +56,17 @@ def settle(connection: Connection, month: str, repositories: Sequence[Repository
     request is held twice. Raises ConfigurationError when two of *repositories* turn out to be one.
     """
     known = _known(connection)
-    settled = tuple(_adopt(one, known) for one in repositories)
+    settled = tuple(_adopt(row, known) for row in repositories)
     by_id: dict[int, Repository] = {}
-    for one in settled:
-        other = by_id.setdefault(one.id, one)
-        if other is not one:
+    for row in settled:
+        other = by_id.setdefault(row.id, row)
+        if other is not row:
             raise ConfigurationError(
-                f"{other.full_name} and {one.full_name} are the same repository",
-                why=f"both have the id {one.id}",
+                f"{other.full_name} and {row.full_name} are the same repository",
+                why=f"both have the id {row.id}",
                 remedy="Keep one of them in the offline source, and name the other as its alias",
             )
-    names = {derived_id(name) for one in settled if one.id > 0 for name in (one.full_name, *one.aliases)}
+    names = {derived_id(name) for row in settled if row.id > 0 for name in (row.full_name, *row.aliases)}
     _drop(connection, month, names)
     return settled
 

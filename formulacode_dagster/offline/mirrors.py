@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.intake import ApiUsage, FinishWindow, MergedWindow
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 from formulacode_dagster.running.loops import in_thread
@@ -84,7 +85,7 @@ class MirrorsSource:
                 return await in_thread(self._look, month, name, path, name.lower() in asked)
 
         found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
-        return with_vanished(month, [one for one in found if one is not None], wanted)
+        return with_vanished(month, [repository for repository in found if repository is not None], wanted)
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
         """One by one, as `window` has them."""
@@ -117,7 +118,7 @@ class MirrorsSource:
     def _window(self, repository: Repository, month: Month) -> MergedWindow:
         names = {name.lower(): name for name in self._paths}
         asked = (repository.full_name, *repository.aliases)
-        name = next((names[one.lower()] for one in asked if one.lower() in names), None)
+        name = next((names[other.lower()] for other in asked if other.lower() in names), None)
         if name is None:
             raise ItemFailure(
                 FailureKind.NOT_IN_SOURCE,
@@ -126,7 +127,9 @@ class MirrorsSource:
             )
         try:
             history = self._read(name)
-            merged = {number: one for number, one in history.landed.items() if month.holds(history.merged_at(one))}
+            merged = {
+                number: merge for number, merge in history.landed.items() if month.holds(history.merged_at(merge))
+            }
             sizes = _sizes(self._paths[name], [merged[number] for number in sorted(merged)])
         except GitError as error:
             raise self._failure(error, name) from error
@@ -134,14 +137,7 @@ class MirrorsSource:
             self._row(history, merged[number], size, repository, month)
             for number, size in zip(sorted(merged), sizes, strict=True)
         ]
-        count = IntakeCount(
-            month=month.key,
-            repository_id=repository.id,
-            repository=repository.full_name,
-            reported=len(rows),
-            stored=len(rows),
-        )
-        return MergedWindow(tuple(rows), count)
+        return MergedWindow.of(repository, month, rows, reported=len(rows))
 
     def _failure(self, error: GitError, name: str) -> Exception:
         if fault_of(error) is Fault.BROKEN:
@@ -160,52 +156,50 @@ class MirrorsSource:
         line = read_commits(path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
         issues = frozenset(issue.number for issue in facts.issues)
         found = landed(path, name, heads, line, told=facts.pull_requests, issues=issues) if line else {}
-        return _History(name, heads.default_branch, found, {one.number: one for one in facts.pull_requests})
+        return _History(name, heads.default_branch, found, {told.number: told for told in facts.pull_requests})
 
     def _row(
-        self, history: _History, one: Landed, changed_files: int, repository: Repository, month: Month
+        self, history: _History, merge: Landed, changed_files: int, repository: Repository, month: Month
     ) -> MergedPullRequest:
-        facts, merged_at = history.told(one), history.merged_at(one)
-        body = newest_body(facts, one.body)
-        created_at = utc(facts.created_at) if facts.created_at else min(one.created_at, merged_at)
-        counted = one.head_known or facts.commit_count
+        facts, merged_at = history.told(merge), history.merged_at(merge)
+        body = newest_body(facts, merge.body)
+        created_at = utc(facts.created_at) if facts.created_at else min(merge.created_at, merged_at)
+        counted = merge.head_known or facts.commit_count
         return MergedPullRequest(
             month=month.key,
             repository_id=repository.id,
             repository=repository.full_name,
-            number=one.number,
-            title=newest_title(facts, one.title),
+            number=merge.number,
+            title=newest_title(facts, merge.title),
             body=body,
-            author=facts.author or one.author or "ghost",
+            author=facts.author or merge.author or "ghost",
             labels=tuple(sorted(facts.labels)),
             created_at=created_at,
             merged_at=merged_at,
             base_ref=facts.base_ref or history.default_branch,
-            head_sha=(one.head_sha or "") if one.head_known else "",
-            merge_commit_sha=one.commit.sha,
-            commit_count=one.commit_count if counted else 0,
+            head_sha=(merge.head_sha or "") if merge.head_known else "",
+            merge_commit_sha=merge.commit.sha,
+            commit_count=merge.commit_count if counted else 0,
             changed_files=changed_files,
             linked_issues=linked_issues(self._side, history.name, facts, body, merged_at),
         )
 
 
+@dataclass(frozen=True)
 class _History:
     """What one mirror's history tells, with what the side file knows better."""
 
-    def __init__(
-        self, name: str, default_branch: str, found: dict[int, Landed], facts: dict[int, PullRequestFacts]
-    ) -> None:
-        self.name = name
-        self.default_branch = default_branch
-        self.landed = found
-        self._facts = facts
+    name: str
+    default_branch: str
+    landed: dict[int, Landed]
+    facts: dict[int, PullRequestFacts]
 
-    def told(self, one: Landed) -> PullRequestFacts:
-        return self._facts.get(one.number) or PullRequestFacts(number=one.number)
+    def told(self, merge: Landed) -> PullRequestFacts:
+        return self.facts.get(merge.number) or PullRequestFacts(number=merge.number)
 
-    def merged_at(self, one: Landed) -> datetime:
-        facts = self.told(one)
-        return utc(facts.merged_at) if facts.merged_at else one.merged_at
+    def merged_at(self, merge: Landed) -> datetime:
+        facts = self.told(merge)
+        return utc(facts.merged_at) if facts.merged_at else merge.merged_at
 
 
 def _configuration(path: Path, tip: str) -> str:
@@ -213,8 +207,8 @@ def _configuration(path: Path, tip: str) -> str:
     if not tip:
         return ""
     listed = git(path, "ls-tree", "-r", "-z", "--name-only", tip).decode("utf-8", "backslashreplace").split("\0")
-    found = [one for one in listed if one.rpartition("/")[2] in CONFIG_NAMES]
-    return min(found, key=lambda one: (one.count("/"), one), default="")
+    found = [path for path in listed if path.rpartition("/")[2] in CONFIG_NAMES]
+    return min(found, key=lambda path: (path.count("/"), path), default="")
 
 
 def _repository(month: Month, name: str, facts: RepositoryFacts | None, *, empty: bool = False) -> Repository:
@@ -254,12 +248,12 @@ def _sizes(path: Path, merged: list[Landed]) -> list[int]:
     if not merged:
         return []
     renames = [] if is_filtered(path) else ["-M"]
-    spans = "".join(f"{one.commit.sha} {one.base_sha}".strip() + "\n" for one in merged)
+    spans = "".join(f"{merge.commit.sha} {merge.base_sha}".strip() + "\n" for merge in merged)
     raw = git(
         path, "diff-tree", "--stdin", "-r", *renames, "-z", "--root", "--always", "--name-only", stdin=spans.encode()
     )
     sizes: list[int] = []
-    expected = iter(one.commit.sha.encode() for one in merged)
+    expected = iter(merge.commit.sha.encode() for merge in merged)
     following = next(expected)
     for entry in raw.split(b"\0"):
         if entry.strip() == following:

@@ -49,7 +49,7 @@ class Problems:
         """Raise ConfigurationError naming all that was found in *source*; nothing when that is nothing."""
         if not self._found:
             return
-        lines = "".join(f"\n  {one}" for one in self._found)
+        lines = "".join(f"\n  {problem}" for problem in self._found)
         more = f"\n  (only the first {SHOWN} are told of)" if len(self._found) >= SHOWN else ""
         raise ConfigurationError(
             f"{source} cannot be taken in",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from formulacode_dagster.models.pull_request import LinkedIssue
 
-from .side_file import IssueFacts, PullRequestFacts, RepositoryFacts
+from .side_file import Edit, IssueFacts, PullRequestFacts, RepositoryFacts, TitleEdit
 
 _CLOSING = re.compile(
     r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
@@ -23,16 +24,25 @@ def utc(moment: datetime) -> datetime:
     return aware.astimezone(UTC).replace(microsecond=0)
 
 
+E = TypeVar("E", Edit, TitleEdit)
+
+
+def _newest(edits: Sequence[E], before: datetime | None = None) -> E | None:
+    """The last of *edits* of those made *before* a moment; None where there is none."""
+    made = [edit for edit in edits if before is None or utc(edit.edited_at) < before]
+    return sorted(made, key=lambda edit: utc(edit.edited_at))[-1] if made else None
+
+
 def newest_title(facts: PullRequestFacts, derived: str) -> str:
     """The title as it is now."""
-    later = sorted(facts.titles, key=lambda one: utc(one.edited_at))
-    return later[-1].title if later else facts.title or derived
+    edit = _newest(facts.titles)
+    return edit.title if edit is not None else facts.title or derived
 
 
 def newest_body(facts: PullRequestFacts, derived: str) -> str:
     """The text as it is now."""
-    later = sorted(facts.edits, key=lambda one: utc(one.edited_at))
-    return later[-1].body if later else derived if facts.body is None else facts.body
+    edit = _newest(facts.edits)
+    return edit.body if edit is not None else derived if facts.body is None else facts.body
 
 
 def linked_issues(
@@ -47,7 +57,7 @@ def linked_issues(
     for target, number in _references(facts, body):
         repository = known.get(target.lower(), "") if target else name
         issues = side[repository].issues if repository in side else ()
-        issue = next((one for one in issues if one.number == number), None)
+        issue = next((known_issue for known_issue in issues if known_issue.number == number), None)
         if issue is not None and utc(issue.created_at) < merged_at:
             found[repository, number] = _issue(repository, issue, merged_at)
     return tuple(found[key] for key in sorted(found))
@@ -55,8 +65,8 @@ def linked_issues(
 
 def _references(facts: PullRequestFacts, body: str) -> Iterator[tuple[str, int]]:
     if facts.closes:
-        for one in facts.closes:
-            target, _, number = ("", "", str(one)) if isinstance(one, int) else one.partition("#")
+        for closed in facts.closes:
+            target, _, number = ("", "", str(closed)) if isinstance(closed, int) else closed.partition("#")
             if number.isdigit():
                 yield target, int(number)
         return
@@ -65,13 +75,12 @@ def _references(facts: PullRequestFacts, body: str) -> Iterator[tuple[str, int]]
 
 
 def _issue(repository: str, facts: IssueFacts, moment: datetime) -> LinkedIssue:
-    titles = sorted((one for one in facts.titles if utc(one.edited_at) < moment), key=lambda one: utc(one.edited_at))
-    bodies = sorted((one for one in facts.edits if utc(one.edited_at) < moment), key=lambda one: utc(one.edited_at))
+    title, body = _newest(facts.titles, moment), _newest(facts.edits, moment)
     return LinkedIssue(
         repository=repository,
         number=facts.number,
-        title=titles[-1].title if titles else facts.title,
-        body=bodies[-1].body if bodies else facts.body,
+        title=title.title if title is not None else facts.title,
+        body=body.body if body is not None else facts.body,
         author=facts.author,
         created_at=utc(facts.created_at),
     )

@@ -125,7 +125,9 @@ def versions_of(author: str | None, created_at: datetime, body: str, edits: tupl
     """All versions of a text that was first *body*, oldest first; none when there are no *edits*."""
     if not edits:
         return ()
-    return tuple(sorted((Edit(edited_at=created_at, body=body, author=author), *edits), key=lambda one: one.edited_at))
+    return tuple(
+        sorted((Edit(edited_at=created_at, body=body, author=author), *edits), key=lambda edit: edit.edited_at)
+    )
 
 
 class SideFile(Frozen):

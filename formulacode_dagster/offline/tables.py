@@ -41,7 +41,7 @@ class Repositories:
 
     def all(self) -> tuple[Repository, ...]:
         """Each of them once, by name."""
-        found = {one.full_name.lower(): one for one in self.by_name.values()}
+        found = {repository.full_name.lower(): repository for repository in self.by_name.values()}
         return tuple(found[name] for name in sorted(found))
 
     def get(self, name: str) -> Repository | None:
@@ -89,7 +89,7 @@ def spool_pull_requests(path: Path, month: Month, repositories: Repositories, pr
         except ValidationError as error:
             problems.add_row(path, row.where, error)
             continue
-        repository = _one_of(repositories, told.repository, path, row.where, month, problems)
+        repository = _repository_named(repositories, told.repository, path, row.where, month, problems)
         if repository is None:
             continue
         changed = {
@@ -110,7 +110,7 @@ def read_counts(path: Path, month: Month, repositories: Repositories, problems: 
     for where, row in _read(path, COUNTS, CountRow, problems):
         if row.month != month.key:
             continue
-        repository = _one_of(repositories, row.repository, path, where, month, problems)
+        repository = _repository_named(repositories, row.repository, path, where, month, problems)
         if repository is not None and found.setdefault(repository.full_name.lower(), row.reported) != row.reported:
             problems.add(path, where, "reported", f"{repository.full_name} is counted twice, differently")
     return found
@@ -125,7 +125,7 @@ def _read(path: Path, schema: FileSchema, model: type[R], problems: Problems) ->
             problems.add_row(path, row.where, error)
 
 
-def _one_of(
+def _repository_named(
     repositories: Repositories, name: str, path: Path, where: str, month: Month, problems: Problems
 ) -> Repository | None:
     repository = repositories.get(name)

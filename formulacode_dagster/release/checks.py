@@ -13,7 +13,7 @@ from formulacode_dagster.models.release import PublishedImage, Release
 
 def every_digest_pulled(month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]) -> Judgement:
     """Pass when every published image came back under its own digest, and is the one that was measured."""
-    by_key = {(one.repository_id, one.number): one for one in measured}
+    by_key = {(row.repository_id, row.number): row for row in measured}
     offenders: list[str] = []
     for image in published:
         measurement = by_key.get((image.repository_id, image.number))

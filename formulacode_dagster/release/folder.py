@@ -85,8 +85,8 @@ class FolderDestination:
         if not self._releases.is_dir():
             return {}
         with disk_errors(f"the releases in {self._releases}"):
-            found = sorted(one for one in self._releases.iterdir() if one.is_dir())
-            return {one.name: revision_of(one) for one in found if not one.name.startswith(PARTIAL)}
+            found = sorted(path for path in self._releases.iterdir() if path.is_dir())
+            return {path.name: revision_of(path) for path in found if not path.name.startswith(PARTIAL)}
 
     def _write_release(self, month: Month, files: Mapping[str, bytes]) -> None:
         partial = self._releases / f"{PARTIAL}{uuid4().hex}"
@@ -128,7 +128,7 @@ class FolderDestination:
 def revision_of(released: Path) -> str:
     """A hash over paths and contents of a release's files, the manifest aside. Raises OSError."""
     digest = hashlib.sha256()
-    for path in sorted(one for one in released.rglob("*") if one.is_file() and one.name != MANIFEST):
+    for path in sorted(file for file in released.rglob("*") if file.is_file() and file.name != MANIFEST):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(released).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()

@@ -55,12 +55,12 @@ class Index(Frozen):
 
     def with_month(self, facts: MonthFacts) -> Index:
         """The index with this month added or replaced."""
-        others = [one for one in self.months if one.month != facts.month]
-        return Index(months=tuple(sorted([*others, facts], key=lambda one: one.month)))
+        others = [month for month in self.months if month.month != facts.month]
+        return Index(months=tuple(sorted([*others, facts], key=lambda month: month.month)))
 
     def month(self, key: str) -> MonthFacts | None:
         """What is known of month *key*."""
-        return next((one for one in self.months if one.month == key), None)
+        return next((month for month in self.months if month.month == key), None)
 
     def to_json(self) -> bytes:
         """The file's content; equal indexes give equal bytes."""

@@ -89,7 +89,7 @@ class Funnel(Frozen):
     @property
     def cost(self) -> Cost:
         """The whole month's cost."""
-        return Cost.total(one.cost for one in self.costs)
+        return Cost.total(stage.cost for stage in self.costs)
 
 
 def count_funnel(month: str, entries: Sequence[LedgerEntry], usage: Sequence[UsageTotal] = ()) -> Funnel:
@@ -159,14 +159,14 @@ def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
 
 
 def _costs(entries: Sequence[LedgerEntry], usage: Sequence[UsageTotal]) -> tuple[StageCost, ...]:
-    known = {entry.stage for entry in entries} | {one.stage for one in usage}
+    known = {entry.stage for entry in entries} | {total.stage for total in usage}
     return tuple(
         StageCost(
             stage=stage,
             cost=Cost.total(entry.cost for entry in entries if entry.stage is stage).model_copy(
                 update={
-                    "api_points": sum(one.points for one in usage if one.stage is stage),
-                    "api_requests": sum(one.requests for one in usage if one.stage is stage),
+                    "api_points": sum(total.points for total in usage if total.stage is stage),
+                    "api_requests": sum(total.requests for total in usage if total.stage is stage),
                 }
             ),
         )

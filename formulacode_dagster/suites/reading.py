@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from formulacode_dagster.declarations.tree import Tree
 
-from .scopes import Bound, Class, Function, Plain, Reference, Scope, Thing, Unknown, read_scope
+from .scopes import Binding, Class, Definition, Function, PlainValue, Reference, Scope, Unknown, read_scope
 
 _BENCHMARK = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
 _WORD = re.compile(r"[A-Za-z]\w+")
@@ -52,7 +52,7 @@ class SuiteReading:
         missed = {
             benchmark
             for module, benchmarks in self.by_module.items()
-            if not any(module == one or not one or module.startswith(f"{one}.") for one in gone)
+            if not any(module == name or not name or module.startswith(f"{name}.") for name in gone)
             for benchmark in benchmarks
         }
         return tuple(sorted(missed.difference(discovered)))
@@ -94,7 +94,7 @@ class _Module:
 class _Found:
     """What a name stands for in the end, and the module whose names its own parts are to be looked up in."""
 
-    bound: Bound
+    binding: Binding
     home: _Module
 
 
@@ -105,7 +105,7 @@ class _Suite:
         self._mentioned: set[str] = set()
         self._named: dict[str, dict[str, list[_Found]]] = {}
         self._resolved: dict[tuple[str, str], list[_Found]] = {}
-        self._members: dict[int, dict[str, Bound]] = {}
+        self._members: dict[int, dict[str, Binding]] = {}
 
     def add(self, name: str, path: str, text: str) -> None:
         try:
@@ -128,17 +128,17 @@ class _Suite:
             if _BENCHMARK.match(searched) and not _NEEDS_A_LIBRARY.match(searched):
                 yield function.name if function.renamed else start + place
 
-        for name, founds in self._names(module).items():
-            for found in founds:
-                match found.bound.thing:
-                    case _ if name.startswith("_") or not found.bound.certain:
+        for name, all_found in self._names(module).items():
+            for found in all_found:
+                match found.binding.definition:
+                    case _ if name.startswith("_") or not found.binding.certain:
                         continue
                     case Function() as function:
                         yield from named(function, name, function.name)
                     case Class(name=owner) as owned:
-                        for method, bound in self._methods(owned, found.home).items():
-                            if bound.certain and isinstance(bound.thing, Function):
-                                yield from named(bound.thing, method, f"{owner}.{method}")
+                        for method, binding in self._methods(owned, found.home).items():
+                            if binding.certain and isinstance(binding.definition, Function):
+                                yield from named(binding.definition, method, f"{owner}.{method}")
 
     def _names(self, module: _Module) -> dict[str, list[_Found]]:
         """Every name of *module*, with what `import *` brings before what it binds itself."""
@@ -147,9 +147,9 @@ class _Suite:
             for reference, certain in module.scope.stars:
                 other = self._module(reference, module)
                 public = other.scope.public if other is not None else None
-                for name, founds in list(self._names(other).items()) if other is not None else ():
+                for name, all_found in list(self._names(other).items()) if other is not None else ():
                     if name in public if public is not None else not name.startswith("_"):
-                        names[name] = [_doubted(found, certain) for found in founds]
+                        names[name] = [_doubted(found, certain) for found in all_found]
             names.update({name: self._resolve(name, module) for name in module.scope.names})
         return self._named[module.name]
 
@@ -162,21 +162,21 @@ class _Suite:
         return self._resolved[place]
 
     def _look_up(self, name: str, module: _Module) -> list[_Found]:
-        founds: list[_Found] = []
-        for bound in module.scope.names.get(name, []):
-            if not isinstance(bound.thing, Reference):
-                founds.append(_Found(bound, module))
+        all_found: list[_Found] = []
+        for binding in module.scope.names.get(name, []):
+            if not isinstance(binding.definition, Reference):
+                all_found.append(_Found(binding, module))
                 continue
-            home = module if bound.thing.level == -1 else self._module(bound.thing, module)
-            known = self._resolve(bound.thing.name, home) if home is not None else []
-            founds += [_doubted(found, bound.certain) for found in known]
+            home = module if binding.definition.level == -1 else self._module(binding.definition, module)
+            known = self._resolve(binding.definition.name, home) if home is not None else []
+            all_found += [_doubted(found, binding.certain) for found in known]
         if name in module.scope.names:
-            return founds
+            return all_found
         for reference, certain in module.scope.stars:
             other = self._module(reference, module)
             known = self._resolve(name, other) if other is not None else []
-            founds = [_doubted(found, certain) for found in known] or founds
-        return founds
+            all_found = [_doubted(found, certain) for found in known] or all_found
+        return all_found
 
     def _module(self, reference: Reference, module: _Module) -> _Module | None:
         """The module of the suite that *reference* in *module* names; None for any other."""
@@ -189,7 +189,7 @@ class _Suite:
         first, _, rest = reference.module.partition(".")
         return self._modules.get(rest) if first == self._root else None
 
-    def _methods(self, owner: Class, home: _Module) -> dict[str, Bound]:
+    def _methods(self, owner: Class, home: _Module) -> dict[str, Binding]:
         """Members of a class that are or may be functions, inherited ones included."""
         place = id(owner)
         if place not in self._members:
@@ -197,37 +197,41 @@ class _Suite:
             self._members[place] = self._gather_members(owner, home)
         return self._members[place]
 
-    def _gather_members(self, owner: Class, home: _Module) -> dict[str, Bound]:
-        members: dict[str, Bound] = {}
+    def _gather_members(self, owner: Class, home: _Module) -> dict[str, Binding]:
+        members: dict[str, Binding] = {}
         certain = owner.certain and not owner.abstract
         for base in reversed(owner.bases):
-            founds = self._resolve(base, home)
-            classes = [(found, found.bound.thing) for found in founds if isinstance(found.bound.thing, Class)]
+            all_found = self._resolve(base, home)
+            classes = [
+                (found, found.binding.definition) for found in all_found if isinstance(found.binding.definition, Class)
+            ]
             if not classes and base not in _PLAIN_BASES:
                 certain = False
             for found, inner in classes:
-                sure = found.bound.certain and len(founds) == 1
+                sure = found.binding.certain and len(all_found) == 1
                 certain = certain and not inner.abstract
-                for name, bound in self._methods(inner, found.home).items():
-                    members[name] = replace(bound, certain=bound.certain and sure)
-        for name, bounds in owner.members.names.items():
-            last = bounds[-1]
-            if all(isinstance(bound.thing, Plain) for bound in bounds):
+                for name, binding in self._methods(inner, found.home).items():
+                    members[name] = replace(binding, certain=binding.certain and sure)
+        for name, bindings in owner.members.names.items():
+            last = bindings[-1]
+            if all(isinstance(binding.definition, PlainValue) for binding in bindings):
                 members.pop(name, None)
                 continue
-            thing = self._member(last.thing, owner, home)
-            members[name] = Bound(thing, last.certain and len(bounds) == 1 and isinstance(thing, Function))
-        return {name: replace(bound, certain=bound.certain and certain) for name, bound in members.items()}
+            definition = self._member(last.definition, owner, home)
+            members[name] = Binding(
+                definition, last.certain and len(bindings) == 1 and isinstance(definition, Function)
+            )
+        return {name: replace(binding, certain=binding.certain and certain) for name, binding in members.items()}
 
-    def _member(self, thing: Thing, owner: Class, home: _Module) -> Thing:
+    def _member(self, definition: Definition, owner: Class, home: _Module) -> Definition:
         """What `time_x = other` in a class body stands for."""
-        if not isinstance(thing, Reference) or thing.level != -1:
-            return thing
-        if thing.name in owner.members.names:
-            return owner.members.names[thing.name][-1].thing
-        founds = self._resolve(thing.name, home)
-        return founds[0].bound.thing if len(founds) == 1 else Unknown()
+        if not isinstance(definition, Reference) or definition.level != -1:
+            return definition
+        if definition.name in owner.members.names:
+            return owner.members.names[definition.name][-1].definition
+        all_found = self._resolve(definition.name, home)
+        return all_found[0].binding.definition if len(all_found) == 1 else Unknown()
 
 
 def _doubted(found: _Found, certain: bool) -> _Found:
-    return found if certain else replace(found, bound=replace(found.bound, certain=False))
+    return found if certain else replace(found, binding=replace(found.binding, certain=False))

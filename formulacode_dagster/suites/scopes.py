@@ -47,7 +47,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainValue:
     """No function and no class."""
 
 
@@ -56,14 +56,14 @@ class Unknown:
     """Anything: only running the module tells."""
 
 
-Thing = Function | Class | Reference | Plain | Unknown
+Definition = Function | Class | Reference | PlainValue | Unknown
 
 
 @dataclass(frozen=True)
-class Bound:
+class Binding:
     """A thing a name may stand for; certain when it is there whatever happens while the module is imported."""
 
-    thing: Thing
+    definition: Definition
     certain: bool = True
 
 
@@ -71,20 +71,20 @@ class Bound:
 class Scope:
     """Names of a module or class body, in the order they were bound."""
 
-    names: dict[str, list[Bound]] = field(default_factory=dict)
+    names: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[tuple[Reference, bool]] = field(default_factory=list)
     public: tuple[str, ...] | None = None
     """`__all__`, where it is a literal."""
 
-    def bind(self, name: str, thing: Thing, *, certain: bool) -> None:
+    def bind(self, name: str, definition: Definition, *, certain: bool) -> None:
         """Bind *name*; under a condition it may still stand for what it was."""
-        before = [] if certain else [replace(bound, certain=False) for bound in self.names.get(name, [])]
-        self.names[name] = [*before, Bound(thing, certain)]
+        before = [] if certain else [replace(binding, certain=False) for binding in self.names.get(name, [])]
+        self.names[name] = [*before, Binding(definition, certain)]
 
     def doubt(self, name: str) -> None:
         """*name* may have been changed or taken away."""
         if name in self.names:
-            self.names[name] = [replace(bound, certain=False) for bound in self.names[name]]
+            self.names[name] = [replace(binding, certain=False) for binding in self.names[name]]
 
 
 def read_scope(source: str) -> Scope:
@@ -108,15 +108,15 @@ class _Reader:
             self._statement(statement, certain)
 
     def _statement(self, statement: ast.stmt, certain: bool) -> None:
-        def bind(name: str, thing: Thing) -> None:
-            self.scope.bind(name, thing, certain=certain)
+        def bind(name: str, definition: Definition) -> None:
+            self.scope.bind(name, definition, certain=certain)
 
         match statement:
             case ast.FunctionDef(name=name, decorator_list=decorators):
                 marks = {_last(decorator) for decorator in decorators}
                 known = marks <= _KEEPS_THE_FUNCTION
-                thing = Plain() if marks & _NO_FUNCTION else Function(name)
-                self.scope.bind(name, thing, certain=certain and known)
+                definition = PlainValue() if marks & _NO_FUNCTION else Function(name)
+                self.scope.bind(name, definition, certain=certain and known)
             case ast.ClassDef(name=name):
                 bind(name, _class_of(statement))
             case ast.ImportFrom(module=module, names=aliases, level=level):
@@ -128,7 +128,7 @@ class _Reader:
                         bind(alias.asname or alias.name, reference)
             case ast.Import(names=aliases):
                 for alias in aliases:
-                    bind(alias.asname or alias.name.partition(".")[0], Plain())
+                    bind(alias.asname or alias.name.partition(".")[0], PlainValue())
             case ast.Assign(targets=targets, value=value):
                 self._calls(value)
                 for target in targets:
@@ -166,7 +166,7 @@ class _Reader:
             case ast.Name(id="__all__"):
                 self.scope.public = _literal_names(value) if certain else None
             case ast.Name(id=name):
-                self.scope.bind(name, _thing_of(value, name), certain=certain)
+                self.scope.bind(name, _definition_of(value, name), certain=certain)
             case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
                 self._attribute(owner, attribute, value, certain)
             case ast.Attribute(value=inner, attr=attribute) if attribute in _DECIDES:
@@ -178,16 +178,18 @@ class _Reader:
 
     def _attribute(self, owner: str, attribute: str, value: ast.expr, certain: bool) -> None:
         """`time_x.benchmark_name = "…"`, `Suite.time_x = …`: what decides whether and how asv names it."""
-        bound = self.scope.names.get(owner, [])
-        match attribute, value, bound:
-            case "benchmark_name", ast.Constant(value=str() as name), [Bound(thing=Function())] if certain:
-                self.scope.names[owner] = [replace(bound[0], thing=Function(name, renamed=True))]
+        bindings = self.scope.names.get(owner, [])
+        match attribute, value, bindings:
+            case "benchmark_name", ast.Constant(value=str() as name), [Binding(definition=Function())] if certain:
+                self.scope.names[owner] = [replace(bindings[0], definition=Function(name, renamed=True))]
                 return
         if attribute in _DECIDES:
             self.scope.doubt(owner)
-        for one in bound:
-            if isinstance(one.thing, Class):
-                one.thing.members.bind(attribute, _thing_of(value, attribute, outside=True), certain=False)
+        for binding in bindings:
+            if isinstance(binding.definition, Class):
+                binding.definition.members.bind(
+                    attribute, _definition_of(value, attribute, outside=True), certain=False
+                )
 
     def _delete(self, target: ast.expr, certain: bool) -> None:
         match target:
@@ -224,16 +226,16 @@ def _class_of(node: ast.ClassDef) -> Class:
     )
 
 
-def _thing_of(value: ast.expr, name: str, *, outside: bool = False) -> Thing:
+def _definition_of(value: ast.expr, name: str, *, outside: bool = False) -> Definition:
     match value:
         case ast.Lambda():
             return Function("<lambda>")
         case ast.Name(id=other) if not outside and other != name:
             return Reference("", -1, other)
         case ast.Constant() | ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.BinOp() | ast.JoinedStr():
-            return Plain()
+            return PlainValue()
         case ast.ListComp() | ast.DictComp() | ast.SetComp() | ast.Compare() | ast.BoolOp() | ast.UnaryOp():
-            return Plain()
+            return PlainValue()
     return Unknown()
 
 
