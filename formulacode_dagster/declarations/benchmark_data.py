@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
-from importlib.resources import files
 
 from pydantic import Field
 
@@ -14,6 +12,7 @@ from formulacode_dagster.models.base import Frozen
 
 from .declared_requirement import DeclaredRequirement, requirement_name, validate
 from .optional import OptionalGroup
+from .shipped_tables import shipped_table
 
 
 class DataPackage(Frozen):
@@ -37,8 +36,7 @@ class DataChoice(Frozen):
 
 @cache
 def _table() -> tuple[DataPackage, ...]:
-    text = files(__package__).joinpath("benchmark_data.toml").read_text(encoding="utf-8")
-    return tuple(DataPackage.model_validate(entry) for entry in tomllib.loads(text)["data"])
+    return tuple(DataPackage.model_validate(entry) for entry in shipped_table("benchmark_data")["data"])
 
 
 def choose_data(imports: Mapping[str, str], have: Collection[str], among: Iterable[OptionalGroup]) -> DataChoice:

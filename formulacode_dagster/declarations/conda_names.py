@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 
 from formulacode_dagster.models.base import Frozen
+
+from .shipped_tables import shipped_table
 
 
 class CondaName(Frozen):
@@ -19,8 +19,7 @@ class CondaName(Frozen):
 
 @cache
 def _table() -> dict[str, CondaName]:
-    text = files(__package__).joinpath("conda_names.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = shipped_table("conda_names")
     meanings = {name: CondaName(project=project) for name, project in data["renamed"].items()}
     meanings |= {name: CondaName(reason=reason) for name, reason in data["ignored"].items()}
     for name, packages in data["system"].items():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 
 from packaging.utils import canonicalize_name
 
 from .python_source import parse_python
+from .shipped_tables import shipped_table
 from .tree import Tree
 
 _IMPORTING_CALLS = frozenset({"__import__", "import_module", "import_or_skip", "importorskip"})
@@ -21,8 +20,7 @@ _LARGEST = 1_000_000
 
 @cache
 def _other_names() -> Mapping[str, tuple[str, ...]]:
-    text = files(__package__).joinpath("import_names.toml").read_text(encoding="utf-8")
-    return {name: tuple(projects) for name, projects in tomllib.loads(text).items()}
+    return {name: tuple(projects) for name, projects in shipped_table("import_names").items()}
 
 
 def projects_of(import_name: str) -> tuple[str, ...]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 
 from .imports import projects_of
+from .shipped_tables import shipped_table
 
 
 class DependencyKind(StrEnum):
@@ -84,7 +83,7 @@ def _spellings(kind: DependencyKind, name: str) -> Iterator[str]:
 
 @cache
 def _tables() -> dict[DependencyKind, dict[str, Provider]]:
-    data = tomllib.loads(files(__package__).joinpath("providers.toml").read_text(encoding="utf-8"))
+    data = shipped_table("providers")
     return {kind: {name: _provider(kind, value) for name, value in data[kind].items()} for kind in DependencyKind}
 
 

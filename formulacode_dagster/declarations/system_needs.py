@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 
 from pydantic import Field
 
@@ -20,6 +18,7 @@ from .declared_requirement import DeclaredRequirement, requirement_name, validat
 from .imports import projects_of
 from .providers import DependencyKind, known_apt_packages, provider_of
 from .setup_build import SetupBuild, read_setup_build
+from .shipped_tables import shipped_table
 from .tree import Tree, join
 
 _CMAKE_BACKENDS = ("py_build_cmake", "scikit_build_core")
@@ -146,7 +145,7 @@ class _UbuntuNames(Frozen):
 
 @cache
 def _ubuntu_names() -> _UbuntuNames:
-    data = tomllib.loads(files(__package__).joinpath("ubuntu_names.toml").read_text(encoding="utf-8"))
+    data = shipped_table("ubuntu_names")
     known = {*data["known"], *data["renamed"].values(), *known_apt_packages(), *known_system_packages()}
     return _UbuntuNames(known=known, renamed=data["renamed"])
 

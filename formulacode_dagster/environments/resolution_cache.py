@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
 
+from formulacode_dagster.models.atomic_files import replacing
 from formulacode_dagster.models.base import Frozen
 
 from .resolution import Resolution, Unsolvable
@@ -53,11 +53,8 @@ class ResolutionCache:
             kept = _Kept(resolution=answer)
         else:
             kept = _Kept(refusal=_Refusal.model_validate(answer))
-        place = self._place(key)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".part", delete=False, encoding="utf-8") as file:
-            file.write(kept.model_dump_json())
-        Path(file.name).replace(place)
+        with replacing(self._place(key)) as partial:
+            partial.write_text(kept.model_dump_json(), encoding="utf-8")
 
     def _place(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"

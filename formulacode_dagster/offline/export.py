@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -15,6 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
 from sqlalchemy import Connection
 
+from formulacode_dagster.models.atomic_files import replacing
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository
@@ -69,19 +68,13 @@ def _cells(columns: FileSchema, row: BaseModel, unknown: Collection[str] = ()) -
 
 
 def _repository(row: Repository) -> Cells:
-    unknown = {"id": row.id < 0, "stars": row.stars == UNKNOWN_STARS, "language": row.language == UNKNOWN_LANGUAGE}
+    unknown = {"id": row.id <= 0, "stars": row.stars == UNKNOWN_STARS, "language": row.language == UNKNOWN_LANGUAGE}
     return _cells(schema.REPOSITORIES, row, [name for name, is_unknown in unknown.items() if is_unknown])
 
 
 def _write(path: Path, columns: FileSchema, rows: Iterator[Cells]) -> int:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        written = _WRITERS[path.suffix](partial, columns, rows)
-        partial.replace(path)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-    return written
+    with replacing(path) as partial:
+        return _WRITERS[path.suffix](partial, columns, rows)
 
 
 def _jsonl(path: Path, _: FileSchema, rows: Iterator[Cells]) -> int:

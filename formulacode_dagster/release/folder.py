@@ -16,13 +16,13 @@ from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
+from formulacode_dagster.models.atomic_files import PARTIAL, disk_errors, sync_folder, write_atomically
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 
-from .atomic import PARTIAL, disk_errors, sync_folder, write_atomically
 from .card import data_path
 from .destination import files_of, read_back, require_unchanged
 from .index import INDEX_FILE, Index

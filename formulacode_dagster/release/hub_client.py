@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from formulacode_dagster.models.atomic_files import disk_error
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
-
-from .atomic import disk_error
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

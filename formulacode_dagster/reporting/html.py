@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import os
-from contextlib import suppress
 from pathlib import Path
 
-from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.atomic_files import disk_errors, replacing
 
 from .charts import Charts, draw_charts, ratio_text
 from .facts import MonthFacts
@@ -39,16 +37,7 @@ def write_report(folder: Path, facts: MonthFacts, before: MonthFacts, charts: Ch
     *charts* are as for `render_report`. Raises OutsideSystemError when the disk does not take it.
     """
     path = folder / f"{facts.month}.html"
-    partial = folder / f".{facts.month}.{os.getpid()}.html"
     text = render_report(facts, before, charts)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with disk_errors(str(path)), replacing(path) as partial:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise OutsideSystemError(
-            "disk", f"cannot write {path}", why=str(error), remedy="Free disk space, then run the month again"
-        ) from error
     return path

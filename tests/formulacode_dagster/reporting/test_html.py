@@ -149,7 +149,7 @@ def test_a_full_disk_is_an_outside_system_and_leaves_nothing_half_written(
     # the system's own refusal of a file beyond a size: it comes in the middle of the write, as a full disk's does
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(OutsideSystemError, match=r"disk: cannot write .*2026-02\.html.*Free disk space"):
+        with pytest.raises(OutsideSystemError, match=r"disk: cannot write .*2026-02\.html.*Free some space"):
             write_report(tmp_path, facts, nothing)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

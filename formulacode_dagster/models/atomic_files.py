@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from formulacode_dagster.models.errors import OutsideSystemError
+from .errors import OutsideSystemError
 
 PARTIAL = ".partial-"
 """Prefix of what is not finished; whoever holds the folder's lock may delete it."""
@@ -38,21 +38,31 @@ def disk_error(what: str, error: OSError) -> OutsideSystemError:
     )
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Make *content* the file at *path*; on any failure what was there before stays. Raises OSError."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """An empty file beside *path* to be written, which then takes its place; on any failure what was there stays.
+
+    Makes the folder. Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=PARTIAL)
+    os.close(handle)
     partial = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield partial
         partial.chmod(0o644)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Make *content* the file at *path*, so that it survives a power cut; else as `replacing`. Raises OSError."""
+    with replacing(path) as partial, partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
