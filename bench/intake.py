@@ -28,7 +28,7 @@ from intake_report import Contender, Report, judged
 from intake_world import MONTH, World, WorldSize, open_world
 
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from sandbox.github.library import Library
+from sandbox.github.library import ServedFolder
 
 BENCH = Path(__file__).parent
 SMALL = WorldSize(repositories=8, merged=420, largest=230, files=130)
@@ -95,7 +95,7 @@ def discovered(world: World) -> list[dict[str, Any]]:
             default_branch="main",
             config_path="asv.conf.json",
         )
-        for shelf in Library(world.folder / "served").shelves()
+        for shelf in ServedFolder(world.folder / "served").shelves()
     ]
     return [row.model_dump(mode="json") for row in rows]
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from sandbox.github import Fault, Faults, Limits, app
-from sandbox.github.library import Library
+from sandbox.github.library import ServedFolder
 from sandbox.server import serving
 
 BROKEN = (
@@ -29,7 +29,7 @@ def main() -> None:
     options = parser.parse_args()
     # The server complains of every answer that is broken off on purpose.
     logging.disable(logging.ERROR)
-    library = Library(options.folder)
+    library = ServedFolder(options.folder)
     warm(library, options.since, options.until)
     faults = Faults(
         chances=dict.fromkeys(BROKEN, options.broken / len(BROKEN)),
@@ -42,7 +42,7 @@ def main() -> None:
         sys.stdin.read()
 
 
-def warm(library: Library, since: str, until: str) -> None:
+def warm(library: ServedFolder, since: str, until: str) -> None:
     """Read every history and measure the diffs of the month, as GitHub has long done."""
     for shelf in library.shelves():
         month = [

@@ -28,7 +28,7 @@ class Answer:
         return json.loads(self.body)
 
 
-class Elsewhere(Exception):
+class EarlyAnswer(Exception):
     """The path leads to nothing here; `answer` says where, or that there is nothing."""
 
     def __init__(self, answer: Answer) -> None:

@@ -17,10 +17,10 @@ from sandbox.github.rest.account import rate_limit
 
 from . import answers
 from .answers import Answer
-from .context import Account, Asked
+from .context import Account, RequestContext
 from .faults import Faults, FaultSource
 from .gateway import Call, Gateway, Incoming, read_body
-from .library import Library
+from .library import ServedFolder
 from .limits import Limits, Resource
 from .rest import ENDPOINTS
 
@@ -28,7 +28,7 @@ GRAPHQL = "graphql"
 
 
 def app(
-    served: Path | Library,
+    served: Path | ServedFolder,
     *,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     faults: Faults = Faults(),  # noqa: B008 - frozen
@@ -41,7 +41,7 @@ def app(
     `{"seconds": …}` puts the clock of the limits forward, and answers with its time.
     Raises ConfigurationError when the folder is none, or its side file malformed.
     """
-    library = served if isinstance(served, Library) else Library(served)
+    library = served if isinstance(served, ServedFolder) else ServedFolder(served)
     gateway = Gateway(library, limits, FaultSource(faults), tokens)
     routes = [
         Route("/graphql", _graphql(gateway), methods=["POST"]),
@@ -63,7 +63,7 @@ class _GraphQLCall(Call):
     def __init__(self) -> None:
         """It has no handler: GraphQL is one endpoint."""
 
-    async def __call__(self, asked: Asked, incoming: Incoming, gateway: Gateway) -> Answer:
+    async def __call__(self, asked: RequestContext, incoming: Incoming, gateway: Gateway) -> Answer:
         from sandbox.github.graphql.execution import Prepared, execute, prepare
 
         if incoming.body is None:

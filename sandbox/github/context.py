@@ -9,7 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 
-from .library import Library, Shelf
+from .library import ServedFolder, ServedRepository
 from .limits import Limits, Resource
 from .node_ids import stable_id
 
@@ -56,10 +56,10 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestContext:
     """One call, allowed to be answered. *account* is None without a token, *url* is where this API answers."""
 
-    library: Library
+    library: ServedFolder
     limits: Limits
     account: Account | None
     url: str
@@ -72,7 +72,7 @@ class Asked:
         """Whether private repositories exist for the caller."""
         return self.account is not None and "repo" in (self.account.scopes or ())
 
-    def visible(self, shelf: Shelf | None) -> Shelf | None:
+    def visible(self, shelf: ServedRepository | None) -> ServedRepository | None:
         """*shelf*, unless it is gone or hidden from the caller."""
         if shelf is None or shelf.facts.is_gone or (shelf.facts.is_private and not self.sees_private):
             return None

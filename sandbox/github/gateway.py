@@ -17,15 +17,15 @@ from starlette.responses import Response
 
 from . import answers
 from .accounting import Accounting
-from .answers import Answer, Elsewhere
+from .answers import Answer, EarlyAnswer
 from .budgets import Budgets
-from .context import Account, Asked
+from .context import Account, RequestContext
 from .failing import Broken, instead, spoil
 from .faults import Fault, FaultSource, ScriptedFault
-from .library import Library
+from .library import ServedFolder
 from .limits import Limits, Resource
 
-Handler = Callable[[Asked, "Incoming"], Answer]
+Handler = Callable[[RequestContext, "Incoming"], Answer]
 MEDIA_TYPE = "github.v3"
 
 
@@ -71,7 +71,7 @@ class Gateway:
 
     def __init__(
         self,
-        library: Library,
+        library: ServedFolder,
         limits: Limits,
         faults: FaultSource,
         tokens: Mapping[str, Account] | None,
@@ -135,7 +135,7 @@ class Gateway:
             if answer is not None:
                 return self._finish(visit, answer, used_up=fault.fault is Fault.PRIMARY_LIMIT)
         url = str(visit.request.base_url).rstrip("/")
-        asked = Asked(
+        asked = RequestContext(
             self.library,
             self.limits,
             visit.account,
@@ -230,11 +230,11 @@ class Call:
         self._handler = handler
         self.free = free
 
-    async def __call__(self, asked: Asked, incoming: Incoming, gateway: Gateway) -> Answer:  # noqa: ARG002 - a GraphQL call needs it
+    async def __call__(self, asked: RequestContext, incoming: Incoming, gateway: Gateway) -> Answer:  # noqa: ARG002 - a GraphQL call needs it
         """The answer."""
         try:
             answer = await run_in_threadpool(self._handler, asked, incoming)
-        except Elsewhere as elsewhere:
+        except EarlyAnswer as elsewhere:
             return elsewhere.answer
         return Answer(answer.status, answer.body, answer.media_type, answer.headers, free=True) if self.free else answer
 

@@ -22,7 +22,7 @@ FRESH_SECONDS = 1.0
 
 
 @dataclass(eq=False)
-class Shelf:
+class ServedRepository:
     """One repository of the folder."""
 
     name: str
@@ -80,7 +80,7 @@ class Shelf:
             return self._sizes[pull_request.number]
 
 
-class Library:
+class ServedFolder:
     """All repositories of a folder, `owner/name.git`. Names are compared without case, as GitHub does.
 
     Raises ConfigurationError when the folder is none, or its side file malformed or at odds with it.
@@ -91,27 +91,27 @@ class Library:
         self._lock = threading.Lock()
         self._state: tuple[tuple[str, int], ...] = ()
         self._looked = 0.0
-        self._shelves: dict[str, Shelf] = {}
-        self._former: dict[str, Shelf] = {}
-        self._by_id: dict[int, Shelf] = {}
+        self._shelves: dict[str, ServedRepository] = {}
+        self._former: dict[str, ServedRepository] = {}
+        self._by_id: dict[int, ServedRepository] = {}
         self._refresh()
 
-    def shelves(self) -> list[Shelf]:
+    def shelves(self) -> list[ServedRepository]:
         """Every repository, by name."""
         self._refresh()
         return list(self._shelves.values())
 
-    def current(self, name: str) -> Shelf | None:
+    def current(self, name: str) -> ServedRepository | None:
         """The repository that is called *name* today."""
         self._refresh()
         return self._shelves.get(name.lower())
 
-    def former(self, name: str) -> Shelf | None:
+    def former(self, name: str) -> ServedRepository | None:
         """The repository that was once called *name*, and is no longer."""
         self._refresh()
         return None if name.lower() in self._shelves else self._former.get(name.lower())
 
-    def by_id(self, database_id: int) -> Shelf | None:
+    def by_id(self, database_id: int) -> ServedRepository | None:
         """The repository with this database id."""
         self._refresh()
         return self._by_id.get(database_id)
@@ -138,7 +138,7 @@ class Library:
                 why="there is no such repository in the folder",
                 remedy="Add it as owner/name.git, or delete the entry",
             )
-        shelves: dict[str, Shelf] = {}
+        shelves: dict[str, ServedRepository] = {}
         for name in sorted(paths, key=str.lower):
             facts = side.repositories.get(name, RepositoryFacts())
             known = self._shelves.get(name.lower())
@@ -146,7 +146,9 @@ class Library:
                 shelves[name.lower()] = known
                 continue
             first = (facts.former_names or (name,))[0]
-            shelves[name.lower()] = Shelf(name, paths[name], facts, facts.id or stable_id("repository", first.lower()))
+            shelves[name.lower()] = ServedRepository(
+                name, paths[name], facts, facts.id or stable_id("repository", first.lower())
+            )
         by_id = {shelf.id: shelf for shelf in shelves.values()}
         if len(by_id) < len(shelves):
             raise ConfigurationError(

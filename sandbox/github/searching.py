@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from .library import Library, Shelf
+from .library import ServedFolder, ServedRepository
 from .threads import PullRequest, State, merge_moment
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -24,7 +24,7 @@ class BadQueryError(ValueError):
 class Hit:
     """A pull request that was found, and where."""
 
-    shelf: Shelf
+    shelf: ServedRepository
     pull_request: PullRequest
 
 
@@ -93,7 +93,7 @@ def _moment(text: str) -> Moments:
     return Moments(low, low + timedelta(days=1) - _SECOND if _DAY.fullmatch(text) else low)
 
 
-def search_pull_requests(library: Library, query: Query, *, private: bool) -> list[Hit]:
+def search_pull_requests(library: ServedFolder, query: Query, *, private: bool) -> list[Hit]:
     """All pull requests that *query* finds, in its order.
 
     Former names of repositories find nothing, as on GitHub; *private* says whether private repositories are seen.
@@ -114,7 +114,7 @@ def search_pull_requests(library: Library, query: Query, *, private: bool) -> li
     )
 
 
-def _wanted(shelf: Shelf, query: Query) -> Sequence[PullRequest]:
+def _wanted(shelf: ServedRepository, query: Query) -> Sequence[PullRequest]:
     tracker = shelf.tracker()
     if not query.merged:
         return list(tracker.pull_requests.values())

@@ -10,13 +10,13 @@ from enum import StrEnum
 from formulacode_dagster.git.log import Commit, login, login_of
 from formulacode_dagster.offline.side_file import Comment
 
-from .context import Asked
-from .library import Shelf
+from .context import RequestContext
+from .library import ServedRepository
 from .threads import Issue, PullRequest, Reference, State, Thread, Title, utc
 from .tracker import Mention
 
 
-class Happening(StrEnum):
+class EventKind(StrEnum):
     """Kinds of entries, as `timelineItems(itemTypes:)` names them."""
 
     COMMENT = "ISSUE_COMMENT"
@@ -32,10 +32,10 @@ class Happening(StrEnum):
 class Event:
     """One entry. `other` is the thread that mentions this one or is linked with it, in the repository `shelf`."""
 
-    kind: Happening
+    kind: EventKind
     created_at: datetime
     actor: str | None
-    shelf: Shelf
+    shelf: ServedRepository
     position: int = 0
     comment: Comment | None = None
     other: Thread | None = None
@@ -43,7 +43,7 @@ class Event:
     title: Title | None = None
 
 
-def events_of(asked: Asked, shelf: Shelf, thread: Thread) -> list[Event]:
+def events_of(asked: RequestContext, shelf: ServedRepository, thread: Thread) -> list[Event]:
     """Everything that happened to *thread*, as far as the caller may see it."""
     found = [
         *_comments(shelf, thread),
@@ -55,29 +55,31 @@ def events_of(asked: Asked, shelf: Shelf, thread: Thread) -> list[Event]:
     return sorted(found, key=lambda event: event.created_at)
 
 
-def _comments(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+def _comments(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
     for position, comment in enumerate(thread.comments):
-        yield Event(Happening.COMMENT, utc(comment.created_at), login(comment.author), shelf, position, comment)
+        yield Event(EventKind.COMMENT, utc(comment.created_at), login(comment.author), shelf, position, comment)
 
 
-def _titles(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+def _titles(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
     for position, title in enumerate(thread.titles):
-        yield Event(Happening.RENAMED, title.moment, title.author, shelf, position=position, title=title)
+        yield Event(EventKind.RENAMED, title.moment, title.author, shelf, position=position, title=title)
 
 
-def _references(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[Event]:
+def _references(asked: RequestContext, shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
     for position, (where, mention) in enumerate(mentions_of(asked, shelf, thread)):
         source, commit = mention.source, mention.commit
         if source is not None:
             yield Event(
-                Happening.CROSS_REFERENCED, mention.moment, source.author, where, position=position, other=source
+                EventKind.CROSS_REFERENCED, mention.moment, source.author, where, position=position, other=source
             )
         elif commit is not None:
             who = login_of(commit.author, commit.author_email)
-            yield Event(Happening.REFERENCED, mention.moment, who, where, position=position, commit=commit)
+            yield Event(EventKind.REFERENCED, mention.moment, who, where, position=position, commit=commit)
 
 
-def mentions_of(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[tuple[Shelf, Mention]]:
+def mentions_of(
+    asked: RequestContext, shelf: ServedRepository, thread: Thread
+) -> Iterator[tuple[ServedRepository, Mention]]:
     """Who mentions *thread*, and in which repository; under former names of its own, too."""
     names = ["", *(name.lower() for name in (shelf.name, *shelf.facts.former_names))]
     for where in asked.library.shelves():
@@ -89,36 +91,38 @@ def mentions_of(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[tuple[Sh
                     yield where, mention
 
 
-def _links(asked: Asked, shelf: Shelf, thread: Thread) -> Iterator[Event]:
+def _links(asked: RequestContext, shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
     """Links set by hand between an issue and the pull request that closes it: on both, when the latter was opened."""
-    pairs: list[tuple[Shelf, Thread]]
+    pairs: list[tuple[ServedRepository, Thread]]
     if isinstance(thread, PullRequest):
         pairs = [(where, one) for where, one in closed_issues(asked, shelf, thread) if _links_to(thread, where, one)]
     else:
         pairs = [(where, one) for where, one in closed_by(asked, shelf, thread) if _links_to(one, shelf, thread)]
     for position, (where, other) in enumerate(pairs):
         moment = max(other.created_at, thread.created_at)
-        yield Event(Happening.CONNECTED, moment, other.author, where, position=position, other=other)
+        yield Event(EventKind.CONNECTED, moment, other.author, where, position=position, other=other)
 
 
-def _links_to(pull_request: PullRequest, shelf: Shelf, issue: Thread) -> bool:
+def _links_to(pull_request: PullRequest, shelf: ServedRepository, issue: Thread) -> bool:
     names = {"", *(name.lower() for name in (shelf.name, *shelf.facts.former_names))}
     return any(one.number == issue.number and one.repository in names for one in pull_request.linked)
 
 
-def _ending(shelf: Shelf, thread: Thread) -> Iterator[Event]:
+def _ending(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
     if isinstance(thread, PullRequest):
         if thread.merged_at is not None:
-            yield Event(Happening.MERGED, thread.merged_at, thread.merged_by, shelf)
+            yield Event(EventKind.MERGED, thread.merged_at, thread.merged_by, shelf)
         if thread.closed_at is not None:
-            yield Event(Happening.CLOSED, thread.closed_at, thread.merged_by or thread.author, shelf)
+            yield Event(EventKind.CLOSED, thread.closed_at, thread.merged_by or thread.author, shelf)
     elif thread.state is State.CLOSED and thread.closed_at is not None:
         closer = shelf.tracker().pull_requests.get(thread.closed_by) if thread.closed_by else None
         actor = closer.merged_by if closer else thread.author
-        yield Event(Happening.CLOSED, thread.closed_at, actor, shelf, other=closer)
+        yield Event(EventKind.CLOSED, thread.closed_at, actor, shelf, other=closer)
 
 
-def closed_issues(asked: Asked, shelf: Shelf, pull_request: PullRequest) -> list[tuple[Shelf, Issue]]:
+def closed_issues(
+    asked: RequestContext, shelf: ServedRepository, pull_request: PullRequest
+) -> list[tuple[ServedRepository, Issue]]:
     """The issues that *pull_request* closes, here and elsewhere, as far as they are there to be seen."""
     found = []
     for reference in pull_request.closes:
@@ -135,7 +139,9 @@ def closed_issues(asked: Asked, shelf: Shelf, pull_request: PullRequest) -> list
     return found
 
 
-def closed_by(asked: Asked, shelf: Shelf, issue: Issue) -> list[tuple[Shelf, PullRequest]]:
+def closed_by(
+    asked: RequestContext, shelf: ServedRepository, issue: Issue
+) -> list[tuple[ServedRepository, PullRequest]]:
     """Pull requests that close *issue*, or would."""
     return [
         (where, one)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sandbox.github.context import Asked, Failure, Rate
+from sandbox.github.context import Failure, Rate, RequestContext
 
 from .errors import QueryRefused, error_json
 from .nodes import Scope
@@ -42,7 +42,7 @@ def operation_name(body: Any) -> str:
     return operations[0].name.value if operations and operations[0].name else ""
 
 
-def prepare(asked: Asked, body: Any) -> Prepared | dict[str, Any]:
+def prepare(asked: RequestContext, body: Any) -> Prepared | dict[str, Any]:
     """The query of a request's *body*, or the answer that says what is wrong with it."""
     query = body.get("query") if isinstance(body, dict) else None
     if not isinstance(query, str):
@@ -67,7 +67,7 @@ def prepare(asked: Asked, body: Any) -> Prepared | dict[str, Any]:
     return Prepared(document, variables, wanted, points)
 
 
-def execute(asked: Asked, prepared: Prepared, rate: Rate) -> dict[str, Any]:
+def execute(asked: RequestContext, prepared: Prepared, rate: Rate) -> dict[str, Any]:
     """Run the query; *rate* is the budget after its price was paid."""
     from graphql import ExecutionResult, execute_sync
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formulacode_dagster.git.log import login
 from formulacode_dagster.offline.side_file import Comment, Edit
-from sandbox.github.library import Shelf
+from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
 from sandbox.github.threads import Thread, utc
 
@@ -69,7 +69,7 @@ def edits_page(versions: Sequence[Edit], page: dict[str, Any]) -> Connection:
 class CommentNode:
     """A comment, the one at *position* of *thread*."""
 
-    shelf: Shelf
+    shelf: ServedRepository
     thread: Thread
     position: int
     typename: ClassVar[str] = "IssueComment"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sandbox.github.context import Asked, Failure, Rate
-from sandbox.github.library import Shelf
+from sandbox.github.context import Failure, Rate, RequestContext
+from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
 from sandbox.github.threads import Issue, PullRequest, Thread, utc
-from sandbox.github.timeline import Happening, closed_issues, events_of
+from sandbox.github.timeline import EventKind, closed_issues, events_of
 
 from .connections import Connection, connect
 from .errors import NotFoundError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Scope:
     """The context of one execution: the call, the state of the budget, what the query costs."""
 
-    asked: Asked
+    asked: RequestContext
     rate: Rate
     cost: int
     failure: Failure | None = None
@@ -35,7 +35,7 @@ class Scope:
 class RepositoryNode:
     """A repository."""
 
-    shelf: Shelf
+    shelf: ServedRepository
     typename: ClassVar[str] = "Repository"
 
     @property
@@ -125,7 +125,7 @@ class RepositoryNode:
 class ThreadNode:
     """What issues and pull requests have in common."""
 
-    shelf: Shelf
+    shelf: ServedRepository
     thread: Thread
     kind: ClassVar[Kind]
 
@@ -258,15 +258,17 @@ class PullRequestNode(ThreadNode):
         return connect(found, lambda one: IssueNode(*one), **page)
 
 
-def thread_node(shelf: Shelf, thread: Thread, peers: Sequence[PullRequest] = ()) -> IssueNode | PullRequestNode:
+def thread_node(
+    shelf: ServedRepository, thread: Thread, peers: Sequence[PullRequest] = ()
+) -> IssueNode | PullRequestNode:
     """The node of *thread*."""
     return IssueNode(shelf, thread) if isinstance(thread, Issue) else PullRequestNode(shelf, thread, peers=peers)
 
 
 _EVENT_TYPES = {
-    Happening.CROSS_REFERENCED: "CrossReferencedEvent",
-    Happening.CONNECTED: "ConnectedEvent",
-    Happening.RENAMED: "RenamedTitleEvent",
+    EventKind.CROSS_REFERENCED: "CrossReferencedEvent",
+    EventKind.CONNECTED: "ConnectedEvent",
+    EventKind.RENAMED: "RenamedTitleEvent",
 }
 
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 from formulacode_dagster.git.command import git
 from sandbox.github import answers
 from sandbox.github.answers import Answer
-from sandbox.github.context import WEB, Asked
+from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.library import Shelf
+from sandbox.github.library import ServedRepository
 from sandbox.github.searching import BadQueryError, parse_sizes
 
 from .paging import page_of
@@ -46,7 +46,7 @@ class _Query:
         return low <= size <= (LARGEST_FILE if high is None else min(high, LARGEST_FILE))
 
 
-def code(asked: Asked, incoming: Incoming) -> Answer:
+def code(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /search/code`. Forks are left out unless `fork:true` or `fork:only`; order is stable.
 
     It never shows more than its cap; a page wholly beyond is refused with 422.
@@ -94,14 +94,14 @@ def _parse(text: str) -> _Query:
     return query
 
 
-def _searched(asked: Asked, query: _Query, shelf: Shelf) -> bool:
+def _searched(asked: RequestContext, query: _Query, shelf: ServedRepository) -> bool:
     """Whether its files are in the index for the caller; those of a repository that is gone still are."""
     if shelf.facts.is_private and not asked.sees_private:
         return False
     return shelf.facts.is_fork if query.forks == "only" else query.forks == "true" or not shelf.facts.is_fork
 
 
-def _files(shelf: Shelf, query: _Query) -> Iterator[_File]:
+def _files(shelf: ServedRepository, query: _Query) -> Iterator[_File]:
     tip = shelf.tracker().tip
     if not tip:
         return
@@ -119,7 +119,7 @@ def _has_words(name: str, wanted: str) -> bool:
     return any(words[i : i + len(sought)] == sought for i in range(len(words) - len(sought) + 1))
 
 
-def _item(asked: Asked, shelf: Shelf, file: _File) -> dict[str, Any]:
+def _item(asked: RequestContext, shelf: ServedRepository, file: _File) -> dict[str, Any]:
     path = quote(file.path.encode("utf-8", "surrogateescape"))
     tip = shelf.tracker().tip
     return {

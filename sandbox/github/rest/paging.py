@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from sandbox.github.context import Asked
+from sandbox.github.context import RequestContext
 from sandbox.github.gateway import Incoming
 
 DEFAULT = 30
@@ -40,7 +40,7 @@ class Page:
         return {"link": ", ".join(links)}
 
 
-def page_of(asked: Asked, incoming: Incoming) -> Page:
+def page_of(asked: RequestContext, incoming: Incoming) -> Page:
     """The page that a request asks for; what is unreadable or too large is corrected silently, as on GitHub."""
     size = _number(incoming.query.get("per_page"), DEFAULT)
     return Page(_number(incoming.query.get("page"), 1), min(size, asked.limits.page))

@@ -9,9 +9,9 @@ from typing import Any
 from sandbox.github import answers
 from sandbox.github.answers import Answer
 from sandbox.github.changes import FileChange, Span, diff_of, files_of, span_of
-from sandbox.github.context import WEB, Asked
+from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.library import Shelf
+from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
 from sandbox.github.threads import PullRequest, State
 
@@ -25,7 +25,7 @@ LISTED_FILES = 3_000
 _HUNKS = re.compile(rb"^@@ ", re.MULTILINE)
 
 
-def pull(asked: Asked, incoming: Incoming) -> Answer:
+def pull(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /repos/{owner}/{repo}/pulls/{number}`. A diff of more than 300 files or 20,000 lines is refused with 406."""
     shelf, found = find_pull(asked, incoming)
     if ".diff" not in incoming.accept:
@@ -38,7 +38,7 @@ def pull(asked: Asked, incoming: Incoming) -> Answer:
     return answers.text(diff_of(shelf.path, span_of(shelf.path, found)), incoming.accept)
 
 
-def pulls(asked: Asked, incoming: Incoming) -> Answer:
+def pulls(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /repos/{owner}/{repo}/pulls`: by creation, newest first; open ones unless asked otherwise."""
     shelf = find_shelf(asked, incoming)
     state = incoming.query.get("state", "open")
@@ -49,7 +49,7 @@ def pulls(asked: Asked, incoming: Incoming) -> Answer:
     return answers.ok([_pull_json(asked, shelf, one) for one in page.of(found)], page.links(incoming, len(found)))
 
 
-def files(asked: Asked, incoming: Incoming) -> Answer:
+def files(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET …/pulls/{number}/files`: never more than 3,000, and without a word about the rest."""
     shelf, found = find_pull(asked, incoming)
     span = span_of(shelf.path, found)
@@ -61,7 +61,7 @@ def files(asked: Asked, incoming: Incoming) -> Answer:
     return answers.ok(listed, page.links(incoming, len(changes)))
 
 
-def _pull_json(asked: Asked, shelf: Shelf, one: PullRequest) -> dict[str, Any]:
+def _pull_json(asked: RequestContext, shelf: ServedRepository, one: PullRequest) -> dict[str, Any]:
     """`pull-request-simple`."""
     url = f"{asked.url}/repos/{shelf.name}"
     number = thread_id(shelf.id, one.number)
@@ -89,7 +89,7 @@ def _pull_json(asked: Asked, shelf: Shelf, one: PullRequest) -> dict[str, Any]:
     }
 
 
-def _full_json(asked: Asked, shelf: Shelf, one: PullRequest) -> dict[str, Any]:
+def _full_json(asked: RequestContext, shelf: ServedRepository, one: PullRequest) -> dict[str, Any]:
     size = shelf.size(one)
     return _pull_json(asked, shelf, one) | {
         "merged": one.merged_at is not None,
@@ -102,7 +102,7 @@ def _full_json(asked: Asked, shelf: Shelf, one: PullRequest) -> dict[str, Any]:
     }
 
 
-def _patches(shelf: Shelf, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:
+def _patches(shelf: ServedRepository, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:
     """The hunks of each text file, as the field `patch` holds them."""
     found = {}
     for one in changes:

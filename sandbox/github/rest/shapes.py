@@ -7,8 +7,8 @@ from typing import Any
 
 from formulacode_dagster.git.log import GHOST
 from sandbox.github.changes import FileChange
-from sandbox.github.context import WEB, Asked
-from sandbox.github.library import Shelf
+from sandbox.github.context import WEB, RequestContext
+from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import stable_id
 
 
@@ -17,7 +17,7 @@ def stamp(moment: datetime | None) -> str | None:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
 
 
-def user_json(asked: Asked, login: str | None) -> dict[str, Any]:
+def user_json(asked: RequestContext, login: str | None) -> dict[str, Any]:
     """`simple-user`; a deleted account shows as `ghost`."""
     name = login or GHOST
     return {
@@ -29,7 +29,7 @@ def user_json(asked: Asked, login: str | None) -> dict[str, Any]:
     }
 
 
-def repository_json(asked: Asked, shelf: Shelf) -> dict[str, Any]:
+def repository_json(asked: RequestContext, shelf: ServedRepository) -> dict[str, Any]:
     """`minimal-repository`: what lists and search results hold."""
     return {
         "id": shelf.id,
@@ -45,7 +45,7 @@ def repository_json(asked: Asked, shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def full_repository_json(asked: Asked, shelf: Shelf) -> dict[str, Any]:
+def full_repository_json(asked: RequestContext, shelf: ServedRepository) -> dict[str, Any]:
     """`full-repository`."""
     tracker, facts = shelf.tracker(), shelf.facts
     opened = sum(one.closed_at is None for one in tracker.threads())
@@ -62,7 +62,7 @@ def full_repository_json(asked: Asked, shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def file_json(asked: Asked, shelf: Shelf, sha: str, change: FileChange) -> dict[str, Any]:
+def file_json(asked: RequestContext, shelf: ServedRepository, sha: str, change: FileChange) -> dict[str, Any]:
     """`diff-entry`, without its patch."""
     shown: dict[str, Any] = {
         "sha": change.blob,

@@ -7,29 +7,29 @@ from typing import Any
 from formulacode_dagster.git.log import login
 from sandbox.github import answers
 from sandbox.github.answers import Answer
-from sandbox.github.context import WEB, Asked
+from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.library import Shelf
+from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, stable_id, thread_id
 from sandbox.github.threads import PullRequest, State, Thread, utc
-from sandbox.github.timeline import Event, Happening, events_of
+from sandbox.github.timeline import Event, EventKind, events_of
 
 from .finding import find_thread
 from .paging import page_of
 from .shapes import repository_json, stamp, user_json
 
 _EVENTS = {
-    Happening.COMMENT: "commented",
-    Happening.CLOSED: "closed",
-    Happening.MERGED: "merged",
-    Happening.CONNECTED: "connected",
-    Happening.REFERENCED: "referenced",
-    Happening.CROSS_REFERENCED: "cross-referenced",
-    Happening.RENAMED: "renamed",
+    EventKind.COMMENT: "commented",
+    EventKind.CLOSED: "closed",
+    EventKind.MERGED: "merged",
+    EventKind.CONNECTED: "connected",
+    EventKind.REFERENCED: "referenced",
+    EventKind.CROSS_REFERENCED: "cross-referenced",
+    EventKind.RENAMED: "renamed",
 }
 
 
-def timeline(asked: Asked, incoming: Incoming) -> Answer:
+def timeline(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET …/issues/{number}/timeline`: comments, references, links, merge, closing."""
     shelf, found = find_thread(asked, incoming)
     events = events_of(asked, shelf, found)
@@ -38,7 +38,7 @@ def timeline(asked: Asked, incoming: Incoming) -> Answer:
     return answers.ok(shown, page.links(incoming, len(events)))
 
 
-def _event_json(asked: Asked, shelf: Shelf, owner: Thread, event: Event) -> dict[str, Any]:
+def _event_json(asked: RequestContext, shelf: ServedRepository, owner: Thread, event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "event": _EVENTS[event.kind],
         "actor": user_json(asked, event.actor) if event.actor or event.comment else None,
@@ -52,20 +52,20 @@ def _event_json(asked: Asked, shelf: Shelf, owner: Thread, event: Event) -> dict
             "user": user_json(asked, login(event.comment.author)),
             "updated_at": stamp(utc(event.comment.edited_at) if event.comment.edited_at else event.created_at),
         }
-    if event.kind is Happening.CROSS_REFERENCED and event.other is not None:
+    if event.kind is EventKind.CROSS_REFERENCED and event.other is not None:
         source = _issue_json(asked, event.shelf, event.other)
         return shown | {"updated_at": stamp(event.created_at), "source": {"type": "issue", "issue": source}}
     shown["id"] = stable_id("event", shelf.id, owner.number, event.kind, event.position)
     if event.title is not None:
         return shown | {"rename": {"from": event.title.previous, "to": event.title.current}}
     # What was linked is not told by REST, only that something was.
-    merged = owner if event.kind is Happening.MERGED else event.other if event.kind is Happening.CLOSED else None
+    merged = owner if event.kind is EventKind.MERGED else event.other if event.kind is EventKind.CLOSED else None
     sha = merged.merge_sha if isinstance(merged, PullRequest) else event.commit.sha if event.commit else None
     where = f"{asked.url}/repos/{event.shelf.name}/commits/{sha}" if sha else None
     return shown | {"commit_id": sha, "commit_url": where}
 
 
-def _issue_json(asked: Asked, shelf: Shelf, one: Thread) -> dict[str, Any]:
+def _issue_json(asked: RequestContext, shelf: ServedRepository, one: Thread) -> dict[str, Any]:
     """`issue`, which a pull request is too, with its repository."""
     url = f"{asked.url}/repos/{shelf.name}"
     number = thread_id(shelf.id, one.number)

@@ -23,7 +23,7 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import app
-from sandbox.github.library import Library
+from sandbox.github.library import ServedFolder
 from sandbox.server import serving
 from tests.support.intake import window_ends
 
@@ -129,7 +129,7 @@ class World:
     def rows(self, **renamed: str) -> list[Repository]:
         """Every repository as discovery would have it, under the old name where *renamed* maps `repo` to one."""
         (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
-        shelves = Library(self.folder).shelves()
+        shelves = ServedFolder(self.folder).shelves()
         return [
             repository(id=one.id, node_id=one.node_id, full_name=renamed.get(one.short_name, one.name))
             for one in sorted(shelves, key=lambda one: one.name)
