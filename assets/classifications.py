@@ -1,31 +1,20 @@
 """`classifications`: verdict, category, difficulty and reason for every candidate."""
 
-import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.runner import run_items
-from formulacode_dagster.items.work import Outcome, StageSummary, WorkItem
+from formulacode_dagster.items.work import StageSummary
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.classification import Classification
-from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.items import Cost, ItemState, Stage
+from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
-from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.selection import checks as verdicts
-from formulacode_dagster.selection.classifier import classify
-from formulacode_dagster.selection.prompts import PROMPT_VERSION
-from formulacode_dagster.selection.symbolic import screen
-from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
+from formulacode_dagster.selection.stage import classify_month
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS
 from formulacode_dagster.store.classifications import positives_by_month
-from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.pull_requests import done_items, items_by_key, iterate_done, patch_of, pull_request_of
+from formulacode_dagster.store.pull_requests import done_items, items_by_key
 from formulacode_dagster.store.views import RELATIONS
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
@@ -83,57 +72,11 @@ def classifications(
 ) -> dg.MaterializeResult[Any]:
     """Screen every pull request, then ask the model about the candidates."""
     with stage_run(context, postgres, classifications, config) as run:
-        with run.database.transaction() as connection:
-            items = [
-                WorkItem(pr.item, _inputs(pr, llm.model), _Screened(pr.key, _refusal(pr)))
-                for pr in iterate_done(connection, run.month, Stage.PULL_REQUESTS)
-            ]
-            spent = Cost.total(entry.cost for entry in entries_of(connection, run.month, Stage.CLASSIFICATIONS))
-
-        def read(key: PullRequestKey) -> tuple[PullRequest, bytes]:
-            with run.database.transaction() as connection:
-                pr = pull_request_of(connection, run.month, key)
-                return pr, patch_of(connection, pr)
-
-        async def judge_all() -> StageSummary:
-            model = llm.language_model(postgres.completions(), month=run.month, spent=spent)
-
-            async def judge(item: WorkItem[_Screened]) -> Outcome[Classification]:
-                if item.value.refusal is not None:
-                    raise item.value.refusal
-                pr, patch = await asyncio.to_thread(read, item.value.key)
-                verdict, cost = await classify(pr, patch, model)
-                refused = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
-                return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=refused)
-
-            try:
-                return await run_items(run, items, judge, CLASSIFICATIONS.save)
-            finally:
-                await model.close()
-
-        summary = run_loop(judge_all())
+        completions = postgres.completions()
+        summary = run_loop(
+            classify_month(run, llm.model, lambda spent: llm.language_model(completions, month=run.month, spent=spent))
+        )
     return report(context, summary, candidates=_candidates(run.month, summary))
-
-
-@dataclass(frozen=True)
-class _Screened:
-    """What is held in memory of each pull request of the month: a month has 20,000, with texts of many kB."""
-
-    key: PullRequestKey
-    refusal: Rejection | None
-
-
-def _refusal(pr: PullRequest) -> Rejection | None:
-    try:
-        screen(pr)
-    except Rejection as rejection:
-        return rejection.with_traceback(None)
-    return None
-
-
-def _inputs(pr: PullRequest, model: str) -> str:
-    facts = pr.facts.model_dump(mode="json", include={"title", "body", "labels", "linked_issues"})
-    return fingerprint(Stage.CLASSIFICATIONS, facts, pr.change.patch_sha256, model, PROMPT_VERSION)
 
 
 def _candidates(month: str, summary: StageSummary) -> int:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import dagster as dg
-from sqlalchemy import Connection
 
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
@@ -12,16 +11,13 @@ from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import Release, TaskRecord
 from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame, rows_checksum
-from formulacode_dagster.release.tasks import build_task_record
+from formulacode_dagster.release.records import month_records
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
-from formulacode_dagster.store.ledger import items_in_state
-from formulacode_dagster.store.pull_requests import done_in, patch_of
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
@@ -79,7 +75,7 @@ def published_dataset(
     with stage_run(context, postgres, published_dataset, config) as run:
         month = Month.parse(run.month)
         with run.database.transaction() as connection:
-            records = _records(connection, run.month)
+            records = month_records(connection, run.month)
         frame = month_frame(list(records.values()))
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
@@ -96,33 +92,6 @@ def published_dataset(
             rows = artifacts.RELEASES.read(connection, run.month)
     where = {"destination": rows[0].destination, "tag": rows[0].tag, "revision": rows[0].revision} if rows else {}
     return report(context, released, summary, rows=len(records), **where)
-
-
-def _records(connection: Connection, month: str) -> dict[str, TaskRecord]:
-    """Records of the pull requests that have a statement and a real speed-up, by item."""
-    stated = set(items_in_state(connection, month, Stage.PROBLEM_STATEMENTS, ItemState.DONE))
-    found: list[PullRequest] = [pr for pr in done_in(connection, month, Stage.MEASUREMENTS) if pr.item in stated]
-    keys = [pr.key for pr in found]
-    classified = artifacts.CLASSIFICATIONS.read_keys(connection, month, keys)
-    statements = artifacts.PROBLEM_STATEMENTS.read_keys(connection, month, keys)
-    planned = artifacts.ENVIRONMENTS.read_keys(connection, month, keys)
-    measured = artifacts.MEASUREMENTS.read_keys(connection, month, keys)
-    built = artifacts.IMAGES.read_keys(connection, month, keys)
-    pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
-    published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in found if pr.item in pushed])
-    return {
-        pr.item: build_task_record(
-            pr=pr,
-            patch=patch_of(connection, pr),
-            classification=classified[pr.key],
-            statement=statements[pr.key],
-            environment=planned[pr.key],
-            measurement=measured[pr.key],
-            image=built[pr.key],
-            published=published.get(pr.key),
-        )
-        for pr in found
-    }
 
 
 def _enter_tasks(run: StageRun, records: dict[str, TaskRecord], released: StageSummary) -> StageSummary:

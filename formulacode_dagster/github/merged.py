@@ -58,7 +58,7 @@ class _Intake:
             counted, ended = await self._count(repositories)
             parts = await self._cut([one for one in counted if one.count > SEARCH_CAP], ended)
         sizes = {one.repository.id: one.count for one in counted}
-        self._charge(account.cost, [(one, sizes.get(one.id, 0)) for one in repositories])
+        self._charge(account.cost, [(repository, sizes.get(repository.id, 0)) for repository in repositories])
         for repository in repositories:
             if repository.id in ended:
                 self._end(repository, ended[repository.id])
@@ -77,7 +77,7 @@ class _Intake:
         )
 
     async def _count(self, repositories: Sequence[Repository]) -> tuple[list[Counted], dict[int, NoWindow]]:
-        questions = [Question(one, one.full_name, self._window) for one in repositories]
+        questions = [Question(repository, repository.full_name, self._window) for repository in repositories]
         counted: list[Counted] = []
         ended: dict[int, NoWindow] = {}
         for question, answer in zip(questions, await count_merged(self._client, questions), strict=True):
@@ -113,10 +113,10 @@ class _Intake:
         """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
             pages = await gather_or_raise(read_request(self._client, request) for request in pack(searches))
-            found: dict[int, list[SearchResult]] = defaultdict(list)
-            for shown in itertools.chain.from_iterable(pages):
-                found[shown.searched.repository.id].append(shown)
-            windows = await gather_or_raise(self._complete(one, found[one.repository.id]) for one in counted)
+            results: dict[int, list[SearchResult]] = defaultdict(list)
+            for result in itertools.chain.from_iterable(pages):
+                results[result.searched.repository.id].append(result)
+            windows = await gather_or_raise(self._complete(one, results[one.repository.id]) for one in counted)
         self._charge(account.cost, [(one.repository, one.count) for one in counted])
         again: list[Repository] = []
         for one, window in zip(counted, windows, strict=True):
@@ -127,13 +127,13 @@ class _Intake:
         if again:
             await self.round(again, attempt + 1)
 
-    async def _complete(self, counted: Counted, found: Sequence[SearchResult]) -> MergedWindow | ItemFailure:
-        fault = fault_of(counted, found)
+    async def _complete(self, counted: Counted, results: Sequence[SearchResult]) -> MergedWindow | ItemFailure:
+        fault = fault_of(counted, results)
         if fault:
             return self._incomplete(counted.name, fault)
         try:
             pull_requests = await gather_or_raise(
-                self._pull_request(counted, node) for one in found for node in one.nodes
+                self._pull_request(counted, node) for result in results for node in result.nodes
             )
         except ItemFailure as failure:
             return failure

@@ -22,7 +22,7 @@ from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.store.pull_requests import MergedName, merged_one, save_changes
 from formulacode_dagster.store.windows import checksum_of_month
 
-from .tracked import found_again
+from .tracked import reappeared
 from .windows import Windows, tracked_repositories, window_item
 
 MIRROR_THREADS = 2
@@ -49,7 +49,7 @@ async def take_in_pull_requests(
     month = Month.parse(run.month)
     with run.database.transaction() as connection:
         repositories = tracked_repositories(connection, run.month)
-        again = found_again(connection, run.month)
+        again = reappeared(connection, run.month)
     windows = Windows(month, repositories)
     now = datetime.now(tz=UTC)
     items = [window_item(repository, month, now, offline) for repository in repositories]

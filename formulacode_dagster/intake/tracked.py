@@ -75,7 +75,7 @@ async def decide(item: WorkItem[Candidate]) -> Outcome[Repository]:
 
 def cost_of(usage: Iterable[ApiUsage]) -> Cost:
     """What a source was asked, as the cost of the item it was asked for."""
-    return Cost.total(Cost(api_points=one.points, api_requests=one.requests, bytes=one.bytes) for one in usage)
+    return Cost.total(Cost(api_points=asked.points, api_requests=asked.requests, bytes=asked.bytes) for asked in usage)
 
 
 def needs_discovery(rows: Sequence[Repository], listed: Mapping[str, ListedRepository]) -> bool:
@@ -87,9 +87,11 @@ def needs_discovery(rows: Sequence[Repository], listed: Mapping[str, ListedRepos
     return bool(not_among(listed, rows)) or any(entry_for(row, listed) is None for row in by_name)
 
 
-def found_again(connection: Connection, month: str) -> set[str]:
+def reappeared(connection: Connection, month: str) -> set[str]:
     """Items of intake that failed because their repository was gone, and whose repository was discovered since."""
-    discovered = [one for one in ledger.entries_of(connection, month, Stage.REPOSITORIES) if one.item == DISCOVERY]
+    discovered = [
+        entry for entry in ledger.entries_of(connection, month, Stage.REPOSITORIES) if entry.item == DISCOVERY
+    ]
     seen = discovered[0].finished_at if discovered else None
     return {
         entry.item
@@ -108,11 +110,11 @@ def exclusions(standing: Sequence[LedgerEntry], rows: Sequence[Repository]) -> l
     for entry in standing:
         if entry.state in (ItemState.REJECTED, ItemState.FAILED):
             by_reason.setdefault(entry.reason, []).append(entry)
-    found: list[Exclusion] = []
+    listed: list[Exclusion] = []
     for reason, entries in by_reason.items():
         first = sorted(entries, key=lambda entry: (-stars.get(entry.item, 0), entry.item))[:EXAMPLES]
-        found.append(Exclusion(reason, len(entries), tuple(f"{entry.item}: {entry.detail}" for entry in first)))
-    return sorted(found, key=lambda one: (-one.count, one.reason))
+        listed.append(Exclusion(reason, len(entries), tuple(f"{entry.item}: {entry.detail}" for entry in first)))
+    return sorted(listed, key=lambda exclusion: (-exclusion.count, exclusion.reason))
 
 
 def standing_of(
@@ -120,7 +122,6 @@ def standing_of(
 ) -> LedgerEntry | None:
     """How the repository that a *line* of the list is about ended the month; None when the month knows none."""
     for row in rows:
-        found = entry_for(row, {line.full_name.lower(): line})
-        if found is not None:
+        if entry_for(row, {line.full_name.lower(): line}) is not None:
             return next((entry for entry in entries if entry.item == row.full_name), None)
     return None

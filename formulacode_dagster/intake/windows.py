@@ -53,10 +53,10 @@ class Windows:
         """Replace *windows*, each in whole, inside the caller's transaction."""
         self.counts += save_windows(connection, windows)
         for window in windows:
-            found, known = window.count, self._repositories[window.count.repository_id].full_name
-            if found.repository != known:
-                add_alias(connection, self._month, found.repository_id, known, found.repository)
-                self._renamed[known] = found.repository
+            count, known = window.count, self._repositories[window.count.repository_id].full_name
+            if count.repository != known:
+                add_alias(connection, self._month, count.repository_id, known, count.repository)
+                self._renamed[known] = count.repository
 
     def rename_items(self, connection: Connection) -> None:
         """Call the items of renamed repositories as they are called now, so that their windows stay done."""
@@ -67,7 +67,7 @@ class Windows:
         """The merged pull requests of the month's repositories; not of those that *taken_in* rejected by now."""
         rejected = {entry.item for entry in taken_in.standing if entry.state is ItemState.REJECTED}
         ids = {id_ for id_, repository in self._repositories.items() if repository.full_name not in rejected}
-        return [one for one in merged_names(connection, self._month) if one.repository_id in ids]
+        return [name for name in merged_names(connection, self._month) if name.repository_id in ids]
 
     @property
     def changes(self) -> dict[str, int]:

@@ -1,0 +1,40 @@
+"""The records of a month's tasks, put together from what the stages before stored."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.ledger import items_in_state
+from formulacode_dagster.store.pull_requests import done_in, patch_of
+
+from .tasks import build_task_record
+
+
+def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
+    """Records of the pull requests of *month* that have a statement and a real speed-up, by item."""
+    stated = set(items_in_state(connection, month, Stage.PROBLEM_STATEMENTS, ItemState.DONE))
+    prs = [pr for pr in done_in(connection, month, Stage.MEASUREMENTS) if pr.item in stated]
+    keys = [pr.key for pr in prs]
+    classified = artifacts.CLASSIFICATIONS.read_keys(connection, month, keys)
+    statements = artifacts.PROBLEM_STATEMENTS.read_keys(connection, month, keys)
+    planned = artifacts.ENVIRONMENTS.read_keys(connection, month, keys)
+    measured = artifacts.MEASUREMENTS.read_keys(connection, month, keys)
+    built = artifacts.IMAGES.read_keys(connection, month, keys)
+    pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
+    published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
+    return {
+        pr.item: build_task_record(
+            pr=pr,
+            patch=patch_of(connection, pr),
+            classification=classified[pr.key],
+            statement=statements[pr.key],
+            environment=planned[pr.key],
+            measurement=measured[pr.key],
+            image=built[pr.key],
+            published=published.get(pr.key),
+        )
+        for pr in prs
+    }

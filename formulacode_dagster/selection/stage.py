@@ -1,0 +1,77 @@
+"""The stage `classifications`: every pull request screened, and the model asked about the candidates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import run_items
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
+from formulacode_dagster.store.ledger import entries_of
+from formulacode_dagster.store.pull_requests import iterate_done, patch_of, pull_request_of
+
+from .classifier import classify
+from .language_model import LanguageModel
+from .prompts import PROMPT_VERSION
+from .symbolic import screen
+
+
+@dataclass(frozen=True)
+class _Screened:
+    """What is held in memory of each pull request of the month: a month has 20,000, with texts of many kB."""
+
+    key: PullRequestKey
+    rejection: Rejection | None
+
+
+async def classify_month(run: StageRun, model_name: str, connect: Callable[[Cost], LanguageModel]) -> StageSummary:
+    """Classify what is pending of the month; *connect* makes a client, given what the month has cost so far.
+
+    Raises as `run_items`.
+    """
+    with run.database.transaction() as connection:
+        items = [
+            WorkItem(pr.item, _inputs(pr, model_name), _Screened(pr.key, _rejection(pr)))
+            for pr in iterate_done(connection, run.month, Stage.PULL_REQUESTS)
+        ]
+        spent = Cost.total(entry.cost for entry in entries_of(connection, run.month, Stage.CLASSIFICATIONS))
+
+    def read(key: PullRequestKey) -> tuple[PullRequest, bytes]:
+        with run.database.transaction() as connection:
+            pr = pull_request_of(connection, run.month, key)
+            return pr, patch_of(connection, pr)
+
+    async def judge(item: WorkItem[_Screened]) -> Outcome[Classification]:
+        if item.value.rejection is not None:
+            raise item.value.rejection
+        pr, patch = await asyncio.to_thread(read, item.value.key)
+        verdict, cost = await classify(pr, patch, model)
+        rejection = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
+        return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=rejection)
+
+    model = connect(spent)
+    try:
+        return await run_items(run, items, judge, CLASSIFICATIONS.save)
+    finally:
+        await model.close()
+
+
+def _rejection(pr: PullRequest) -> Rejection | None:
+    try:
+        screen(pr)
+    except Rejection as rejection:
+        return rejection.with_traceback(None)
+    return None
+
+
+def _inputs(pr: PullRequest, model_name: str) -> str:
+    facts = pr.facts.model_dump(mode="json", include={"title", "body", "labels", "linked_issues"})
+    return fingerprint(Stage.CLASSIFICATIONS, facts, pr.change.patch_sha256, model_name, PROMPT_VERSION)
