@@ -22,7 +22,7 @@ from resources.postgres import PostgresResource
 from .checks import JudgedMonth, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
 from .partitions import MONTHS
-from .repositories import repositories as repositories_asset
+from .repositories import repositories
 
 
 @month_check(blocking=True)
@@ -46,7 +46,7 @@ def window_and_shas_valid(month: JudgedMonth) -> Judgement:
 
 @stage_asset(
     Stage.PULL_REQUESTS,
-    deps=[repositories_asset],
+    deps=[repositories],
     partitions_def=MONTHS,
     group_name="intake",
     kinds={"github", "git", "postgres"},
