@@ -26,7 +26,7 @@ from formulacode_dagster.store.pull_requests import items_by_key
 from formulacode_dagster.store.windows import checksum_of_month
 from resources.defaults import default_resources
 from tests.assets.test_repositories import judge, keep_suite
-from tests.formulacode_dagster.github.conftest import FEBRUARY, World
+from tests.support.github import FEBRUARY, World
 
 MONTH = FEBRUARY.key
 NAME = "a/fast"

@@ -19,8 +19,8 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from resources.defaults import default_resources
-from tests.formulacode_dagster.github.conftest import FEBRUARY, World
 from tests.support.gates import open_gates
+from tests.support.github import FEBRUARY, World
 
 MONTH = FEBRUARY.key
 SIZES = {"demo/empty": 0, "demo/large": 5, "demo/small": 2}

@@ -24,7 +24,7 @@ from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_P
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.listed import put_listed, remove_listed
 from resources.defaults import default_resources
-from tests.formulacode_dagster.github.conftest import FEBRUARY, World
+from tests.support.github import FEBRUARY, World
 
 MONTH = FEBRUARY.key
 

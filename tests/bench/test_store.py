@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SMALL = ["--pull-requests", "300", "--repositories", "5", "--largest", "250", "--repeat", "1"]
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_store_come_in_one_line_of_json() -> None:
     command = [sys.executable, "bench/store.py", *SMALL]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)

@@ -14,8 +14,8 @@ import pytest
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
-from tests.formulacode_dagster.offline.conftest import engine
 from tests.support.documents import USERS_TEXT
+from tests.support.offline import engine
 
 pytestmark = pytest.mark.slow
 

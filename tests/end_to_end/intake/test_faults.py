@@ -28,9 +28,9 @@ from resources.intake import IntakeResource
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
-from tests.formulacode_dagster.github.conftest import CALM, FakeClock
 from tests.formulacode_dagster.github.small_world import small_pages, write_world
 from tests.support.gates import open_gates
+from tests.support.github import CALM, FakeClock
 
 pytestmark = pytest.mark.slow
 

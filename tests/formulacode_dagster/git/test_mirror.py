@@ -16,7 +16,7 @@ from formulacode_dagster.git import command
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
-from tests.formulacode_dagster.git.conftest import NAME
+from tests.support.git_origin import NAME
 
 ENSURE = """
 import sys

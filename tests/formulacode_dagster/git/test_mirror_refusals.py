@@ -11,7 +11,7 @@ from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from sandbox.server import serving
-from tests.formulacode_dagster.git.conftest import NAME
+from tests.support.git_origin import NAME
 
 QUICK = Backoff(first_seconds=0.01, longest_seconds=0.05)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import MergedWindow
-from tests.formulacode_dagster.github.conftest import FEBRUARY
+from tests.support.github import FEBRUARY
 
 
 def every(seconds: float, count: int, start: datetime = FEBRUARY.start) -> Iterator[datetime]:

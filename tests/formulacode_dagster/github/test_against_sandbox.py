@@ -20,7 +20,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.server import serving
-from tests.formulacode_dagster.github.conftest import CALM
+from tests.support.github import CALM
 from tests.support.intake import windows_of
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))

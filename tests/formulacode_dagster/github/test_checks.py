@@ -8,8 +8,8 @@ from formulacode_dagster.github import checks as verdicts
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import RepositoryState
-from tests.formulacode_dagster.github.conftest import repository
 from tests.records import make_merged, make_pull_request
+from tests.support.github import repository
 
 MONTH = "2026-02"
 

@@ -24,8 +24,8 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
-from tests.formulacode_dagster.github.conftest import CALM, FEBRUARY, FakeClock
 from tests.formulacode_dagster.github.small_world import WANTED, small_pages, write_world
+from tests.support.github import CALM, FEBRUARY, FakeClock
 from tests.support.intake import window_ends
 
 PATIENCE = 0.5

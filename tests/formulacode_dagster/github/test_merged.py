@@ -9,8 +9,8 @@ import pytest
 
 from formulacode_dagster.models.items import Cost
 from sandbox.github import Limits
-from tests.formulacode_dagster.github.conftest import FEBRUARY
 from tests.formulacode_dagster.github.merged_windows import every, failure, numbers
+from tests.support.github import FEBRUARY
 
 
 def sorted_ends(world, clock, *names: str, **more: Any) -> list[Any]:

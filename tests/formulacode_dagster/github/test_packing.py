@@ -12,7 +12,7 @@ from formulacode_dagster.github.counting import Counted
 from formulacode_dagster.github.packing import PAGE, SEARCH_CAP, SEARCHES_PER_REQUEST, cut, join, pack
 from formulacode_dagster.github.windows import Window
 from formulacode_dagster.models.items import Cost
-from tests.formulacode_dagster.github.conftest import FEBRUARY, repository
+from tests.support.github import FEBRUARY, repository
 
 WHOLE = Window(FEBRUARY.start, FEBRUARY.end)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from formulacode_dagster.intake.windows import window_item
 from formulacode_dagster.models.month import Month
-from tests.formulacode_dagster.github.conftest import repository
+from tests.support.github import repository
 
 MONTH = Month.parse("2026-02")
 LATER = timedelta(days=200)

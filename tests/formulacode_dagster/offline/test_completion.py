@@ -7,7 +7,7 @@ import pytest
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.offline.completion import MirrorCompletion
-from tests.formulacode_dagster.offline.conftest import engine, pull_request, windows
+from tests.support.offline import engine, pull_request, windows
 
 BARE = {"merge_commit_sha": None, "head_sha": None}
 

@@ -9,7 +9,7 @@ import pytest
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.offline.detect import detect
 from formulacode_dagster.offline.schema import SCHEMAS, describe
-from tests.formulacode_dagster.offline.conftest import engine, pull_request
+from tests.support.offline import engine, pull_request
 
 
 def test_what_a_path_leads_to_is_told(write, mirrors):

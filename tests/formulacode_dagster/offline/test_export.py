@@ -18,8 +18,8 @@ from formulacode_dagster.offline.identity import derived_id
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS, REPOSITORIES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month, save_windows
-from tests.formulacode_dagster.offline.conftest import FEBRUARY, SHA, found, windows
 from tests.records import make_merged
+from tests.support.offline import FEBRUARY, SHA, found, windows
 
 ENDINGS = [".parquet", ".csv", ".jsonl"]
 MOMENT = datetime(2026, 2, 3, 4, 5, 6, 789, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, RepositoryState
-from tests.formulacode_dagster.offline.conftest import FEBRUARY, SHA, found, opened, pull_request, window_of, windows
 from tests.support.intake import windows_of
+from tests.support.offline import FEBRUARY, SHA, found, opened, pull_request, window_of, windows
 
 ISSUE = {"repository": "ada/engine", "number": 7, "title": "Slow", "created_at": "2026-01-01T00:00:00Z"}
 

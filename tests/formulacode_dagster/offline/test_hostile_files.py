@@ -12,7 +12,7 @@ import pytest
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.offline import rows as rows_module
 from formulacode_dagster.offline.problems import SHOWN
-from tests.formulacode_dagster.offline.conftest import found, pull_request, windows
+from tests.support.offline import found, pull_request, windows
 
 
 def complaint(folder: Path | str) -> str:

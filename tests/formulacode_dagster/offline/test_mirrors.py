@@ -15,8 +15,8 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, RepositoryState
 from formulacode_dagster.offline.identity import derived_id
 from sandbox.samples import generate
-from tests.formulacode_dagster.offline.conftest import BareRepository, engine, found, opened, window_of, windows
 from tests.support.intake import windows_of
+from tests.support.offline import BareRepository, engine, found, opened, window_of, windows
 
 
 def test_pull_requests_come_from_merges_and_squashes_of_the_month(mirrors):

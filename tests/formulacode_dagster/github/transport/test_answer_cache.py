@@ -14,7 +14,7 @@ from formulacode_dagster.github.transport.answer_cache import AnswerCache, Cache
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.items import Stage
 from sandbox.github import Account
-from tests.formulacode_dagster.github.conftest import CALM, TOKEN
+from tests.support.github import CALM, TOKEN
 
 ENGINE = "/repos/ada/engine"
 

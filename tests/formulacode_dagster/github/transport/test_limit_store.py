@@ -21,7 +21,7 @@ from formulacode_dagster.github.transport.limit_store import FileLimitStore
 from formulacode_dagster.github.transport.pacing import Lane, Pacing
 from formulacode_dagster.github.transport.rate_limits import RateLimits
 from sandbox.github import Fault, Faults, Limits, ScriptedFault
-from tests.formulacode_dagster.github.conftest import TOKEN, FakeClock
+from tests.support.github import TOKEN, FakeClock
 
 PACING = Pacing(concurrent=4, rest_points=1_800, burst_seconds=0.3)
 CEILING = Limits(concurrent=4, rest_points=75, secondary_seconds=2, retry_after_seconds=1)

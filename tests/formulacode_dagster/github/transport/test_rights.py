@@ -13,7 +13,7 @@ from formulacode_dagster.github.transport.rights import examine, verdict
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from sandbox.github import Account, Fault, Faults, Limits
 from sandbox.github.limits import Resource as Served
-from tests.formulacode_dagster.github.conftest import CALM
+from tests.support.github import CALM
 
 TOKENS = {
     "good": Account(login="ada"),

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from formulacode_dagster.github.source import GitHubSource
+from formulacode_dagster.github.transport.client import GitHubClient
+from formulacode_dagster.github.transport.pacing import Pacing
+from formulacode_dagster.github.transport.retry import Retries
+from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.repository import Repository, RepositoryState
+from sandbox.github import app
+from sandbox.github.library import ServedFolder
+from sandbox.server import serving
+from tests.support.intake import window_ends
+
+TOKEN = "ghp_" + "s3cret" * 6
+NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+FEBRUARY = Month.parse("2026-02")
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
+
+
+class FakeClock:
+    """Time that passes only by being slept away."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.slept: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def connect(clock) -> Callable[..., GitHubClient]:
+    """A client whose transport is *answer*, a function of the request."""
+
+    def make(answer: Callable[[httpx.Request], httpx.Response], *, tokens=(TOKEN,), **more: Any) -> GitHubClient:
+        more.setdefault("pacing", CALM)
+        return GitHubClient(
+            "https://api.test", tokens, clock=clock, retries=Retries(), transport=httpx.MockTransport(answer), **more
+        )
+
+    return make
+
+
+def repository(**known: Any) -> Repository:
+    return Repository(
+        **{
+            "month": "2026-02",
+            "id": 1,
+            "node_id": "R_1",
+            "full_name": "demo/project",
+            "state": RepositoryState.ACTIVE,
+            "config_path": "asv.conf.json",
+        }
+        | known
+    )
+
+
+Change = Callable[[str, dict[str, Any], dict[str, Any], int], Any]
+"""(operation, variables, answer, how often the operation was called) → what is answered, None for the answer itself."""
+
+
+class Altered(httpx.AsyncHTTPTransport):
+    """Real HTTP, its GraphQL answers passed through *change*."""
+
+    def __init__(self, change: Change) -> None:
+        super().__init__()
+        self._change = change
+        self._calls: dict[str, int] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content)
+        operation = re.search(r"query (\w+)", asked["query"])[1]
+        self._calls[operation] = self._calls.get(operation, 0) + 1
+        response = await super().handle_async_request(request)
+        body = json.loads(await response.aread())
+        changed = self._change(operation, asked["variables"], body, self._calls[operation])
+        if isinstance(changed, httpx.Response):
+            return changed
+        return httpx.Response(response.status_code, json=body if changed is None else changed)
+
+
+@dataclass
+class World:
+    """A folder of bare repositories with squashed pull requests, served as GitHub."""
+
+    folder: Path
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    books: dict[str, Any] = field(default_factory=dict)
+    cost: Cost = Cost()
+
+    def merge(self, name: str, moments: Iterable[datetime], **facts: Any) -> None:
+        """*name* with a pull request merged at each of *moments*, numbered from 1; *facts* go to the side file."""
+        path = self.folder / f"{name}.git"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = ["reset refs/heads/main", _commit("Begin", FEBRUARY.start.timestamp() - 10**6)]
+        lines += [_commit(f"Change {number} (#{number})", at.timestamp()) for number, at in enumerate(moments, 1)]
+        run = ["git", "-c", "init.defaultBranch=main", "-c", "fastimport.unpackLimit=0"]
+        subprocess.run([*run, "init", "--quiet", "--bare", str(path)], check=True)
+        subprocess.run(
+            [*run, "-C", str(path), "fast-import", "--quiet"], input="\n".join(lines).encode() + b"\n", check=True
+        )
+        self.facts[name] = facts
+
+    def rows(self, **renamed: str) -> list[Repository]:
+        """Every repository as discovery would have it, under the old name where *renamed* maps `repo` to one."""
+        (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
+        shelves = ServedFolder(self.folder).shelves()
+        return [
+            repository(id=one.id, node_id=one.node_id, full_name=renamed.get(one.short_name, one.name))
+            for one in sorted(shelves, key=lambda one: one.name)
+        ]
+
+    @contextmanager
+    def serve(self, **more: Any) -> Iterator[str]:
+        (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
+        application = app(self.folder, **more)
+        with serving(application) as url:
+            yield url
+        self.books = application.state.accounting.as_json()
+
+    def taken_in(
+        self, rows: Sequence[Repository], clock: FakeClock, *, change: Change | None = None, **more: Any
+    ) -> list[MergedWindow | Exception]:
+        """How the window of each of *rows* ends, all asked for at once through the source."""
+
+        async def inside(url: str) -> list[MergedWindow | Exception]:
+            transport = Altered(change) if change else None
+            client = GitHubClient(url, [TOKEN], clock=clock, pacing=CALM, transport=transport)
+            async with GitHubSource(client, Stage.PULL_REQUESTS, "2026-02", "run") as source:
+                ends = await window_ends(source, FEBRUARY, rows)
+                self.cost = client.cost
+                return ends
+
+        with self.serve(**more) as url:
+            return asyncio.run(inside(url))
+
+
+def _commit(message: str, seconds: float) -> str:
+    who = f"GitHub <noreply@github.com> {int(seconds)} +0000"
+    head = f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}"
+    return f"{head}\nM 100644 inline last.txt\ndata {len(message)}\n{message}"
+
+
+@pytest.fixture
+def world(tmp_path) -> World:
+    return World(tmp_path / "served")
