@@ -73,8 +73,9 @@ def classifications(
     """Screen every pull request, then ask the model about the candidates."""
     with stage_run(context, postgres, classifications, config) as run:
         completions = postgres.completions()
+        model = llm.settings.llm_model
         summary = run_loop(
-            classify_month(run, llm.model, lambda spent: llm.language_model(completions, month=run.month, spent=spent))
+            classify_month(run, model, lambda spent: llm.language_model(completions, month=run.month, spent=spent))
         )
     return report(context, summary, candidates=_candidates(run.month, summary))
 

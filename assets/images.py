@@ -63,7 +63,8 @@ def images(
     with stage_run(context, postgres, images, config) as run:
         engine, why = containers.chosen()
         context.log.info(why)
-        builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), containers.os_image)
+        os_image = containers.settings.os_image
+        builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image)
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.ENVIRONMENTS)
             keys = [pr.key for pr in found]
@@ -74,8 +75,7 @@ def images(
             engine.clean()
 
         items = [
-            WorkItem(pr.item, _inputs(planned[pr.key], containers.os_image, engine.name), (pr, planned[pr.key]))
-            for pr in found
+            WorkItem(pr.item, _inputs(planned[pr.key], os_image, engine.name), (pr, planned[pr.key])) for pr in found
         ]
         threads = min(config.max_concurrency, BUILDS_AT_ONCE)
         # an image that was pruned before it was measured is built again

@@ -21,7 +21,7 @@ from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemErr
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
-from resources.settings import value_of, whole_number
+from resources.settings import read_settings
 
 from .checks import MonthCheck
 from .partitions import month_of
@@ -77,7 +77,6 @@ def stage_asset(
     *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts.
     """
     shown = [dg.TableColumn(one.name, one.type, description=one.description) for one in columns]
-    delay = whole_number("FC_RETRY_SECONDS", value_of("FC_RETRY_SECONDS"))
     define = dg.asset(
         name=stage.value,
         deps=[one.definition for one in deps],
@@ -88,7 +87,6 @@ def stage_asset(
         description=description,
         code_version=CODE_VERSIONS[stage],
         metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
-        retry_policy=dg.RetryPolicy(max_retries=1, delay=delay) if delay else None,
         pool=pool,
     )
     return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks))
@@ -98,7 +96,10 @@ def stage_asset(
 def stage_run(
     context: dg.AssetExecutionContext, postgres: PostgresResource, asset: StageAsset, config: ItemConfig
 ) -> Iterator[StageRun]:
-    """The frame around a stage: gates read, the month held, and errors that only a person can mend not retried."""
+    """The frame around a stage: gates read, the month held; it is tried once more when an outside system failed.
+
+    Errors that only a person can mend are not retried.
+    """
     stage = asset.stage
     try:
         with stoppable(context):
@@ -112,8 +113,11 @@ def stage_run(
             with database.month_lock(stage, month, context.run.run_id), listening(logged):
                 yield StageRun(database, stage, month, context.run.run_id, config.options())
     except OutsideSystemError as error:
-        # the asset's RetryPolicy speaks to this one only
-        raise dg.Failure(description=str(error), metadata={"system": error.system}) from error
+        failure = dg.Failure(description=str(error), metadata={"system": error.system})
+        # no RetryPolicy: its delay would have to be known when definitions load
+        if (delay := read_settings().retry_seconds) and context.retry_number == 0:
+            raise dg.RetryRequested(max_retries=1, seconds_to_wait=delay) from failure
+        raise failure from error
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
 

@@ -14,6 +14,7 @@ from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
+from resources.sampling import SamplingResource
 
 from .checks import JudgedMonth, month_check
 from .images import images
@@ -44,11 +45,12 @@ def measurements(
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     containers: ContainersResource,
+    sampling: SamplingResource,
 ) -> dg.MaterializeResult[Any]:
     """Time every image's benchmarks, one task at a time so that nothing disturbs them."""
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.chosen()
-        stage = Measurements(run, engine, mirrors.cache(), containers.plan, containers.limits)
+        stage = Measurements(run, engine, mirrors.cache(), sampling.plan(), containers.limits)
         summary = run_loop(stage.measure_month())
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)

@@ -65,7 +65,11 @@ def published_images(
             return Outcome(pushed, Cost(bytes=pushed.size_bytes), f"{pushed.reference}@{pushed.digest}")
 
         items = [
-            WorkItem(pr.item, fingerprint(Stage.PUBLISHED_IMAGES, built[pr.key].digest, registry.url), built[pr.key])
+            WorkItem(
+                pr.item,
+                fingerprint(Stage.PUBLISHED_IMAGES, built[pr.key].digest, registry.settings.registry_url),
+                built[pr.key],
+            )
             for pr in found
         ]
         summary = run_loop(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))

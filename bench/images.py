@@ -67,19 +67,19 @@ def main() -> None:
     parser.add_argument("--month", default="", help="of the pull requests; by default the newest that has enough")
     parser.add_argument("--count", type=int, default=10, help="pull requests")
     options = parser.parse_args()
-    from resources.defaults import default_resources
+    from resources.containers import ContainersResource
 
-    containers = default_resources()["containers"].process_config_and_initialize()
+    containers = ContainersResource()
     daemon = DockerDaemon()
     daemon.check()
     namespace = f"formulacode-bench-{uuid.uuid4().hex[:8]}"
-    known = DockerEngine(containers.os_image, daemon=daemon)
+    known = DockerEngine(containers.settings.os_image, daemon=daemon)
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder, tidied(daemon, namespace):
         work = Path(folder)
         tasks = plan_tasks(options, work, containers.resolver(), known, f"{namespace}:py{{python}}")
         for python in {task.spec.python for task in tasks}:
-            make_fresh_os(daemon, containers.os_image, namespace, python)
-        ca_bundle, network = containers.certificates(), containers.build_network
+            make_fresh_os(daemon, containers.settings.os_image, namespace, python)
+        ca_bundle, network = containers.certificates(), containers.settings.build_network
         engine = DockerEngine(
             f"{namespace}:py{{python}}",
             containers.limits,
@@ -91,7 +91,7 @@ def main() -> None:
         )
         flat = FlatBuilds(daemon, work, f"{namespace}-flat", ca_bundle, network)
         try:
-            ours, theirs = measure(daemon, tasks, engine, flat, containers.os_image)
+            ours, theirs = measure(daemon, tasks, engine, flat, containers.settings.os_image)
         except ItemFailure as end:
             sys.exit(f"{end}\n{end.log_tail}")
     figures = judged(ours, theirs)

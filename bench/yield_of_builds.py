@@ -26,7 +26,7 @@ from yield_report import Results, Trial, figures, table
 from yield_trials import Laboratory
 
 if TYPE_CHECKING:
-    from resources.containers import ContainersResource
+    pass
 
 
 def main() -> None:
@@ -84,10 +84,9 @@ def is_wanted(item: str, only: list[str]) -> bool:
 
 
 def _laboratory(repositories: Path, results: Results | None) -> Laboratory:
-    from resources.defaults import default_resources
+    from resources.containers import ContainersResource
 
-    resource: ContainersResource = default_resources()["containers"]
-    containers = resource.process_config_and_initialize()
+    containers = ContainersResource()
     engine, why = containers.chosen()
     print(why, file=sys.stderr)
     return Laboratory(repositories, containers, engine, results or Results(None))

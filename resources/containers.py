@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
-import dagster as dg
 from pydantic import PrivateAttr
 
 from formulacode_dagster.engines.docker.engine import DockerEngine
@@ -20,32 +18,29 @@ from formulacode_dagster.engines.select import choose_engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.eviction import GIGABYTE
 from formulacode_dagster.housekeeping.cleanup import Budgets
-from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits
 
-from .settings import decimal_number, whole_number
+from .base import SettingsResource, setting
+from .settings import EngineChoice
 
 
-class ContainersResource(dg.ConfigurableResource[Any]):
+class ContainersResource(SettingsResource):
     """Hands out the engine and the limits untrusted code is held to."""
 
-    engine: str
-    os_image: str
-    home: str
-    build_network: str
-    build_cgroup: str
-    ca_bundle: str
-    cpus: str
-    memory_mb: str
-    disk_mb: str
-    build_seconds: str
-    benchmark_seconds: str
-    rounds: str
-    sample_seconds: str
-    measure_seconds: str
-    images_gigabytes: str
-    build_cache_gigabytes: str
+    home: str | None = setting("home")
+    engine: EngineChoice | None = setting("engine")
+    os_image: str | None = setting("os_image")
+    build_network: str | None = setting("build_network")
+    build_cgroup: str | None = setting("build_cgroup")
+    ca_bundle: str | None = setting("ca_bundle")
+    cpus: float | None = setting("cpus")
+    memory_mb: int | None = setting("memory_mb")
+    disk_mb: int | None = setting("disk_mb")
+    build_seconds: int | None = setting("build_seconds")
+    benchmark_seconds: int | None = setting("benchmark_seconds")
+    images_gb: float | None = setting("images_gb")
+    build_cache_gb: float | None = setting("build_cache_gb")
 
     _chosen: tuple[Engine, str] | None = PrivateAttr(default=None)
 
@@ -67,39 +62,32 @@ class ContainersResource(dg.ConfigurableResource[Any]):
 
             return {minor: found.path for minor, found in installed_interpreters(uv.find_uv_bin()).items()}
 
-        return Resolver(Path(self.home) / "cache" / "locks", interpreters=interpreters, reading=reading)
+        return Resolver(self.settings.home / "cache" / "locks", interpreters=interpreters, reading=reading)
 
     @property
     def limits(self) -> ResourceLimits:
         """What a build or a benchmark may use."""
+        settings = self.settings
         return ResourceLimits(
-            cpus=decimal_number("FC_CPUS", self.cpus),
-            memory_mb=whole_number("FC_MEMORY_MB", self.memory_mb, minimum=256),
-            disk_mb=whole_number("FC_DISK_MB", self.disk_mb, minimum=256),
-            build_seconds=whole_number("FC_BUILD_SECONDS", self.build_seconds, minimum=1),
-            benchmark_seconds=whole_number("FC_BENCHMARK_SECONDS", self.benchmark_seconds, minimum=1),
-        )
-
-    @property
-    def plan(self) -> SamplingPlan:
-        """How a task is sampled."""
-        return SamplingPlan(
-            rounds=whole_number("FC_ROUNDS", self.rounds, minimum=7),
-            seconds_per_sample=decimal_number("FC_SAMPLE_SECONDS", self.sample_seconds),
-            max_seconds=whole_number("FC_MEASURE_SECONDS", self.measure_seconds, minimum=10),
+            cpus=settings.cpus,
+            memory_mb=settings.memory_mb,
+            disk_mb=settings.disk_mb,
+            build_seconds=settings.build_seconds,
+            benchmark_seconds=settings.benchmark_seconds,
         )
 
     def chosen(self) -> tuple[Engine, str]:
         """The engine, and a sentence saying which it is and why."""
         if self._chosen is None:
+            settings = self.settings
             self._chosen = choose_engine(
-                self.engine,
+                settings.engine.value,
                 root=self._builds,
-                os_image=self.os_image,
+                os_image=settings.os_image,
                 limits=self.limits,
                 ca_bundle=self.certificates(),
-                network=self.build_network,
-                build_cgroup=self.build_cgroup,
+                network=settings.build_network,
+                build_cgroup=settings.build_cgroup,
                 installation=self._installation(),
             )
         return self._chosen
@@ -108,8 +96,8 @@ class ContainersResource(dg.ConfigurableResource[Any]):
     def budgets(self) -> Budgets:
         """What images and build cache may take, wherever they are kept."""
         return Budgets(
-            images=int(decimal_number("FC_IMAGES_GB", self.images_gigabytes) * GIGABYTE) or None,
-            build_cache=int(decimal_number("FC_BUILD_CACHE_GB", self.build_cache_gigabytes) * GIGABYTE) or None,
+            images=int(self.settings.images_gb * GIGABYTE) or None,
+            build_cache=int(self.settings.build_cache_gb * GIGABYTE) or None,
         )
 
     def image_stores(self) -> list[ImageStore]:
@@ -122,17 +110,17 @@ class ContainersResource(dg.ConfigurableResource[Any]):
 
     @property
     def _builds(self) -> Path:
-        return Path(self.home) / "builds"
+        return self.settings.home / "builds"
 
     def _installation(self) -> str:
-        return installation_id(Path(self.home))
+        return installation_id(self.settings.home)
 
     def certificates(self) -> Path | None:
         """What package indexes are trusted by while building; None for what every machine trusts."""
-        # a machine whose programs need certificates of its own says so in SSL_CERT_FILE
-        path = self.ca_bundle or os.environ.get("SSL_CERT_FILE", "")
-        if not path:
+        named = self.settings.ca_bundle or os.environ.get("SSL_CERT_FILE")
+        if not named:
             return None
-        if not Path(path).is_file():
-            raise ConfigurationError(f"FC_CA_BUNDLE names {path}, which is no file", remedy="Name a PEM file")
-        return Path(path)
+        if not Path(named).is_file():
+            name = "FC_CA_BUNDLE" if self.settings.ca_bundle else "SSL_CERT_FILE"
+            raise ConfigurationError(f"{name} names {named}, which is no file", remedy="Name a PEM file")
+        return Path(named)

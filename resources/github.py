@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Any
-
-import dagster as dg
 
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.github.transport.client import GitHubClient
@@ -15,13 +11,14 @@ from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import Stage
 
+from .base import SettingsResource, setting
 
-class GitHubResource(dg.ConfigurableResource[Any]):
-    """Hands out the async client, which shares its limits with all others under *home*."""
 
-    url: str
-    tokens: str
-    home: str
+class GitHubResource(SettingsResource):
+    """Hands out the async client, which shares its limits with all others under FC_HOME. Its tokens are GH_TOKENS."""
+
+    github_api_url: str | None = setting("github_api_url")
+    home: str | None = setting("home")
 
     def client(self, stage: Stage) -> GitHubClient:
         """A client, to be used as an async context manager; its waits show as progress of *stage*."""
@@ -32,7 +29,14 @@ class GitHubResource(dg.ConfigurableResource[Any]):
         def on_trouble(text: str) -> None:
             listener().warn(stage, text)
 
-        return GitHubClient(self.url, self._tokens, home=Path(self.home), on_wait=on_wait, on_trouble=on_trouble)
+        settings = self.settings
+        return GitHubClient(
+            settings.github_api_url,
+            settings.github_tokens,
+            home=settings.home,
+            on_wait=on_wait,
+            on_trouble=on_trouble,
+        )
 
     def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
         """GitHub as a source of intake, its usage booked for *stage*, *month* and *run_id*."""
@@ -43,13 +47,10 @@ class GitHubResource(dg.ConfigurableResource[Any]):
 
         Raises OutsideSystemError when GitHub is dead, ConfigurationError when no token can do what intake needs.
         """
-        if not self._tokens:
-            return False, f"{self.url}: GH_TOKENS is empty; code search and GraphQL need a token"
+        url, tokens = self.settings.github_api_url, self.settings.github_tokens
+        if not tokens:
+            return False, f"{url}: GH_TOKENS is empty; code search and GraphQL need a token"
         troubles: list[str] = []
-        reports = asyncio.run(examine(self.url, self._tokens, home=Path(self.home), on_trouble=troubles.append))
-        good, text = verdict(self.url, reports)
+        reports = asyncio.run(examine(url, tokens, home=self.settings.home, on_trouble=troubles.append))
+        good, text = verdict(url, reports)
         return good and not troubles, "\n    ".join([text, *troubles])
-
-    @property
-    def _tokens(self) -> list[str]:
-        return list(dict.fromkeys(token.strip() for token in self.tokens.split(",") if token.strip()))

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import dagster as dg
-
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.release.destination import Destination
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
 
+from .base import SettingsResource, setting
 
-class HubResource(dg.ConfigurableResource[Any]):
-    """Hands out the destination of the dataset."""
 
-    dataset: str
-    endpoint: str
-    token: str
-    token_path: str
-    home: str
+class HubResource(SettingsResource):
+    """Hands out the destination of the dataset. Its token is HF_TOKEN, or lies in the file of HF_TOKEN_PATH."""
+
+    home: str | None = setting("home")
+    hf_dataset: str | None = setting("hf_dataset")
+    hf_endpoint: str | None = setting("hf_endpoint")
+    hf_token_path: str | None = setting("hf_token_path")
 
     def preflight(self) -> tuple[bool, str]:
         """Ask the destination for its tags."""
@@ -29,18 +25,19 @@ class HubResource(dg.ConfigurableResource[Any]):
 
     def destination(self) -> Destination:
         """The Hub where HF_DATASET names a dataset, else the folder `dataset/` under FC_HOME."""
-        if not self.dataset:
-            return FolderDestination(Path(self.home) / "dataset")
-        return HubDestination(self.dataset, self.endpoint, self._token())
+        if not self.settings.hf_dataset:
+            return FolderDestination(self.settings.home / "dataset")
+        return HubDestination(self.settings.hf_dataset, self.settings.hf_endpoint, self._token())
 
     def _token(self) -> str:
-        if self.token or not self.token_path:
-            return self.token
+        token, path = self.settings.hf_token.get_secret_value(), self.settings.hf_token_path
+        if token or path is None:
+            return token
         try:
-            return Path(self.token_path).expanduser().read_text(encoding="utf-8").strip()
+            return path.expanduser().read_text(encoding="utf-8").strip()
         except OSError as error:
             raise ConfigurationError(
-                f"HF_TOKEN_PATH names {self.token_path}",
+                f"HF_TOKEN_PATH names {path}",
                 why=str(error),
                 remedy="Write the token there, or set HF_TOKEN",
             ) from error

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import dagster as dg
-
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.models.errors import OutsideSystemError
@@ -13,60 +9,55 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.language_model import LanguageModel
 
-from .settings import decimal_number, whole_number
+from .base import SettingsResource, setting
 
 
-class LLMResource(dg.ConfigurableResource[Any]):
-    """Hands out the async client with its budget."""
+class LLMResource(SettingsResource):
+    """Hands out the async client with its budget. Its key is LLM_API_KEY."""
 
-    model: str
-    base_url: str
-    api_key: str
-    max_tokens: str
-    seconds: str
-    tokens_per_month: str
-    dollars_per_month: str
-    dollars_per_million_in: str
-    dollars_per_million_out: str
+    llm_model: str | None = setting("llm_model")
+    llm_base_url: str | None = setting("llm_base_url")
+    llm_max_tokens: int | None = setting("llm_max_tokens")
+    llm_seconds: int | None = setting("llm_seconds")
+    llm_tokens_per_month: int | None = setting("llm_tokens_per_month")
+    llm_dollars_per_month: float | None = setting("llm_dollars_per_month")
+    llm_dollars_per_million_in: float | None = setting("llm_dollars_per_million_in")
+    llm_dollars_per_million_out: float | None = setting("llm_dollars_per_million_out")
 
     def preflight(self) -> tuple[bool, str]:
         """Ask the endpoint for its models."""
         import httpx
 
-        if not self.api_key or not self.model:
-            return False, f"{self.base_url}: LLM_API_KEY and LLM_MODEL must be set before anything is classified"
+        url, model = self.settings.llm_base_url, self.settings.llm_model
+        key = self.settings.llm_api_key.get_secret_value()
+        if not key or not model:
+            return False, f"{url}: LLM_API_KEY and LLM_MODEL must be set before anything is classified"
         try:
-            answer = httpx.get(
-                f"{self.base_url.rstrip('/')}/models", headers={"Authorization": f"Bearer {self.api_key}"}, timeout=20
-            )
+            answer = httpx.get(f"{url.rstrip('/')}/models", headers={"Authorization": f"Bearer {key}"}, timeout=20)
         except httpx.HTTPError as error:
             raise OutsideSystemError(
-                "llm", f"{self.base_url} does not answer", why=str(error), remedy="Start it, or fix LLM_BASE_URL"
+                "llm", f"{url} does not answer", why=str(error), remedy="Start it, or fix LLM_BASE_URL"
             ) from error
         if answer.status_code in (401, 403):
-            raise OutsideSystemError("llm", f"{self.base_url} refuses LLM_API_KEY", remedy="Set a valid key")
-        return answer.is_success, f"{self.base_url} answers {answer.status_code}; model {self.model}"
+            raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
+        return answer.is_success, f"{url} answers {answer.status_code}; model {model}"
 
     def language_model(self, cache: CompletionCache, *, month: str, spent: Cost) -> LanguageModel:
         """A client that pays for nothing twice, with what *month* has left of its budget; close it after use."""
+        settings = self.settings
         return LanguageModel(
-            base_url=self.base_url,
-            api_key=self.api_key,
-            model=self.model,
-            max_tokens=whole_number("LLM_MAX_TOKENS", self.max_tokens, minimum=1),
-            timeout_seconds=whole_number("LLM_SECONDS", self.seconds, minimum=1),
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key.get_secret_value(),
+            model=settings.llm_model,
+            max_tokens=settings.llm_max_tokens,
+            timeout_seconds=settings.llm_seconds,
             cache=cache,
             budget=Budget(
-                month,
-                tokens=whole_number("LLM_TOKENS_PER_MONTH", self.tokens_per_month) if self.tokens_per_month else None,
-                dollars=decimal_number("LLM_DOLLARS_PER_MONTH", self.dollars_per_month)
-                if self.dollars_per_month
-                else None,
-                spent=spent,
+                month, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent
             ),
             on_wait=lambda text: listener().note(Stage.CLASSIFICATIONS, text),
             prices=Prices(
-                dollars_per_million_in=decimal_number("LLM_DOLLARS_PER_MILLION_IN", self.dollars_per_million_in),
-                dollars_per_million_out=decimal_number("LLM_DOLLARS_PER_MILLION_OUT", self.dollars_per_million_out),
+                dollars_per_million_in=settings.llm_dollars_per_million_in,
+                dollars_per_million_out=settings.llm_dollars_per_million_out,
             ),
         )

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
 
 from formulacode_dagster.git.eviction import GIGABYTE
 from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.offline.detect import detect
 
-from .settings import decimal_number
+from .base import SettingsResource, setting
+from .settings import Settings
 
 
-class MirrorsResource(dg.ConfigurableResource[Any]):
+class MirrorsResource(SettingsResource):
     """Hands out the mirror cache."""
 
-    folder: str
-    home: str
-    clone_url: str
-    gigabytes: str
-
-    @property
-    def root(self) -> Path:
-        """The folder of the mirrors; it need not exist."""
-        return Path(self.folder).expanduser() if self.folder else Path(self.home) / "mirrors"
+    home: str | None = setting("home")
+    mirrors_dir: str | None = setting("mirrors_dir")
+    mirrors_gb: float | None = setting("mirrors_gb")
+    github_clone_url: str | None = setting("github_clone_url")
+    offline_source: str | None = setting("offline_source")
 
     @property
     def budget(self) -> int | None:
-        """Bytes that the mirrors may take, None when there is no limit; raises ConfigurationError."""
-        return int(decimal_number("FC_MIRRORS_GB", self.gigabytes) * GIGABYTE) or None
+        """Bytes that the mirrors may take, None when there is no limit."""
+        return int(self.settings.mirrors_gb * GIGABYTE) or None
 
     def cache(self) -> MirrorCache:
         """The cache; clones and fetches on demand, and tells the run's log what it removed to keep to the budget."""
-        return MirrorCache(self.root, self.clone_url, budget=self.budget, say=dg.get_dagster_logger().info)
+        root, origin = self.settings.mirrors_root, clone_url(self.settings)
+        return MirrorCache(root, origin, budget=self.budget, say=dg.get_dagster_logger().info)
+
+
+def clone_url(settings: Settings) -> str:
+    """The value of GITHUB_CLONE_URL; where it is not set and intake is from a folder of mirrors, that folder."""
+    if settings.offline_source and "github_clone_url" not in settings.model_fields_set:
+        try:
+            mirrors = detect(settings.offline_source).mirrors
+        except ConfigurationError:
+            # said when intake needs it; mirrors that are here can be used all the same
+            mirrors = None
+        if mirrors is not None:
+            return mirrors.as_uri()
+    return settings.github_clone_url

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import dagster as dg
 from pydantic import PrivateAttr
 
 from formulacode_dagster.store.completions import StoredCompletions
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.embedded import start_embedded
+
+from .base import SettingsResource, setting
+from .database import open_database
 
 
-class PostgresResource(dg.ConfigurableResource[Any]):
-    """Hands out the migrated database."""
+class PostgresResource(SettingsResource):
+    """Hands out the migrated database: that of FC_DATABASE_URL, else the embedded one."""
 
-    url: str
-    home: str
+    home: str | None = setting("home")
 
     _database: Database | None = PrivateAttr(default=None)
 
     def database(self) -> Database:
         """The database, started where it is embedded, and up to date."""
         if self._database is None:
-            database = Database(self.url or start_embedded(Path(self.home) / "postgres"))
-            database.migrate()
-            self._database = database
+            self._database = open_database(settings=self.settings)
         return self._database
 
     def completions(self) -> StoredCompletions:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import dagster as dg
+from .base import SettingsResource, setting
 
 
-class ReportsResource(dg.ConfigurableResource[Any]):
+class ReportsResource(SettingsResource):
     """Hands out the folder of the reports."""
 
-    home: str
+    home: str | None = setting("home")
 
     def folder(self) -> Path:
         """`reports/` under FC_HOME; made when the first report is written."""
-        return Path(self.home) / "reports"
+        return self.settings.home / "reports"

@@ -1,141 +1,276 @@
-"""Every setting of the platform, in one table: name, default, meaning. `.env.example` is held to it by a test."""
+"""The settings: one model is the only list of them. `.env.example` and the tables of the documentation follow from it.
+
+Nothing here is called while definitions load: a run reads the environment when it first needs a setting.
+"""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from enum import Enum, StrEnum
 from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from annotated_types import Ge, Gt
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from formulacode_dagster.models.errors import ConfigurationError
 
-
-@dataclass(frozen=True)
-class Setting:
-    """One environment variable."""
-
-    name: str
-    default: str
-    meaning: str
-    secret: bool = False
+from .environment import prepare_environment
 
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting("FC_HOME", ".formulacode", "folder of all local state: embedded database, mirrors, builds, reports"),
-    Setting("FC_DATABASE_URL", "", "Postgres of the platform; empty: the embedded one under FC_HOME", secret=True),
-    Setting(
-        "FC_DAGSTER_DATABASE_URL", "", "Postgres of Dagster's own storage; empty: SQLite under FC_HOME", secret=True
-    ),
-    Setting("GH_TOKENS", "", "GitHub tokens, comma separated; public_repo is enough", secret=True),
-    Setting("GITHUB_API_URL", "https://api.github.com", "GitHub's API"),
-    Setting("GITHUB_CLONE_URL", "https://github.com", "where repositories are cloned from; file:///folder works"),
-    Setting(
-        "FC_OFFLINE_SOURCE",
+class EngineChoice(StrEnum):
+    """What builds images. Dagster's launchpad takes the names of members, so they are the values."""
+
+    docker = "docker"
+    process = "process"
+    auto = "auto"
+
+
+class RegistryMode(StrEnum):
+    """How images share repositories of the registry; members named as Dagster's launchpad takes them."""
+
+    single = "single"
+    mirror = "mirror"
+
+
+def _parts(text: str | Sequence[str]) -> Sequence[str]:
+    return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parts)]
+
+
+class Settings(BaseSettings):
+    """Every setting: its environment variable (`alias`), type, bounds, default and meaning."""
+
+    # an empty variable stands for the default; a value that cannot be may be a secret in the wrong place
+    model_config = SettingsConfigDict(
+        case_sensitive=True,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )
+
+    home: AbsolutePath = Field(
+        Path(".formulacode"),
+        alias="FC_HOME",
+        description="folder of all local state: embedded database, mirrors, builds, reports",
+    )
+    database_url: SecretStr = Field(
+        SecretStr(""),
+        alias="FC_DATABASE_URL",
+        description="Postgres of the platform; empty: the embedded one under FC_HOME",
+    )
+    dagster_database_url: SecretStr = Field(
+        SecretStr(""),
+        alias="FC_DAGSTER_DATABASE_URL",
+        description="Postgres of Dagster's own storage; empty: SQLite under FC_HOME",
+    )
+    gh_tokens: SecretStr = Field(
+        SecretStr(""), alias="GH_TOKENS", description="GitHub tokens, comma separated; public_repo is enough"
+    )
+    github_api_url: str = Field("https://api.github.com", alias="GITHUB_API_URL", description="GitHub's API")
+    github_clone_url: str = Field(
+        "https://github.com",
+        alias="GITHUB_CLONE_URL",
+        description="where repositories are cloned from; file:///folder works",
+    )
+    offline_source: str = Field(
         "",
-        "files, or a folder of files or of mirrors, to take in instead of asking GitHub; see README",
-    ),
-    Setting("FC_MINIMUM_STARS", "500", "repositories with fewer stars are not tracked, unless they are allowed"),
-    Setting(
-        "FC_LANGUAGES",
-        "Python,Cython,C,C++,Cuda,Fortran,Rust,Jupyter Notebook",
-        "primary languages, in GitHub's words, of tracked repositories; any: whichever",
-    ),
-    Setting("FC_MIRRORS_DIR", "", "bare mirrors; empty: mirrors/ under FC_HOME"),
-    Setting("FC_MIRRORS_GB", "50", "gigabytes they may take before the least recently used are removed; 0: no limit"),
-    Setting("LLM_MODEL", "", "name of the model that classifies"),
-    Setting("LLM_BASE_URL", "https://api.openai.com/v1", "any OpenAI-compatible endpoint"),
-    Setting("LLM_API_KEY", "", "key of that endpoint", secret=True),
-    Setting("LLM_MAX_TOKENS", "2048", "most tokens of one answer"),
-    Setting("LLM_SECONDS", "120", "time limit of one answer"),
-    Setting("LLM_TOKENS_PER_MONTH", "20000000", "token budget of one month of the dataset; empty: none"),
-    Setting("LLM_DOLLARS_PER_MONTH", "", "dollar budget of one month; needs the prices below; empty: none"),
-    Setting("LLM_DOLLARS_PER_MILLION_IN", "0", "price of a million prompt tokens"),
-    Setting("LLM_DOLLARS_PER_MILLION_OUT", "0", "price of a million answer tokens"),
-    Setting("FC_ENGINE", "auto", "docker, process, or auto: Docker when a daemon answers"),
-    Setting("FC_OS_IMAGE", "python:{python}-slim-bookworm", "OS image; {python} is replaced by 3.12 and the like"),
-    Setting("FC_BUILD_NETWORK", "default", "Docker network of builds: default, or host"),
-    Setting("FC_BUILD_CGROUP", "", "cgroup or slice of Docker's machine below which builds run, held to its limits"),
-    Setting("FC_CA_BUNDLE", "", "CA certificates for package indexes while building; never part of an image"),
-    Setting("FC_CPUS", "2", "CPUs of a build or measurement"),
-    Setting("FC_MEMORY_MB", "4096", "memory of a build or measurement"),
-    Setting("FC_DISK_MB", "10240", "what code may write to disk in a container before it is ended"),
-    Setting("FC_BUILD_SECONDS", "1800", "time limit of one build"),
-    Setting("FC_BENCHMARK_SECONDS", "120", "time limit of one benchmark process"),
-    Setting("FC_ROUNDS", "7", "interleaved samples a side; 7 at least"),
-    Setting("FC_SAMPLE_SECONDS", "0.1", "seconds of timing in one sample"),
-    Setting("FC_MEASURE_SECONDS", "600", "time budget of one task's measurement"),
-    Setting(
-        "FC_IMAGES_GB",
-        "100",
-        "gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit",
-    ),
-    Setting("FC_BUILD_CACHE_GB", "20", "the same of our part of Docker's build cache, of what no image lies on"),
-    Setting("FC_REGISTRY_URL", "", "registry the images are pushed to; docker.io, or host:port; empty: not pushed"),
-    Setting("DOCKERHUB_NAMESPACE", "formulacode", "namespace in the registry"),
-    Setting("DOCKERHUB_USERNAME", "", "user of the registry"),
-    Setting("DOCKERHUB_TOKEN", "", "token of that user", secret=True),
-    Setting("FC_REGISTRY_MODE", "single", "single: one registry repository for all tasks; mirror: one per repository"),
-    Setting("HF_DATASET", "", "owner/name on the Hub; empty: a folder dataset/ under FC_HOME"),
-    Setting("HF_ENDPOINT", "https://huggingface.co", "the Hub"),
-    Setting("HF_TOKEN", "", "token of the Hub", secret=True),
-    Setting("HF_TOKEN_PATH", "", "file that holds that token"),
-    Setting(
-        "FC_RETRY_SECONDS", "30", "wait before an asset is tried once more after an outside system failed; 0: it is not"
-    ),
-)
+        alias="FC_OFFLINE_SOURCE",
+        description="files, or a folder of files or of mirrors, to take in instead of asking GitHub; see README",
+    )
+    minimum_stars: int = Field(
+        500,
+        alias="FC_MINIMUM_STARS",
+        ge=0,
+        description="repositories with fewer stars are not tracked, unless they are allowed",
+    )
+    languages: Names = Field(
+        ("Python", "Cython", "C", "C++", "Cuda", "Fortran", "Rust", "Jupyter Notebook"),
+        alias="FC_LANGUAGES",
+        description="primary languages, in GitHub's words, of tracked repositories; any: whichever",
+    )
+    mirrors_dir: AbsolutePath | None = Field(
+        None, alias="FC_MIRRORS_DIR", description="bare mirrors; empty: mirrors/ under FC_HOME"
+    )
+    mirrors_gb: float = Field(
+        50,
+        alias="FC_MIRRORS_GB",
+        ge=0,
+        description="gigabytes they may take before the least recently used are removed; 0: no limit",
+    )
+    llm_model: str = Field("", alias="LLM_MODEL", description="name of the model that classifies")
+    llm_base_url: str = Field(
+        "https://api.openai.com/v1", alias="LLM_BASE_URL", description="any OpenAI-compatible endpoint"
+    )
+    llm_api_key: SecretStr = Field(SecretStr(""), alias="LLM_API_KEY", description="key of that endpoint")
+    llm_max_tokens: int = Field(2048, alias="LLM_MAX_TOKENS", ge=1, description="most tokens of one answer")
+    llm_seconds: int = Field(120, alias="LLM_SECONDS", ge=1, description="time limit of one answer")
+    llm_tokens_per_month: int = Field(
+        20_000_000, alias="LLM_TOKENS_PER_MONTH", ge=0, description="token budget of one month of the dataset"
+    )
+    llm_dollars_per_month: float | None = Field(
+        None,
+        alias="LLM_DOLLARS_PER_MONTH",
+        ge=0,
+        description="dollar budget of one month; needs the prices below; empty: none",
+    )
+    llm_dollars_per_million_in: float = Field(
+        0, alias="LLM_DOLLARS_PER_MILLION_IN", ge=0, description="price of a million prompt tokens"
+    )
+    llm_dollars_per_million_out: float = Field(
+        0, alias="LLM_DOLLARS_PER_MILLION_OUT", ge=0, description="price of a million answer tokens"
+    )
+    engine: EngineChoice = Field(
+        EngineChoice.auto, alias="FC_ENGINE", description="docker, process, or auto: Docker when a daemon answers"
+    )
+    os_image: str = Field(
+        "python:{python}-slim-bookworm",
+        alias="FC_OS_IMAGE",
+        description="OS image; {python} is replaced by 3.12 and the like",
+    )
+    build_network: str = Field(
+        "default", alias="FC_BUILD_NETWORK", description="Docker network of builds: default, or host"
+    )
+    build_cgroup: str = Field(
+        "",
+        alias="FC_BUILD_CGROUP",
+        description="cgroup or slice of Docker's machine below which builds run, held to its limits",
+    )
+    ca_bundle: AbsolutePath | None = Field(
+        None,
+        alias="FC_CA_BUNDLE",
+        description="CA certificates for package indexes while building, never part of an image; "
+        "empty: SSL_CERT_FILE, or else the system's",
+    )
+    cpus: float = Field(2, alias="FC_CPUS", gt=0, description="CPUs of a build or measurement")
+    memory_mb: int = Field(4096, alias="FC_MEMORY_MB", ge=256, description="memory of a build or measurement")
+    disk_mb: int = Field(
+        10240,
+        alias="FC_DISK_MB",
+        ge=256,
+        description="what code may write to disk in a container before it is ended",
+    )
+    build_seconds: int = Field(1800, alias="FC_BUILD_SECONDS", ge=1, description="time limit of one build")
+    benchmark_seconds: int = Field(
+        120, alias="FC_BENCHMARK_SECONDS", ge=1, description="time limit of one benchmark process"
+    )
+    rounds: int = Field(7, alias="FC_ROUNDS", ge=7, description="interleaved samples a side; 7 at least")
+    sample_seconds: float = Field(0.1, alias="FC_SAMPLE_SECONDS", gt=0, description="seconds of timing in one sample")
+    measure_seconds: int = Field(
+        600, alias="FC_MEASURE_SECONDS", ge=10, description="time budget of one task's measurement"
+    )
+    images_gb: float = Field(
+        100,
+        alias="FC_IMAGES_GB",
+        ge=0,
+        description="gigabytes that images may take before housekeeping removes those needed least recently; "
+        "0: no limit",
+    )
+    build_cache_gb: float = Field(
+        20,
+        alias="FC_BUILD_CACHE_GB",
+        ge=0,
+        description="the same of our part of Docker's build cache, of what no image lies on",
+    )
+    registry_url: str = Field(
+        "",
+        alias="FC_REGISTRY_URL",
+        description="registry the images are pushed to; docker.io, or host:port; empty: not pushed",
+    )
+    dockerhub_namespace: str = Field(
+        "formulacode", alias="DOCKERHUB_NAMESPACE", description="namespace in the registry"
+    )
+    dockerhub_username: str = Field("", alias="DOCKERHUB_USERNAME", description="user of the registry")
+    dockerhub_token: SecretStr = Field(SecretStr(""), alias="DOCKERHUB_TOKEN", description="token of that user")
+    registry_mode: RegistryMode = Field(
+        RegistryMode.single,
+        alias="FC_REGISTRY_MODE",
+        description="single: one registry repository for all tasks; mirror: one per repository",
+    )
+    hf_dataset: str = Field(
+        "", alias="HF_DATASET", description="owner/name on the Hub; empty: a folder dataset/ under FC_HOME"
+    )
+    hf_endpoint: str = Field("https://huggingface.co", alias="HF_ENDPOINT", description="the Hub")
+    hf_token: SecretStr = Field(SecretStr(""), alias="HF_TOKEN", description="token of the Hub")
+    hf_token_path: Path | None = Field(None, alias="HF_TOKEN_PATH", description="file that holds that token")
+    retry_seconds: int = Field(
+        30,
+        alias="FC_RETRY_SECONDS",
+        ge=0,
+        description="wait before an asset is tried once more after an outside system failed; 0: it is not",
+    )
 
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
+    @property
+    def github_tokens(self) -> tuple[str, ...]:
+        """The tokens of `GH_TOKENS`."""
+        return tuple(_parts(self.gh_tokens.get_secret_value()))
+
+    @property
+    def mirrors_root(self) -> Path:
+        """The folder of the mirrors; it need not exist."""
+        return self.mirrors_dir or self.home / "mirrors"
 
 
-def load_env_file(path: Path | None = None) -> None:
-    """Put the variables of `.env` into the environment, where they are not set yet.
+def read_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
+    """The settings as they stand now: *overrides* by field, then the environment, then `.env`, then the defaults.
 
-    Raises ConfigurationError naming the line that cannot be read.
+    Raises ConfigurationError naming every variable that has no value that can be, and what to write.
     """
-    from dotenv.parser import parse_stream
-
-    path = path or Path(".env")
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        for binding in parse_stream(stream):
-            if binding.error:
-                # what cannot be read begins with the empty lines before it
-                text = binding.original.string
-                empty = text[: len(text) - len(text.lstrip())].count("\n")
-                raise ConfigurationError(
-                    f"{path}, line {binding.original.line + empty} cannot be read",
-                    remedy="Write NAME=value on each line, quotes closed; see .env.example",
-                )
-            if binding.key and binding.value is not None:
-                os.environ.setdefault(binding.key, binding.value)
+    prepare_environment()
+    given = {alias_of(name): value for name, value in (overrides or {}).items()}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        wrong = [_BY_ALIAS[str(one["loc"][0])] for one in error.errors()]
+        values = {str(one["loc"][0]): one["input"] for one in error.errors()}
+        fields = {alias_of(name): Settings.model_fields[name] for name in dict.fromkeys(wrong)}
+        raise ConfigurationError(
+            "; ".join(
+                f"{alias} is not what it can be" if is_secret(field) else f"{alias} is {str(values[alias])!r}"
+                for alias, field in fields.items()
+            ),
+            remedy="; ".join(f"Write {_allowed(field)} for {alias}" for alias, field in fields.items()),
+        ) from None
 
 
-def setting(name: str) -> str:
-    """The value for a resource's field: the variable's `EnvVar` where it is set, the default where it is not.
-
-    An `EnvVar` is shown by name and read only when a run starts, so no secret is ever part of the definitions.
-    """
-    known = _BY_NAME[name]
-    if os.environ.get(name, "") == "":
-        return known.default
-    from dagster import EnvVar
-
-    return EnvVar(name)
+def alias_of(name: str) -> str:
+    """The environment variable of field *name*."""
+    return str(Settings.model_fields[name].alias)
 
 
-def value_of(name: str) -> str:
-    """The setting as it stands now, for what must be known before a run starts."""
-    return os.environ.get(name) or _BY_NAME[name].default
+def is_secret(field: FieldInfo) -> bool:
+    """Whether the value may never be shown."""
+    return field.annotation is SecretStr
 
 
-def home() -> Path:
-    """`FC_HOME`, absolute."""
-    return Path(value_of("FC_HOME")).expanduser().absolute()
+_BY_ALIAS = {alias_of(name): name for name in Settings.model_fields}
+
+
+def _allowed(field: FieldInfo) -> str:
+    kind = next((one for one in get_args(field.annotation) if one is not type(None)), field.annotation)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        *first, last = (str(member.value) for member in kind)
+        return f"{', '.join(first)} or {last}"
+    bounds = [f", {one.ge} or more" for one in field.metadata if isinstance(one, Ge)]
+    bounds += [f" above {one.gt}" for one in field.metadata if isinstance(one, Gt)]
+    word = "a whole number" if kind is int else "a number" if kind is float else "a text"
+    return word + "".join(bounds)
 
 
 def make_home() -> Path:
     """`FC_HOME`, made where it is missing; raises ConfigurationError when it cannot be."""
-    folder = home()
+    folder = read_settings().home
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -143,25 +278,3 @@ def make_home() -> Path:
             f"cannot write {folder}", why=str(error), remedy="Free disk space, fix its permissions, or set FC_HOME"
         ) from error
     return folder
-
-
-def whole_number(name: str, text: str, *, minimum: int = 0) -> int:
-    """Read *text*, the value of setting *name*; raises ConfigurationError when it is no whole number ≥ *minimum*."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = minimum - 1
-    if number < minimum:
-        raise ConfigurationError(f"{name} is {text!r}", remedy=f"Write a whole number of at least {minimum}")
-    return number
-
-
-def decimal_number(name: str, text: str) -> float:
-    """Read *text*, the value of setting *name*; raises ConfigurationError when it is no number ≥ 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise ConfigurationError(f"{name} is {text!r}", remedy="Write a number, 0 or more")
-    return number

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import dagster as dg
-
 from formulacode_dagster.github.tracking import TrackingRules
 
-from .settings import whole_number
+from .base import SettingsResource, setting
 
 ANY = "any"
 """Of `FC_LANGUAGES`: an empty value stands for the default, as of every setting."""
 
 
-class TrackingResource(dg.ConfigurableResource[Any]):
+class TrackingResource(SettingsResource):
     """What a repository has to be."""
 
-    minimum_stars: str
-    languages: str
+    minimum_stars: int | None = setting("minimum_stars")
+    languages: list[str] | None = setting("languages")
 
     def rules(self) -> TrackingRules:
-        """The rules; raises ConfigurationError for a number of stars that is none."""
-        languages = tuple(name.strip() for name in self.languages.split(",") if name.strip())
+        """The rules."""
+        languages = self.settings.languages
         return TrackingRules(
-            minimum_stars=whole_number("FC_MINIMUM_STARS", self.minimum_stars),
+            minimum_stars=self.settings.minimum_stars,
             languages=() if ANY in (name.lower() for name in languages) else languages,
         )

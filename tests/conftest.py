@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-# read when the assets are imported: a test of what fails need not wait for a second try
-os.environ["FC_RETRY_SECONDS"] = "0"
 
 with warnings.catch_warnings():
     # platformdirs warns on import where XDG_RUNTIME_DIR is unset
@@ -35,6 +31,12 @@ pytest_plugins = [
 GitHubFolder = Callable[[Mapping[str, Any]], Path]
 AUTHOR = "Ada Byron <12+ada@users.noreply.github.com>"
 BEGIN = "2025-01-01T00:00:00Z"
+
+
+@pytest.fixture(autouse=True)
+def failing_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of what fails need not wait for a second try."""
+    monkeypatch.setenv("FC_RETRY_SECONDS", "0")
 
 
 @pytest.fixture

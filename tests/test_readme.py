@@ -18,7 +18,7 @@ from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
-from resources.settings import SETTINGS
+from resources.documentation import SETTINGS
 from sandbox.samples import expected_outcomes
 from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, blocks_of
 

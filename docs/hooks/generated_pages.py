@@ -16,7 +16,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; MkDocs calls this once it knows what is in `docs/`."""
     from mkdocs.structure.files import File
 
-    from resources.settings import settings_table
+    from resources.documentation import settings_table
 
     files.append(File.generated(config, "assets.md", content="\n".join(_assets())))
     settings = f"# Settings\n\nAn environment variable each, or a line of `.env`.\n\n{settings_table()}\n"

@@ -72,14 +72,14 @@ def main() -> None:
     """Run `fc-data`; a known error is one message and status 1, never a traceback."""
     from typer.exceptions import TyperException
 
-    from resources.settings import load_env_file
+    from resources.environment import prepare_environment
 
     status: int | None = 1
     try:
         # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped
         with signals_heard(patience=PATIENCE_SECONDS) as request, interrupted_once(KeyboardInterrupt):
             request.at_last(_tell_interrupted)
-            load_env_file()
+            prepare_environment()
             status = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except FormulaCodeError as error:
         complain(str(error))

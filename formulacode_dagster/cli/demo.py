@@ -31,11 +31,12 @@ def run_demo(console: Console) -> bool:
     """Run the demo; true when every asset and every blocking check passed."""
     from formulacode_dagster.orchestration.runs import dagster_instance
     from formulacode_dagster.store.ledger import finished_since
+    from resources.containers import ContainersResource
     from resources.settings import make_home
     from sandbox.samples import generate
     from sandbox.session import running_sandbox
 
-    from .operate import database, resolved, run_months
+    from .operate import database, run_months
 
     started, began_at = time.monotonic(), datetime.now(tz=UTC)
     home = make_home()
@@ -50,7 +51,7 @@ def run_demo(console: Console) -> bool:
         os.environ.setdefault("FC_SAMPLE_SECONDS", "0.05")
         for service, url in sandbox.urls.items():
             console.print(f"sandbox {service}: {url}", highlight=False)
-        _, why = resolved("containers").chosen()
+        _, why = ContainersResource().chosen()
         console.print(f"engine: {why}", highlight=False)
         with database() as store, dagster_instance() as instance:
             succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())

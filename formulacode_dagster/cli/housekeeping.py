@@ -22,10 +22,11 @@ def show_or_remove(console: Console, *, remove: bool) -> None:
     from rich.table import Table
 
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
+    from resources.containers import ContainersResource
 
-    from .operate import database, resolved
+    from .operate import database
 
-    containers = resolved("containers")
+    containers = ContainersResource()
     with database() as store:
         done = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
     table = Table(box=None)

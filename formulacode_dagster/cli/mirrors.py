@@ -35,21 +35,21 @@ def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
     Raises ConfigurationError when there is no such mirror, ItemFailure `busy` when it is in use, OutsideSystemError.
     """
     from formulacode_dagster.git.eviction import evict, kept_mirrors
+    from resources.mirrors import MirrorsResource
     from resources.settings import make_home
 
-    from .operate import resolved
-
     make_home()
-    resource = resolved("mirrors")
+    resource = MirrorsResource()
+    root = resource.settings.mirrors_root
     try:
         for repository in repositories:
-            gone = evict(resource.root, ItemName.parse(repository).repository)
+            gone = evict(root, ItemName.parse(repository).repository)
             console.print(f"evicted {gone}", markup=False, highlight=False)
         if not repositories:
-            _show(console, kept_mirrors(resource.root), resource.budget)
+            _show(console, kept_mirrors(root), resource.budget)
     except OSError as error:
         raise OutsideSystemError(
-            "disk", f"cannot read or write {resource.root}", why=str(error), remedy="Look at FC_MIRRORS_DIR"
+            "disk", f"cannot read or write {root}", why=str(error), remedy="Look at FC_MIRRORS_DIR"
         ) from error
 
 

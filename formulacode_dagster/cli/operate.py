@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 
 import dagster as dg
 from rich.console import Console
@@ -19,35 +19,21 @@ from formulacode_dagster.reporting.funnel import Funnel, count_funnel
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.usage import usage_totals
-from resources.defaults import default_resources
-from resources.settings import home, value_of
+from resources.containers import ContainersResource
+from resources.database import open_database
+from resources.hub import HubResource
+from resources.intake import IntakeResource
+from resources.llm import LLMResource
+from resources.registry import RegistryResource
+from resources.settings import Settings, read_settings
 
 from .probes import Finding, Health, probe, programs
 from .terminal import Bars, show_funnel
 
 
-def resolved(name: str) -> Any:
-    """One of the default resources, its settings read from the environment."""
-    resource = default_resources()[name]
-    # Dagster's own way opens a storage for it, and closes it noisily
-    fields = {field: getattr(resource, field) for field in type(resource).model_fields}
-    return type(resource)(
-        **{field: value.get_value() if isinstance(value, dg.EnvVar) else value for field, value in fields.items()}
-    )
-
-
-@contextmanager
-def database(*, migrated: bool = True) -> Iterator[Database]:
-    """The platform's database, as the settings name it."""
-    from formulacode_dagster.store.embedded import start_embedded
-
-    store = Database(value_of("FC_DATABASE_URL") or start_embedded(home() / "postgres"))
-    try:
-        if migrated:
-            store.migrate()
-        yield store
-    finally:
-        store.close()
+def database(*, migrated: bool = True) -> closing[Database]:
+    """The platform's database, as the settings name it, to be used in a `with` block."""
+    return closing(open_database(migrated=migrated))
 
 
 def read_funnel(store: Database, month: Month) -> Funnel:
@@ -92,20 +78,35 @@ def show_result(console: Console, result: MonthResult, seconds: float) -> None:
 
 
 def check_systems() -> list[Finding]:
-    """Probe every outside system that the settings name."""
-    return [probe("programs", programs), *(_check(name) for name in ("postgres", *_OUTSIDE))]
-
-
-_OUTSIDE = ("github", "llm", "containers", "registry", "hub")
-
-
-def _check(name: str) -> Finding:
-    def ask() -> tuple[Health, str]:
-        if name == "postgres":
-            with database() as store:
-                return Health.OK, f"{store.where} answers and is up to date"
+    """Probe every outside system that the settings name; none while a setting has no value that can be."""
+    settings = probe("settings", _settings)
+    if settings.health is Health.BROKEN:
+        return [probe("programs", programs), settings]
+    asked = {
         # whether GitHub is asked at all, intake knows
-        healthy, text = resolved("intake" if name == "github" else name).preflight()
-        return (Health.OK if healthy else Health.WARNING), text
+        "github": IntakeResource().preflight,
+        "llm": LLMResource().preflight,
+        "containers": ContainersResource().preflight,
+        "registry": RegistryResource().preflight,
+        "hub": HubResource().preflight,
+    }
+    return [
+        probe("programs", programs),
+        settings,
+        probe("postgres", _database),
+        *(probe(name, partial(_ask, preflight)) for name, preflight in asked.items()),
+    ]
 
-    return probe(name, ask)
+
+def _settings() -> tuple[Health, str]:
+    return Health.OK, f"{len(read_settings().model_fields_set)} of {len(Settings.model_fields)} are set"
+
+
+def _database() -> tuple[Health, str]:
+    with database() as store:
+        return Health.OK, f"{store.where} answers and is up to date"
+
+
+def _ask(preflight: Callable[[], tuple[bool, str]]) -> tuple[Health, str]:
+    healthy, text = preflight()
+    return (Health.OK if healthy else Health.WARNING), text

@@ -31,16 +31,18 @@ def rebuild_and_compare(console: Console, text: str) -> bool:
     Raises ConfigurationError when there is no such image, ItemFailure when it cannot be built again.
     """
     from formulacode_dagster.images.reproducibility import rebuild_stored
+    from resources.containers import ContainersResource
+    from resources.mirrors import MirrorsResource
 
-    from .operate import database, resolved
+    from .operate import database
 
     name = ItemName.parse(text)
     with database() as store:
         image, item = _image_of(store, name)
-        engine, why = resolved("containers").chosen()
+        engine, why = ContainersResource().chosen()
         console.print(why, highlight=False)
         with console.status(f"building {image.tag} again"):
-            cache = resolved("mirrors").cache()
+            cache = MirrorsResource().cache()
             made = rebuild_stored(store, engine, cache, image, item=item, run_id=f"rebuild-{uuid.uuid4()}")
     _show(console, made)
     return made.is_equal

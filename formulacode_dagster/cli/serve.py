@@ -17,7 +17,7 @@ from rich.console import Console
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.shipped_files import shipped
 from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
-from resources.settings import home
+from resources.settings import read_settings
 from sandbox.session import running_sandbox
 
 from .operate import database
@@ -40,12 +40,13 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     """
     _require_free(host, port)
     # the code server must find the same home, wherever it is started
-    os.environ["FC_HOME"] = str(home())
+    home = read_settings().home
+    os.environ["FC_HOME"] = str(home)
     try:
         with _stop_on_signals(), ExitStack() as stack:
-            repositories = home() / "sandbox" / "repositories"
+            repositories = home / "sandbox" / "repositories"
             if repositories.is_dir() and not os.environ.get("GH_TOKENS"):
-                sandbox = stack.enter_context(running_sandbox(repositories, home() / "sandbox"))
+                sandbox = stack.enter_context(running_sandbox(repositories, home / "sandbox"))
                 os.environ.update(sandbox.environment)
                 console.print("serving the sandbox too, since the demo was run and GH_TOKENS is not set")
             # held for as long as the UI is there, so that the embedded server is not stopped and started between runs

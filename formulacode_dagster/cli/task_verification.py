@@ -19,8 +19,7 @@ from formulacode_dagster.verification.report import Report, verification_reports
 from formulacode_dagster.verification.scan import own_secrets
 from formulacode_dagster.verification.task_folder import TaskFolder, image_of, read_task_folder
 from formulacode_dagster.verification.verify import ImageVerification, verify
-
-from .operate import resolved
+from resources.containers import ContainersResource
 
 DETAIL_CHARACTERS = 300
 
@@ -31,7 +30,7 @@ def verify_task(console: Console, folder: Path) -> bool:
     Raises what kept the gates from being asked (ConfigurationError for a broken folder, ItemFailure,
     OutsideSystemError), after writing it down where there is a folder.
     """
-    containers = resolved("containers")
+    containers = ContainersResource()
     engine = DockerEngine(limits=containers.limits)
     verification = _Run(console, folder)
     try:

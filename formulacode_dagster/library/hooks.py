@@ -17,8 +17,7 @@ from typing import Any, Protocol, Self
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 from formulacode_dagster.store import hooks
 from formulacode_dagster.store.database import Database
-
-from . import settings
+from resources.database import open_database
 
 LONGEST_KEY = 1_000
 """Characters of arguments that stand in the key as they are; Postgres indexes no more than 2,700 bytes."""
@@ -179,5 +178,5 @@ class HookRegistry:
             return self.database
         with self._opening:
             if self._opened is None:
-                self._opened = settings.open_database(self.database or "")
+                self._opened = open_database(self.database or "")
             return self._opened

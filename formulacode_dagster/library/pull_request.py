@@ -15,8 +15,8 @@ from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
+from resources.database import has_database, open_database
 
-from . import settings
 from .reading_client import ReadingClient
 
 
@@ -104,9 +104,9 @@ def _look_up(named: PR, database: Database | str | None) -> StoredPullRequest | 
     if isinstance(database, Database):
         with database.transaction() as connection:
             return find_pull_request(connection, named.repository, named.issue_number)
-    if database is None and not settings.has_database():
+    if database is None and not has_database():
         return None
-    opened = settings.open_database(database or "")
+    opened = open_database(database or "")
     try:
         return _look_up(named, opened)
     finally:

@@ -18,8 +18,7 @@ from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import Change, ChangedFile
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.timeline import TimelineEvent
-
-from . import settings
+from resources.settings import make_home, read_settings
 
 
 class ReadingClient(client.GitHubClient):
@@ -39,8 +38,9 @@ class ReadingClient(client.GitHubClient):
         **more: Any,
     ) -> None:
         """*more* goes to the platform's client (`pacing`, `on_wait`, …)."""
-        more.setdefault("home", settings.state_folder())
-        super().__init__(url or settings.github_url(), settings.github_tokens() if tokens is None else tokens, **more)
+        settings = read_settings()
+        more.setdefault("home", make_home())
+        super().__init__(url or settings.github_api_url, settings.github_tokens if tokens is None else tokens, **more)
         self._mirrors = mirrors
 
     async def get_diff(self, repository: str, number: int) -> bytes:
@@ -71,7 +71,8 @@ class ReadingClient(client.GitHubClient):
 
     async def _from_mirror(self, repository: str, number: int) -> tuple[Change, bytes]:
         facts = await reading.read_pull_request(self, repository, number)
-        mirrors = self._mirrors or settings.mirrors()
+        settings = read_settings()
+        mirrors = self._mirrors or MirrorCache(settings.mirrors_root, settings.github_clone_url)
 
         def change() -> tuple[Change, bytes]:
             with mirrors.ensure(facts.repository, commits=wanted_commits([facts])) as mirror:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.shipped_files import shipped
-from resources.settings import home, value_of
+from resources.settings import read_settings
 
 CONNECT_SECONDS = 10
 _POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
@@ -26,10 +26,10 @@ def prepare_dagster_home() -> Path:
     Raises ConfigurationError when the folder cannot be written or FC_DAGSTER_DATABASE_URL is no Postgres URL,
     OutsideSystemError when that Postgres does not answer.
     """
-    folder = home() / "dagster"
+    settings = read_settings()
+    folder = settings.home / "dagster"
     text = shipped("dagster.yaml").read_text(encoding="utf-8")
-    url = value_of("FC_DAGSTER_DATABASE_URL")
-    if url:
+    if url := settings.dagster_database_url.get_secret_value():
         text += _POSTGRES
         os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = _answering(url)
     try:
@@ -93,7 +93,9 @@ def storage_errors() -> Iterator[None]:
 
 
 def _storage_gone(why: str) -> OutsideSystemError:
-    where = "the server in FC_DAGSTER_DATABASE_URL" if value_of("FC_DAGSTER_DATABASE_URL") else str(home() / "dagster")
+    settings = read_settings()
+    on_server = bool(settings.dagster_database_url.get_secret_value())
+    where = "the server in FC_DAGSTER_DATABASE_URL" if on_server else str(settings.home / "dagster")
     return OutsideSystemError(
         "Dagster's storage",
         f"{where} cannot be read or written",

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from assets.materialize import ItemConfig, stage_run, usage_metadata
 from assets.partitions import MONTHS
 from assets.repositories import repositories
 from formulacode_dagster.items.progress import Silence, listener
 from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.database import Database
@@ -42,8 +44,14 @@ def test_what_the_runs_stage_asked_of_github_is_summed_up(database: Database) ->
     assert record.data["resource"] == "graphql"
 
 
-def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(database_url: str, tmp_path: Path) -> None:
-    postgres = PostgresResource(url=database_url, home=str(tmp_path))
+@pytest.fixture
+def postgres(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresResource]:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    yield (resource := PostgresResource())
+    resource.teardown_after_execution(dg.build_init_resource_context())
+
+
+def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(postgres: PostgresResource) -> None:
 
     @dg.asset(partitions_def=MONTHS)
     def probe(context) -> None:
@@ -54,7 +62,32 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(database_url: str, tmp
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize([probe], partition_key="2026-02", instance=instance)
         said = [entry.user_message for entry in instance.all_logs(result.run_id)]
-    postgres.teardown_after_execution(dg.build_init_resource_context())
     assert any(text.startswith("waiting 12 min 34 s, until ") for text in said)
     assert "the cache was damaged" in said
     assert isinstance(listener(), Silence)
+
+
+@pytest.mark.parametrize(
+    ("error", "delay", "tries"),
+    [
+        (OutsideSystemError("github", "gone"), "0", 1),
+        (OutsideSystemError("github", "gone"), "1", 2),
+        (ConfigurationError("no value"), "1", 1),
+    ],
+)
+def test_a_stage_is_tried_once_more_when_an_outside_system_failed_and_that_is_set(
+    postgres: PostgresResource, monkeypatch: pytest.MonkeyPatch, error: FormulaCodeError, delay: str, tries: int
+) -> None:
+    monkeypatch.setenv("FC_RETRY_SECONDS", delay)
+    seen: list[int] = []
+
+    @dg.asset(partitions_def=MONTHS)
+    def probe(context) -> None:
+        seen.append(context.retry_number)
+        with stage_run(context, postgres, repositories, ItemConfig()):
+            raise error
+
+    result = dg.materialize([probe], partition_key="2026-02", raise_on_error=False)
+    (failure,) = result.get_step_failure_events()
+    assert seen == list(range(tries))
+    assert failure.step_failure_data.user_failure_data.description == str(error)

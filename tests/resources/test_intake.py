@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.cli.operate import check_systems, resolved
+from formulacode_dagster.cli.operate import check_systems
 from formulacode_dagster.cli.probes import Health
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.models.errors import ConfigurationError
@@ -15,8 +15,10 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.offline.files import FilesSource
 from formulacode_dagster.offline.mirrors import MirrorsSource
 from formulacode_dagster.orchestration.build import build_definitions
-from resources.intake import clone_url
-from resources.settings import SETTINGS
+from resources.documentation import SETTINGS
+from resources.intake import IntakeResource
+from resources.mirrors import MirrorsResource, clone_url
+from resources.settings import read_settings
 
 
 @pytest.fixture(autouse=True)
@@ -34,20 +36,20 @@ def mirrors(tmp_path: Path) -> Path:
 
 
 def source() -> object:
-    return resolved("intake").source(Stage.REPOSITORIES, "2026-02", "run")
+    return IntakeResource().source(Stage.REPOSITORIES, "2026-02", "run")
 
 
 def test_without_the_setting_github_is_asked() -> None:
     assert isinstance(source(), GitHubSource)
-    assert resolved("intake").state() == ""
+    assert IntakeResource().state() == ""
 
 
 def test_a_folder_of_mirrors_is_taken_in_and_cloned_from(mirrors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_OFFLINE_SOURCE", str(mirrors))
     assert isinstance(source(), MirrorsSource)
-    assert resolved("mirrors").clone_url == resolved("intake").clone_url == mirrors.as_uri()
+    assert clone_url(MirrorsResource().settings) == clone_url(IntakeResource().settings) == mirrors.as_uri()
     monkeypatch.setenv("GITHUB_CLONE_URL", "https://example.org")
-    assert resolved("mirrors").clone_url == "https://example.org"
+    assert clone_url(MirrorsResource().settings) == "https://example.org"
 
 
 def test_files_are_taken_in_and_clones_come_from_where_they_always_do(
@@ -56,7 +58,7 @@ def test_files_are_taken_in_and_clones_come_from_where_they_always_do(
     (tmp_path / "repositories.csv").write_text("full_name\nada/engine\n")
     monkeypatch.setenv("FC_OFFLINE_SOURCE", str(tmp_path / "repositories.csv"))
     assert isinstance(source(), FilesSource)
-    assert clone_url() == "https://github.com"
+    assert clone_url(read_settings()) == "https://github.com"
 
 
 def test_a_source_that_is_not_there_is_said_when_it_is_used_and_not_when_the_code_location_loads(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 import dagster as dg
 import pytest
+from pydantic import SecretStr
 
-from formulacode_dagster.cli.operate import resolved
 from formulacode_dagster.engines.docker.uv_runner import DockerUvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
+from resources.containers import ContainersResource
 from resources.defaults import default_resources
-from resources.settings import SETTINGS, make_home
+from resources.documentation import SETTINGS
+from resources.github import GitHubResource
+from resources.settings import EngineChoice, RegistryMode, Settings, make_home
 from sandbox.model.app import app as model
 from sandbox.server import serving
 
@@ -27,37 +32,67 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
 
 
-def test_no_secret_is_part_of_a_resource_that_is_not_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_field_is_a_setting_of_the_same_type_and_no_secret() -> None:
+    for name, resource in default_resources().items():
+        for field, taken in type(resource).model_fields.items():
+            setting = Settings.model_fields[field]
+            kind = next((one for one in get_args(setting.annotation) if one is not NoneType), setting.annotation)
+            # what Dagster's configuration has no type for
+            shown = kind if kind in (int, float, EngineChoice, RegistryMode) else str
+            assert taken.annotation == (list[str] if field == "languages" else shown) | None, (name, field)
+            assert setting.annotation is not SecretStr
+            assert str(setting.alias) in str(taken.description)
+
+
+def test_no_secret_is_part_of_a_resource_nor_shown_of_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for one in SETTINGS:
         if one.secret:
             monkeypatch.setenv(one.name, "a-secret")
-    for name, resource in default_resources().items():
-        values = [getattr(resource, field) for field in type(resource).model_fields]
-        assert not [value for value in values if value == "a-secret" and not isinstance(value, dg.EnvVar)], name
+    for resource in default_resources().values():
+        assert resource.settings.gh_tokens.get_secret_value() == "a-secret"
+        assert "a-secret" not in f"{resource!r} {resource.settings!r} {resource.settings.model_dump_json()}"
 
 
-def test_a_resolved_resource_has_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_github_is_asked_with_the_tokens_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GH_TOKENS", "one, two ,")
-    github = resolved("github")
-    assert (github.tokens, github.url) == ("one, two ,", "https://api.github.com")
-    assert [state.name for state in github.client("repositories").tokens()] != []
+    github = GitHubResource()
+    assert (github.settings.github_tokens, github.settings.github_api_url) == (("one", "two"), "https://api.github.com")
+    assert len(github.client(Stage.REPOSITORIES).tokens()) == 2
+
+
+def test_what_a_run_gives_a_resource_goes_before_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_CPUS", "3")
+    monkeypatch.setenv("FC_ENGINE", "docker")
+    seen: list[tuple[float, str]] = []
+
+    @dg.asset
+    def probe(containers: ContainersResource) -> None:
+        seen.append((containers.limits.cpus, containers.settings.engine.value))
+
+    for config in ({}, {"cpus": 1.5, "engine": "process"}):
+        given = {"resources": {"containers": {"config": config}}}
+        dg.materialize([probe], resources={"containers": ContainersResource()}, run_config=given)
+    assert seen == [(3.0, "docker"), (1.5, "process")]
+    wrong = {"resources": {"containers": {"config": {"cpus": "many"}}}}
+    with pytest.raises(dg.DagsterInvalidConfigError, match="many"):
+        dg.materialize([probe], resources={"containers": ContainersResource()}, run_config=wrong)
 
 
 def test_the_rules_of_tracking_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules = resolved("tracking").rules()
+    rules = default_resources()["tracking"].rules()
     assert rules.minimum_stars == 500
     assert {"Python", "C++", "Jupyter Notebook"} < set(rules.languages)
     monkeypatch.setenv("FC_LANGUAGES", " Cython, Rust ,")
     monkeypatch.setenv("FC_MINIMUM_STARS", "0")
-    rules = resolved("tracking").rules()
+    rules = default_resources()["tracking"].rules()
     assert (rules.minimum_stars, rules.languages) == (0, ("Cython", "Rust"))
     monkeypatch.setenv("FC_LANGUAGES", "Any")
-    assert resolved("tracking").rules().languages == ()
+    assert default_resources()["tracking"].rules().languages == ()
 
 
 def test_nothing_is_written_before_it_is_needed(tmp_path: Path) -> None:
-    for name in default_resources():
-        resolved(name)
+    for resource in default_resources().values():
+        assert resource.settings
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,9 +116,9 @@ def test_the_home_is_made_and_an_unwritable_one_is_named(tmp_path: Path, monkeyp
         ("containers", "FC_BUILD_CACHE_GB", "some", lambda one: one.budgets),
         ("containers", "FC_BUILD_SECONDS", "0", lambda one: one.limits),
         ("containers", "FC_BENCHMARK_SECONDS", "1.5", lambda one: one.limits),
-        ("containers", "FC_ROUNDS", "6", lambda one: one.plan),
-        ("containers", "FC_SAMPLE_SECONDS", "inf", lambda one: one.plan),
-        ("containers", "FC_MEASURE_SECONDS", "9", lambda one: one.plan),
+        ("sampling", "FC_ROUNDS", "6", lambda one: one.plan()),
+        ("sampling", "FC_SAMPLE_SECONDS", "inf", lambda one: one.plan()),
+        ("sampling", "FC_MEASURE_SECONDS", "9", lambda one: one.plan()),
         ("containers", "FC_CA_BUNDLE", "/no/such.pem", lambda one: one.chosen()),
         ("containers", "FC_ENGINE", "podman", lambda one: one.chosen()),
         ("registry", "FC_REGISTRY_MODE", "both", lambda one: one.client()),
@@ -97,37 +132,38 @@ def test_a_value_that_cannot_be_is_named_with_its_setting(
     monkeypatch.setenv("HF_DATASET", "a/b")
     monkeypatch.setenv(setting, value)
     with pytest.raises(ConfigurationError, match=setting) as caught:
-        ask(resolved(resource))
+        ask(default_resources()[resource])
     assert caught.value.remedy
 
 
 def test_the_defaults_are_values_that_can_be(tmp_path: Path) -> None:
-    containers = resolved("containers")
-    assert (containers.limits.cpus, containers.limits.memory_mb, containers.plan.rounds) == (2.0, 4096, 7)
-    assert resolved("registry").client() is None
-    assert resolved("reports").folder() == tmp_path / "home" / "reports"
+    containers = default_resources()["containers"]
+    assert (containers.limits.cpus, containers.limits.memory_mb) == (2.0, 4096)
+    assert default_resources()["sampling"].plan().rounds == 7
+    assert default_resources()["registry"].client() is None
+    assert default_resources()["reports"].folder() == tmp_path / "home" / "reports"
 
 
 @pytest.mark.docker
 def test_sources_are_read_where_images_are_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_ENGINE", "docker")
-    assert isinstance(resolved("containers").resolver().reading, DockerUvRunner)
+    assert isinstance(default_resources()["containers"].resolver().reading, DockerUvRunner)
     monkeypatch.setenv("FC_ENGINE", "process")
-    assert resolved("containers").resolver().reading is None
+    assert default_resources()["containers"].resolver().reading is None
 
 
 def test_the_dataset_goes_to_a_folder_or_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert isinstance(resolved("hub").destination(), FolderDestination)
+    assert isinstance(default_resources()["hub"].destination(), FolderDestination)
     monkeypatch.setenv("HF_DATASET", "owner/name")
     (tmp_path / "token").write_text("a-token\n")
     monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "token"))
-    hub = resolved("hub")
+    hub = default_resources()["hub"]
     assert isinstance(hub.destination(), HubDestination)
     assert hub._token() == "a-token"
 
 
 def test_a_model_without_its_settings_is_a_warning_and_asks_nobody() -> None:
-    healthy, said = resolved("llm").preflight()
+    healthy, said = default_resources()["llm"].preflight()
     assert not healthy
     assert "LLM_API_KEY and LLM_MODEL must be set" in said
 
@@ -137,13 +173,13 @@ def test_a_model_that_answers_is_fine_and_one_that_is_not_there_is_an_error(monk
     monkeypatch.setenv("LLM_API_KEY", "a-secret")
     with serving(model()) as url:
         monkeypatch.setenv("LLM_BASE_URL", f"{url}/v1")
-        assert resolved("llm").preflight() == (True, f"{url}/v1 answers 200; model sandbox-rules")
+        assert default_resources()["llm"].preflight() == (True, f"{url}/v1 answers 200; model sandbox-rules")
     with pytest.raises(OutsideSystemError, match="fix LLM_BASE_URL") as caught:
-        resolved("llm").preflight()
+        default_resources()["llm"].preflight()
     assert "a-secret" not in str(caught.value)
 
 
 def test_no_token_for_github_is_a_warning_and_asks_nobody() -> None:
-    healthy, said = resolved("github").preflight()
+    healthy, said = GitHubResource().preflight()
     assert not healthy
     assert "GH_TOKENS is empty" in said

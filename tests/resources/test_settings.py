@@ -1,29 +1,91 @@
 from __future__ import annotations
 
+import os
 import re
+import ssl
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError
-from resources.settings import SETTINGS, decimal_number, load_env_file, setting, whole_number
+from resources.documentation import SETTINGS, env_example, settings_table
+from resources.environment import load_env_file, trust_system_certificates
+from resources.settings import EngineChoice, read_settings
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_env_example_documents_every_setting_and_nothing_else() -> None:
-    text = (ROOT / ".env.example").read_text()
-    assert re.findall(r"^#([A-Z_]+)=", text, flags=re.MULTILINE) == [one.name for one in SETTINGS]
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for one in SETTINGS:
-        assert f"# {one.meaning}" in text
+        monkeypatch.delenv(one.name, raising=False)
 
 
-def test_a_variable_that_is_set_is_handed_on_by_name_and_never_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GH_TOKENS", "a-secret")
-    assert isinstance(setting("GH_TOKENS"), dg.EnvVar)
-    monkeypatch.delenv("GH_TOKENS")
-    assert setting("GH_TOKENS") == ""
+def test_env_example_is_written_from_the_model() -> None:
+    assert (ROOT / ".env.example").read_text() == env_example(), "write it anew: make settings"
+
+
+def test_env_example_with_its_lines_uncommented_holds_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults = read_settings()
+    for name, value in re.findall(r"^#([A-Z_]+)=(.*)$", env_example(), flags=re.MULTILINE):
+        monkeypatch.setenv(name, value)
+    assert read_settings() == defaults
+
+
+def test_the_table_has_a_row_for_every_setting_and_no_bar_within_a_cell() -> None:
+    head, rule, *rows = settings_table().splitlines()
+    assert [row.split("|")[1].strip(" `") for row in rows] == [one.name for one in SETTINGS]
+    assert {row.count("|") for row in (head, rule, *rows)} == {4}
+
+
+def test_values_have_their_types_and_an_empty_one_stands_for_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"FC_CPUS": "1.5", "FC_ROUNDS": "9", "FC_ENGINE": "docker", "FC_LANGUAGES": " C, Rust ,", "LLM_SECONDS": ""}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = read_settings()
+    assert (settings.cpus, settings.rounds, settings.llm_seconds) == (1.5, 9, 120)
+    assert (settings.engine, settings.languages) == (EngineChoice.docker, ("C", "Rust"))
+    assert (settings.home, settings.mirrors_root) == (tmp_path / ".formulacode", tmp_path / ".formulacode" / "mirrors")
+    assert settings.llm_dollars_per_month is None
+
+
+def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_ROUNDS", "9")
+    assert read_settings({"rounds": 8}).rounds == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("FC_ROUNDS", "seven", "Write a whole number, 7 or more for FC_ROUNDS"),
+        ("FC_ROUNDS", "6", "Write a whole number, 7 or more for FC_ROUNDS"),
+        ("FC_ROUNDS", "7.5", "Write a whole number, 7 or more for FC_ROUNDS"),
+        ("FC_CPUS", "nan", "Write a number above 0 for FC_CPUS"),
+        ("FC_IMAGES_GB", "inf", "Write a number, 0 or more for FC_IMAGES_GB"),
+        ("LLM_DOLLARS_PER_MONTH", "few", "Write a number, 0 or more for LLM_DOLLARS_PER_MONTH"),
+        ("FC_ENGINE", "podman", "Write docker, process or auto for FC_ENGINE"),
+        ("FC_REGISTRY_MODE", "both", "Write single or mirror for FC_REGISTRY_MODE"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_its_setting_and_what_to_write(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, remedy: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError) as caught:
+        read_settings()
+    assert str(caught.value) == f"{name} is {value!r}. {remedy}"
+
+
+def test_all_that_cannot_be_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_ROUNDS", "6")
+    monkeypatch.setenv("FC_MEMORY_MB", "255")
+    with pytest.raises(ConfigurationError, match=r"FC_MEMORY_MB is '255'; FC_ROUNDS is '6'\..*256 or more.*7 or more"):
+        read_settings()
 
 
 def test_a_malformed_env_file_names_its_line(tmp_path: Path) -> None:
@@ -34,18 +96,22 @@ def test_a_malformed_env_file_names_its_line(tmp_path: Path) -> None:
 
 def test_the_environment_wins_over_the_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_ROUNDS", "9")
-    monkeypatch.delenv("FC_CPUS", raising=False)
-    (tmp_path / ".env").write_text("FC_ROUNDS=7\nFC_CPUS=1\n")
-    load_env_file(tmp_path / ".env")
-    import os
-
-    assert (os.environ["FC_ROUNDS"], os.environ["FC_CPUS"]) == ("9", "1")
+    # so that it is taken away again
     monkeypatch.setenv("FC_CPUS", "")
+    monkeypatch.delenv("FC_CPUS")
+    (tmp_path / ".env").write_text("FC_ROUNDS=7\nFC_CPUS=1\n")
+    monkeypatch.chdir(tmp_path)
+    settings = read_settings()
+    assert (settings.rounds, settings.cpus, os.environ["FC_CPUS"]) == (9, 1, "1")
 
 
-@pytest.mark.parametrize("text", ["", "seven", "6", "-1", "7.5"])
-def test_a_number_that_is_none_names_its_setting(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="FC_ROUNDS"):
-        whole_number("FC_ROUNDS", text, minimum=7)
-    with pytest.raises(ConfigurationError, match="FC_CPUS"):
-        decimal_number("FC_CPUS", "nan")
+def test_the_certificates_of_the_system_are_trusted_where_nothing_names_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.setenv(name, "/chosen")
+        trust_system_certificates()
+        assert os.environ[name] == "/chosen"
+        monkeypatch.delenv(name)
+    trust_system_certificates()
+    assert ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"]).get_ca_certs()

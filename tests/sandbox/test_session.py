@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from resources.settings import SETTINGS
+from resources.documentation import SETTINGS
 from sandbox.session import SERVICES, Sandbox, running_sandbox
 
 FC_DATA = Path(sys.executable).with_name("fc-data")

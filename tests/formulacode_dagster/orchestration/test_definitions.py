@@ -14,6 +14,7 @@ import pytest
 from assets.all import STAGE_ASSETS
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.orchestration.build import build_definitions
+from resources.documentation import SETTINGS
 
 ROOT = Path(__file__).parents[3]
 HEAVY = ("polars", "matplotlib", "openai", "docker", "huggingface_hub", "scipy", "graphql", "uvicorn")
@@ -117,6 +118,57 @@ def test_the_code_location_loads_in_a_fresh_interpreter_without_secrets_or_heavy
         [sys.executable, "-c", code], env=BARE, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
     assert loaded.stdout.strip() == "[]"
+
+
+LOADING = """
+import os, sys
+import dagster  # whose own imports ask the whole environment which machine this is
+
+asked, opened = set(), []
+read = type(os.environ).__getitem__
+
+def recording(environment, name):
+    asked.add(name)
+    return read(environment, name)
+
+def note(event, arguments):
+    if event == "open":
+        opened.append(str(arguments[0]))
+
+folder = os.getcwd()
+type(os.environ).__getitem__ = recording
+sys.addaudithook(note)
+import formulacode_dagster.definitions
+formulacode_dagster.definitions.defs.get_repository_def()
+"""
+WHAT_WAS_READ = """
+from resources.documentation import SETTINGS
+print(sorted(asked & {one.name for one in SETTINGS}), [path for path in opened if folder in path or ".env" in path])
+"""
+
+
+@pytest.mark.parametrize(
+    ("reading", "found"),
+    [
+        ("", "[] []"),
+        ("import os; os.environ.get('FC_CPUS')", "['FC_CPUS'] []"),
+        ("open('.env')", "[] ['.env']"),
+    ],
+)
+def test_loading_looks_at_no_setting_and_at_no_file_that_one_names(tmp_path: Path, reading: str, found: str) -> None:
+    (tmp_path / ".env").write_text("BAD='unclosed\n")
+    # whoever reads any of these, one by one or all of them, is seen
+    settings = {one.name: str(tmp_path) for one in SETTINGS}
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOADING + reading + WHAT_WAS_READ],
+        env={**BARE, **settings},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert loaded.stdout.strip() == found
 
 
 def test_the_workspace_validates_without_any_secret() -> None:

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.housekeeping import show_or_remove
-from formulacode_dagster.cli.operate import resolved
 from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.orchestration.jobs import HOUSEKEEPING_JOB, HOUSEKEEPING_SCHEDULE
+from resources.containers import ContainersResource
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_command_removes_only_when_told_to(home: Path) -> None:
 
 
 def test_the_docker_daemon_is_tidied_where_it_is_the_engine(home: Path) -> None:
-    containers = resolved("containers")
+    containers = ContainersResource()
     assert [room.where for room in containers.image_stores()] == [str(home / "builds")]
     assert containers.budgets.images == 100 * 10**9
     assert containers.budgets.build_cache == 20 * 10**9

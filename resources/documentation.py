@@ -1,0 +1,57 @@
+"""The settings in words: `.env.example`, and the table of the documentation. `make settings` writes the file anew."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from .settings import Settings, is_secret
+
+_HEAD = "# Every setting of the platform. Copy to .env and fill in what you use; an empty line keeps the default."
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment variable; a secret has no default, and its value is never shown."""
+
+    name: str
+    default: str
+    meaning: str
+    secret: bool
+
+    @property
+    def told(self) -> str:
+        """The meaning, and that it is a secret where it is."""
+        return f"{self.meaning} (secret)" if self.secret else self.meaning
+
+
+def _text(value: object) -> str:
+    if value is None or isinstance(value, SecretStr):
+        return ""
+    if isinstance(value, float):
+        return f"{value:g}"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+SETTINGS = tuple(
+    Setting(str(field.alias), _text(field.default), str(field.description), is_secret(field))
+    for field in Settings.model_fields.values()
+)
+"""All of them, in the order of the model."""
+
+
+def env_example() -> str:
+    """The content of `.env.example`."""
+    return "\n".join([f"{_HEAD}\n", *(f"# {one.told}\n#{one.name}={one.default}\n" for one in SETTINGS)])
+
+
+def settings_table() -> str:
+    """A Markdown table of all settings: name, default, meaning."""
+    rows = [f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.told} |" for one in SETTINGS]
+    return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(env_example())

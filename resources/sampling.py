@@ -1,0 +1,23 @@
+"""How a task is timed."""
+
+from __future__ import annotations
+
+from formulacode_dagster.measurement.plan import SamplingPlan
+
+from .base import SettingsResource, setting
+
+
+class SamplingResource(SettingsResource):
+    """Hands out the plan by which benchmarks are sampled."""
+
+    rounds: int | None = setting("rounds")
+    sample_seconds: float | None = setting("sample_seconds")
+    measure_seconds: int | None = setting("measure_seconds")
+
+    def plan(self) -> SamplingPlan:
+        """How a task is sampled."""
+        return SamplingPlan(
+            rounds=self.settings.rounds,
+            seconds_per_sample=self.settings.sample_seconds,
+            max_seconds=self.settings.measure_seconds,
+        )
