@@ -23,6 +23,7 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.migrations import read_migrations
+from resources.documentation import SETTINGS
 
 FC_DATA = Path(sys.executable).with_name("fc-data")
 COMMANDS = get_command(app).commands
@@ -235,9 +236,10 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
     answer = fc_data(tmp_path, "preflight", FC_ENGINE="process")
     found = findings(answer)
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert list(found) == ["programs", "postgres", "github", "llm", "containers", "registry", "hub"]
+    assert list(found) == ["programs", "settings", "postgres", "github", "llm", "containers", "registry", "hub"]
     for system, health, said in (
         ("programs", "ok", "git, cc and make are on PATH"),
+        ("settings", "ok", f"2 of {len(SETTINGS)} are set"),
         ("postgres", "ok", "answers and is up to date"),
         ("github", "warning", "GH_TOKENS is empty; code search and GraphQL need a token"),
         ("llm", "warning", "LLM_API_KEY and LLM_MODEL must be set before anything is classified"),
@@ -259,7 +261,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(tmp_p
         LLM_BASE_URL=f"http://{dead}/v1",
         LLM_API_KEY="secret-word",
         LLM_MODEL="m",
-        FC_CPUS="many",
+        FC_CA_BUNDLE="/no/such.pem",
         FC_REGISTRY_URL=dead,
         HF_ENDPOINT=f"http://{dead}",
         HF_DATASET="a/b",
@@ -269,16 +271,27 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(tmp_p
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
     assert "secret-word" not in answer.stdout + answer.stderr
-    assert {system for system, (health, _) in found.items() if health == "broken"} == set(found) - {"github"}
+    assert {system for system, (health, _) in found.items() if health == "broken"} == set(found) - {
+        "settings",
+        "github",
+    }
     for system, said in (
         ("programs", "git, cc, make not found on PATH; install it"),
         ("postgres", "Start it or fix FC_DATABASE_URL"),
         ("llm", "Start it, or fix LLM_BASE_URL"),
-        ("containers", "FC_CPUS is 'many'. Write a number"),
+        ("containers", "FC_CA_BUNDLE names /no/such.pem, which is no file. Name a PEM file"),
         ("registry", "Start it, or fix FC_REGISTRY_URL"),
         ("hub", "HF_ENDPOINT"),
     ):
         assert said in found[system][1]
+
+
+def test_preflight_with_settings_that_cannot_be_names_them_all_and_asks_nobody(tmp_path: Path) -> None:
+    answer = fc_data(tmp_path, "preflight", FC_CPUS="many", LLM_SECONDS="0")
+    found = findings(answer)
+    assert (answer.returncode, answer.stderr) == (1, "")
+    assert {system: health for system, (health, _) in found.items()} == {"programs": "ok", "settings": "broken"}
+    assert found["settings"][1].startswith("LLM_SECONDS is '0'; FC_CPUS is 'many'. Write a whole number, 1 or more for")
 
 
 @pytest.fixture
