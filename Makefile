@@ -7,17 +7,27 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
-.PHONY: help setup demo test test-fast coverage dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
+.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
+# pip and uv trust certificates of their own, unless told to trust the system's, which may know a proxy's
+BUNDLES := /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem
+$(VENV)/.complete: export PIP_CERT := $(or $(PIP_CERT),$(SSL_CERT_FILE),$(firstword $(wildcard $(BUNDLES))))
+$(VENV)/.complete: export UV_SYSTEM_CERTS := $(or $(UV_SYSTEM_CERTS),true)
+# the name that uv had for it before
+$(VENV)/.complete: export UV_NATIVE_TLS := $(or $(UV_NATIVE_TLS),true)
 $(VENV)/.complete: uv.lock pyproject.toml
 	@command -v uv >/dev/null || test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/pip install --quiet uv; }
 	@UV=$$(command -v uv || echo .uv/bin/uv); "$$UV" sync --quiet --frozen --compile-bytecode --python "$$(command -v $(PYTHON))"
 	@touch $@
 
 setup: $(VENV)/.complete ## make the virtual environment
+
+settings: setup ## write .env.example anew, from the settings
+	@$(BIN)/python -m resources.documentation > .env.example.new
+	@mv .env.example.new .env.example
 
 demo: setup ## two months of the sample repositories, end to end
 	@$(BIN)/fc-data demo
