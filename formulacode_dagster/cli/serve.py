@@ -14,8 +14,8 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
+from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.shipped_files import shipped
 from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
 from resources.settings import read_settings
 from sandbox.session import running_sandbox

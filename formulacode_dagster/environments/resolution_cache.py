@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
 
-from formulacode_dagster.models.atomic_files import replacing
+from formulacode_dagster.files.atomic import replacing
 from formulacode_dagster.models.base import Frozen
 
 from .resolution import Resolution, Unsolvable

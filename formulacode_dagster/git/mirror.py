@@ -14,9 +14,9 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.backoff import Backoff
 
 from .blobs import missing_objects
 from .command import GitError, git

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.running.stopping import stop_request
 
 from .blobs import REMOTE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulacode_dagster.models.diff import FileDiff, split_patch
+from formulacode_dagster.git.diff import FileDiff, split_patch
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 

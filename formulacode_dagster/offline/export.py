@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json, to_jsonable_python
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.atomic_files import replacing
+from formulacode_dagster.files.atomic import replacing
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.shipped_files import shipped
 from resources.settings import read_settings
 
 CONNECT_SECONDS = 10

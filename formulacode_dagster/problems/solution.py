@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 
-from formulacode_dagster.models.diff import split_patch
+from formulacode_dagster.git.diff import split_patch
 from formulacode_dagster.models.paths import PathKind, kind_of
 
 _SOLUTION_KINDS = frozenset({PathKind.CORE, PathKind.CONFIGURATION, PathKind.OTHER})

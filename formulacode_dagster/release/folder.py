@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from pydantic import Field, ValidationError
 
-from formulacode_dagster.models.atomic_files import PARTIAL, disk_errors, sync_folder, write_atomically
+from formulacode_dagster.files.atomic import PARTIAL, disk_errors, sync_folder, write_atomically
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from formulacode_dagster.models.atomic_files import disk_errors, replacing
+from formulacode_dagster.files.atomic import disk_errors, replacing
 
 from .charts import Charts, draw_charts, ratio_text
 from .facts import MonthFacts

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
-from formulacode_dagster.models.backoff import Backoff, retry_after
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.backoff import Backoff, retry_after
 
 if TYPE_CHECKING:
     from openai import APIStatusError

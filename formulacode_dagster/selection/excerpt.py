@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from formulacode_dagster.models.diff import FileDiff, split_patch
+from formulacode_dagster.git.diff import FileDiff, split_patch
 from formulacode_dagster.models.paths import PathKind, kind_of
 
 _LONGEST_LINE = 1_000

@@ -6,8 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.shipped_files import shipped
 
 TIERS = ("base", "repo", "env", "task")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import InternalError
 
+from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.shipped_files import shipped
 
 FOLDER = "sql/migrations"
 _LOCK = 0x666F726D756C61  # one migration at a time, whichever process starts it

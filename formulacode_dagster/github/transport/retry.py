@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import httpx
 
-from formulacode_dagster.models.backoff import Backoff, retry_after, server_time
+from formulacode_dagster.running.backoff import Backoff, retry_after, server_time
 
 from .answers import GraphQLError
 

@@ -8,8 +8,8 @@ import pytest
 
 from formulacode_dagster.git import remote
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.running.backoff import Backoff
 from sandbox.server import serving
 from tests.support.git_origin import NAME
 

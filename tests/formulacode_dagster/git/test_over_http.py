@@ -10,9 +10,9 @@ from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.git.shared_mirrors import SharedMirrors
-from formulacode_dagster.models.backoff import Backoff
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.pull_request import MergeKind
+from formulacode_dagster.running.backoff import Backoff
 
 NAME = "demo/project"
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.diff import split_patch
+from formulacode_dagster.git.diff import split_patch
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import ItemState, Stage

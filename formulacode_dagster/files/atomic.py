@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import OutsideSystemError
+from formulacode_dagster.models.errors import OutsideSystemError
 
 PARTIAL = ".partial-"
 """Prefix of what is not finished; whoever holds the folder's lock may delete it."""

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.models.diff import ChangedLine, split_patch
+from formulacode_dagster.git.diff import ChangedLine, split_patch
 
 
 @pytest.fixture

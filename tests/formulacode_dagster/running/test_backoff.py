@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.models.backoff import Backoff, retry_after
+from formulacode_dagster.running.backoff import Backoff, retry_after
 
 NOW = 1_772_323_200.0  # 2026-03-01T00:00:00Z
 MIDNIGHT = "Sun, 01 Mar 2026 00:00:00 GMT"
