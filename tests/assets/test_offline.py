@@ -189,6 +189,6 @@ def test_a_file_that_is_wrong_stops_the_stage_with_all_that_is_wrong(settings, t
     with pytest.raises(dg.Failure) as caught:
         _materialize(repositories)
     said = caught.value.description or ""
-    assert "repositories.csv, line 2, full_name: is 'engine', not owner/name" in said
-    assert "repositories.csv, line 3, stars: is 'many', not a whole number" in said
+    assert "repositories.csv, line 2, full_name: is 'engine': not owner/name" in said
+    assert "repositories.csv, line 3, stars: is 'many': not a whole number" in said
     assert not caught.value.allow_retries
