@@ -47,10 +47,12 @@ def measurements(
     containers: ContainersResource,
     sampling: SamplingResource,
 ) -> dg.MaterializeResult[Any]:
-    """Time every image's benchmarks, one task at a time so that nothing disturbs them."""
+    """Time every image's benchmarks, one task at a time unless FC_MEASURED_AT_ONCE says otherwise."""
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.chosen()
-        stage = Measurements(run, engine, mirrors.cache(), sampling.plan(), containers.limits)
+        stage = Measurements(
+            run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=sampling.tasks_at_once
+        )
         summary = run_loop(stage.measure_month())
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)

@@ -13,6 +13,7 @@ class SamplingResource(SettingsResource):
     rounds: int | None = setting("rounds")
     sample_seconds: float | None = setting("sample_seconds")
     measure_seconds: int | None = setting("measure_seconds")
+    measured_at_once: int | None = setting("measured_at_once")
 
     def plan(self) -> SamplingPlan:
         """How a task is sampled."""
@@ -21,3 +22,8 @@ class SamplingResource(SettingsResource):
             seconds_per_sample=self.settings.sample_seconds,
             max_seconds=self.settings.measure_seconds,
         )
+
+    @property
+    def tasks_at_once(self) -> int:
+        """How many tasks are timed at the same time."""
+        return self.settings.measured_at_once

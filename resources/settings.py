@@ -170,6 +170,12 @@ class Settings(BaseSettings):
     measure_seconds: int = Field(
         600, alias="FC_MEASURE_SECONDS", ge=10, description="time budget of one task's measurement"
     )
+    measured_at_once: int = Field(
+        1,
+        alias="FC_MEASURED_AT_ONCE",
+        ge=1,
+        description="tasks measured at the same time; more than one disturb each other's timings",
+    )
     images_gb: float = Field(
         100,
         alias="FC_IMAGES_GB",

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from formulacode_dagster.items.progress import listening
-from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_pools
 from formulacode_dagster.reporting.funnel import Funnel, count_funnel
@@ -64,7 +64,18 @@ def run_months(
             succeeded = succeeded and result.success
             if not stages and not options.dry_run:
                 show_funnel(console, read_funnel(store, month))
+        if not succeeded:
+            console.print(f"To know more: {_tells_more(store, months)}", markup=False, highlight=False)
     return succeeded
+
+
+def _tells_more(store: Database, months: Sequence[Month]) -> str:
+    """The command that tells more of what failed: of an item where one did, else of the month."""
+    for month in months:
+        for loss in read_funnel(store, month).losses:
+            if loss.state is ItemState.FAILED:
+                return f"fc-data why {loss.examples[0]}"
+    return f"fc-data funnel --month {months[-1]}"
 
 
 def show_result(console: Console, result: MonthResult, seconds: float) -> None:

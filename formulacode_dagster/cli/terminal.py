@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -39,6 +39,8 @@ _COLOURS = {
 }
 _HEALTH = {Health.OK: "green", Health.WARNING: "yellow", Health.BROKEN: "red"}
 NOTE_WIDTH = 60
+LINE_SECONDS = 15.0
+"""Between two lines of progress where there are no bars."""
 _CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -52,11 +54,29 @@ class _Note(ProgressColumn):
         return Text(text, style="dim")
 
 
-class Bars:
-    """A progress listener that draws one bar a stage; on a dumb terminal or in a log, a line as it starts and ends."""
+class _Left(ProgressColumn):
+    """What is left, by what the items so far took."""
 
-    def __init__(self, console: Console) -> None:
+    def render(self, task: Task) -> Text:
+        return Text(_left(task.finished_time or task.elapsed or 0.0, int(task.completed), int(task.total or 0)))
+
+
+def _left(elapsed: float, done: int, total: int) -> str:
+    return f"about {duration(elapsed / done * (total - done))} left" if 0 < done < total else ""
+
+
+class Bars:
+    """A progress listener that draws one bar a stage.
+
+    On a dumb terminal or in a log it writes a line as a stage starts and ends, and now and then in between.
+    """
+
+    def __init__(self, console: Console, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """*clock* tells seconds, by which lines are spread."""
         self._console = console
+        self._clock = clock
+        self._begun: dict[Stage, float] = {}
+        self._said_at = clock()
         self._draws = console.is_terminal and not console.is_dumb_terminal
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓[/]"),
@@ -64,6 +84,7 @@ class Bars:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            _Left(),
             _Note(),
             console=console,
             disable=not self._draws,
@@ -83,6 +104,7 @@ class Bars:
     def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
         """Open the stage's bar, or lengthen it: a stage may have more than one leg."""
         self._done[stage] = {}
+        self._begun[stage] = self._said_at = self._clock()
         self._unchanged[stage] = already_done
         if stage in self._tasks:
             task = self._tasks[stage]
@@ -97,12 +119,27 @@ class Bars:
         """Advance the bar."""
         counts = self._done[stage]
         counts[state] = counts.get(state, 0) + 1
-        self._progress.update(self._tasks[stage], advance=1, note=f"{item} {reason or state.value}"[:NOTE_WIDTH])
+        note = f"{item} {reason or state.value}"[:NOTE_WIDTH]
+        self._progress.update(self._tasks[stage], advance=1, note=note)
+        self._say_now_and_then(stage, note)
 
     def note(self, stage: Stage, text: str) -> None:
         """Show the newest line behind the bar."""
         if stage in self._tasks:
-            self._progress.update(self._tasks[stage], note=text.strip()[:NOTE_WIDTH])
+            note = text.strip()[:NOTE_WIDTH]
+            self._progress.update(self._tasks[stage], note=note)
+            self._say_now_and_then(stage, note)
+
+    def _say_now_and_then(self, stage: Stage, note: str) -> None:
+        now = self._clock()
+        if self._draws or now - self._said_at < LINE_SECONDS:
+            return
+        self._said_at = now
+        task = self._progress.tasks[self._tasks[stage]]
+        done, total = int(task.completed), int(task.total or 0)
+        left = _left(now - self._begun[stage], done, total)
+        told = ", ".join(part for part in (f"{done} of {total}", left, note) if part)
+        self._console.print(f"  {stage.value}: {told}", markup=False, highlight=False)
 
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
         """Count down behind the bar, or in a line every minute where there are no bars."""

@@ -1,4 +1,4 @@
-"""What the `measurements` stage does: each image's benchmarks timed, one task at a time so that nothing disturbs it."""
+"""What the `measurements` stage does: the benchmarks of each image timed, one task at a time unless told otherwise."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ class Measurements:
     cache: MirrorCache
     plan: SamplingPlan
     limits: ResourceLimits
+    at_once: int = 1
+    """Tasks timed at the same time: more than one disturb each other."""
 
     async def measure_month(self) -> StageSummary:
         """Measure what is pending of the month; raises as `run_items`."""
@@ -56,7 +58,7 @@ class Measurements:
             WorkItem(pr.item, _inputs(images[pr.key]), MeasuredTask(pr, images[pr.key], environments[pr.key]))
             for pr in prs
         ]
-        return await run_items(self.run, items, in_thread(self.measure), MEASUREMENTS.save, concurrency=1)
+        return await run_items(self.run, items, in_thread(self.measure), MEASUREMENTS.save, concurrency=self.at_once)
 
     def measure(self, item: WorkItem[MeasuredTask]) -> Outcome[Measurement]:
         """Time the base of *item* against its oracle; rejected when that is no faster. Raises as `measure_task`."""

@@ -48,6 +48,28 @@ def test_where_bars_cannot_be_drawn_there_are_plain_lines(terminal: bool, term: 
     assert printed(to) == "  images: 3 to do\n  images: 2 done, 1 failed; 2 unchanged\n"
 
 
+def test_where_there_are_no_bars_a_line_now_and_then_tells_how_far_a_stage_is_and_what_is_left() -> None:
+    seconds = [0.0]
+    to = console()
+    with Bars(to, clock=lambda: seconds[0]) as bars:
+        bars.stage_started(Stage.MEASUREMENTS, "2026-02", 4, 0)
+        for passed, act in (
+            (5, lambda: bars.item_finished(Stage.MEASUREMENTS, "a/b#1", ItemState.DONE, "", 5.0)),
+            (20, lambda: bars.note(Stage.MEASUREMENTS, "a/b#2: round 3 of 7")),
+            (25, lambda: bars.note(Stage.MEASUREMENTS, "a/b#2: round 4 of 7")),
+            (40, lambda: bars.item_finished(Stage.MEASUREMENTS, "a/b#2", ItemState.DONE, "", 35.0)),
+        ):
+            seconds[0] = float(passed)
+            act()
+        bars.stage_finished(Stage.MEASUREMENTS)
+    assert printed(to).splitlines() == [
+        "  measurements: 4 to do",
+        "  measurements: 1 of 4, about 1 min 0 s left, a/b#2: round 3 of 7",
+        "  measurements: 2 of 4, about 40 s left, a/b#2 done",
+        "  measurements: 2 done; 0 unchanged",
+    ]
+
+
 def test_a_stage_with_nothing_to_do_is_one_line() -> None:
     to = console()
     with Bars(to) as bars:

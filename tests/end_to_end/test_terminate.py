@@ -1,0 +1,48 @@
+"""*Terminate* in the UI: the run ends within seconds, in order, and what it had begun is still to do."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.store import ledger
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+MONTH = "2026-01"
+REPOSITORY = {"repositoryLocationName": "formulacode", "repositoryName": "__repository__"}
+ENDED_SECONDS = 10.0
+TERMINATE = """
+mutation Terminate($id: String!) {
+  terminateRun(runId: $id) { __typename ... on TerminateRunFailure { message } ... on PythonError { message } }
+}
+"""
+
+
+def test_a_measurement_is_terminated(demo, serve_ui, demo_database) -> None:
+    sessions = demo.home / "builds" / "sessions"
+    with serve_ui(demo, FC_SAMPLE_SECONDS="5", FC_ROUNDS="50") as served:
+        run = served.launch(
+            {
+                "selector": {**REPOSITORY, "pipelineName": f"{Stage.MEASUREMENTS.value}_only"},
+                "runConfigData": json.dumps({"ops": {Stage.MEASUREMENTS.value: {"config": {"force": True}}}}),
+                "executionMetadata": {"tags": [{"key": "dagster/partition", "value": MONTH}]},
+                "mode": "default",
+            }
+        )
+        deadline = time.monotonic() + 120
+        while not any(sessions.glob("*/repository")):
+            assert time.monotonic() < deadline, served.wait_for_run(run, 0)
+            time.sleep(0.1)
+        started = time.monotonic()
+        answer = served.graphql(TERMINATE, id=run)["terminateRun"]
+        assert answer["__typename"] == "TerminateRunSuccess", answer
+        assert served.wait_for_run(run, 60) == "CANCELED"
+        assert time.monotonic() - started < ENDED_SECONDS
+        assert list(sessions.iterdir()) == []
+    with demo_database.transaction() as connection:
+        standing = ledger.entries_of(connection, MONTH, Stage.MEASUREMENTS)
+    assert not [entry for entry in standing if entry.state is ItemState.FAILED]
