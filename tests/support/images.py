@@ -6,7 +6,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -156,6 +156,18 @@ def make_sample(folder: Path, name: str, files: dict[str, str], oracle: dict[str
     mirror = folder.with_suffix(".git")
     git(folder.parent, "clone", "-q", "--mirror", str(folder), str(mirror))
     return Sample(name, mirror, anchor, base, merge)
+
+
+def with_oracle(sample: Sample, folder: Path, oracle: dict[str, str]) -> Sample:
+    """*sample* with another change on the same base; its repository is made in *folder*."""
+    work = folder / "work"
+    folder.mkdir(parents=True)
+    git(folder, "clone", "-q", str(sample.mirror), str(work))
+    git(work, "checkout", "-q", "-B", "main", sample.base)
+    merge = commit(work, oracle, "oracle (#5)")
+    mirror = folder / sample.mirror.name
+    git(folder, "clone", "-q", "--mirror", str(work), str(mirror))
+    return replace(sample, mirror=mirror, merge=merge)
 
 
 @pytest.fixture(scope="session")

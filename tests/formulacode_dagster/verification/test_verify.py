@@ -14,7 +14,7 @@ from formulacode_dagster.verification import VERIFICATION_NAMES, verify_image
 from formulacode_dagster.verification.evidence import Subject, gathering
 from formulacode_dagster.verification.origin import MirrorOrigin
 from formulacode_dagster.verification.verifications import VERIFICATIONS
-from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, git, make_sample, make_spec
+from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, git, make_sample, make_spec, with_oracle
 
 
 @pytest.fixture
@@ -281,6 +281,6 @@ class TestAnImage:
         shutil.copytree(pure_image.location, folder, symlinks=True)
         (folder / "venv/notes.md").write_text("Hint:\n    return n * (n - 1) // 2 if n else total_of_nothing\n")
         oracle = {"tinypure/__init__.py": "def total(n):\n    return n * (n - 1) // 2 if n else total_of_nothing\n"}
-        other = make_sample(tmp_path / "tinypure", "tinypure", PURE, oracle)
+        other = with_oracle(pure, tmp_path / "other", oracle)
         verdict = judge(engine, pure_image, folder, other, "oracle_absent")
         assert "environment: notes.md holds 1 lines that the pull request adds" in verdict.detail
