@@ -16,12 +16,20 @@ from resources.settings import read_settings
 
 CONNECT_SECONDS = 10
 _POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
+IN_PROCESS = "in_process.yaml"
+"""The same configuration for runs in a process of ours: what they print is not captured."""
+# Dagster's capture redirects it into files of its own, by four more processes a step
+_NO_CAPTURE = """
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+"""
 POOLS = {"github": 2, "llm": 2, "build": 1, "measure": 1}
 """Runs that may use each outside system at the same time; `measure` is 1 so that nothing disturbs a timing."""
 
 
 def prepare_dagster_home() -> Path:
-    """Write `$FC_HOME/dagster/dagster.yaml`, set DAGSTER_HOME, and return the folder.
+    """Write `$FC_HOME/dagster/dagster.yaml` and `in_process.yaml`, set DAGSTER_HOME, and return the folder.
 
     Raises ConfigurationError when the folder cannot be written or FC_DAGSTER_DATABASE_URL is no Postgres URL,
     OutsideSystemError when that Postgres does not answer.
@@ -34,11 +42,12 @@ def prepare_dagster_home() -> Path:
         os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = _answering(url)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        target = folder / "dagster.yaml"
-        if not target.exists() or target.read_text(encoding="utf-8") != text:
-            partial = folder / f"dagster.yaml.{os.getpid()}"
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(target)
+        for name, content in (("dagster.yaml", text), (IN_PROCESS, text + _NO_CAPTURE)):
+            target = folder / name
+            if not target.exists() or target.read_text(encoding="utf-8") != content:
+                partial = folder / f"{name}.{os.getpid()}"
+                partial.write_text(content, encoding="utf-8")
+                partial.replace(target)
     except OSError as error:
         raise ConfigurationError(
             f"cannot write {folder}", why=str(error), remedy="Free disk space, fix its permissions, or set FC_HOME"

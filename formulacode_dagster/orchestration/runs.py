@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-from dagster._core.instance.ref import InstanceRef
 
 from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.running.stopping import stop_request
 
 from .build import build_definitions
-from .home import POOLS, prepare_dagster_home, storage_errors
+from .home import IN_PROCESS, POOLS, prepare_dagster_home, storage_errors
 from .jobs import MONTH_JOB
 from .orphans import end_orphans, process_tag
 
@@ -26,10 +25,6 @@ SHOWN_OFFENDERS = 5
 LAUNCHED_BY = "formulacode/launched_by"
 """Tag of runs that live in a process of the command line, not below the UI."""
 
-# Dagster's capture redirects what we print into files of its own, by four more processes a step
-_IN_PROCESS = {
-    "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
-}
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -53,7 +48,7 @@ def dagster_instance() -> Iterator[dg.DagsterInstance]:
     folder = prepare_dagster_home()
     with (
         storage_errors(),
-        dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=_IN_PROCESS)) as instance,
+        dg.DagsterInstance.from_config(str(folder), IN_PROCESS) as instance,
     ):
         end_orphans(instance)
         yield instance
