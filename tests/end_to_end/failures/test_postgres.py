@@ -66,8 +66,9 @@ def test_a_server_that_is_not_there_is_one_message_without_its_password(seeded) 
     assert len(said.complaints) == 1
 
 
-def test_migrations_half_applied_are_finished_by_the_next_run(seeded) -> None:
+def test_migrations_half_applied_are_finished_by_the_next_run(seeded, empty_database_url) -> None:
     platform = seeded()
+    platform.settings["FC_DATABASE_URL"] = empty_database_url
     applied = migrate(platform.database.engine, read_migrations()[:1])
     assert len(applied) == 1
     with platform.serve():
