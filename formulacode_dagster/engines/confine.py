@@ -1,8 +1,8 @@
 """Runs one command in narrow bounds, and leaves none of its processes behind. A script: `python -I confine.py JSON`.
 
-It only uses the standard library, and holds for processes that leave their group or session too: orphans are handed to
-it (child subreaper), and it kills all descendants when the command ends, or when the pipe `lifeline` closes because its
-caller wants an end or is itself gone.
+It runs for every sample of a measurement, so it imports little, all of it of the standard library. It holds for
+processes that leave their group or session too: orphans are handed to it (child subreaper), and it kills all
+descendants when the command ends, or when the pipe `lifeline` closes because its caller wants an end or is itself gone.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import os
 import resource
 import select
 import signal
-import socket
 import struct
 import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
@@ -32,7 +30,7 @@ CANNOT_CONFINE = 125
 
 def main() -> int:
     """Run the command that the argument describes; its own status, or 128 + the signal that ended it."""
-    task: dict[str, Any] = json.loads(sys.argv[1])
+    task = json.loads(sys.argv[1])
     lifeline: int = task["lifeline"]
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -74,16 +72,18 @@ def leave_network(libc: ctypes.CDLL) -> None:
     if libc.unshare(CLONE_NEWNET) != 0:
         if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
             raise PermissionError(ctypes.get_errno(), "no network namespace allowed here")
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        write("/proc/self/setgroups", "deny")
+        write("/proc/self/uid_map", f"{user} {user} 1")
+        write("/proc/self/gid_map", f"{group} {group} 1")
+    import socket
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         request = struct.pack("16sH14s", b"lo", 0, b"")
         (flags,) = struct.unpack_from("H", fcntl.ioctl(probe, SIOCGIFFLAGS, request), 16)
         fcntl.ioctl(probe, SIOCSIFFLAGS, struct.pack("16sH14s", b"lo", flags | IFF_UP, b""))
 
 
-def limit(bounds: dict[str, Any]) -> None:
+def limit(bounds: dict[str, int]) -> None:
     """Set priority, processors and resource limits; never above the hard limits that are there already."""
     os.nice(bounds["nice"])
     allowed = sorted(os.sched_getaffinity(0))
@@ -104,14 +104,24 @@ def limit(bounds: dict[str, Any]) -> None:
 def processes_of(user: int) -> int:
     """How many threads *user* runs now; the kernel counts them all against the limit."""
     total = 0
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if folder.stat().st_uid == user:
-                    total += sum(1 for _ in (folder / "task").iterdir())
-            except OSError:
-                continue
+    for folder in process_folders():
+        try:
+            if os.stat(folder).st_uid == user:
+                total += len(os.listdir(f"{folder}/task"))
+        except OSError:
+            continue
     return total
+
+
+def process_folders() -> Iterator[str]:
+    """The folders of all processes in `/proc`."""
+    return (f"/proc/{name}" for name in os.listdir("/proc") if name.isdigit())
+
+
+def write(path: str, text: str) -> None:
+    """Write a file of `/proc`."""
+    with open(path, "w") as file:
+        file.write(text)
 
 
 def kill_descendants() -> None:
@@ -133,13 +143,13 @@ def kill_descendants() -> None:
 def descendants(root: int) -> list[int]:
     """All live processes below *root*."""
     parents: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            parents[int(folder.name)] = int(fields[1])
+    for folder in process_folders():
+        try:
+            with open(f"{folder}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        parents[int(folder.rpartition("/")[2])] = int(fields[1])
     found = {root}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
