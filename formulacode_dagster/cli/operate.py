@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from formulacode_dagster.items.progress import listening
+from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_pools
@@ -70,12 +71,13 @@ def run_months(
 
 
 def _tells_more(store: Database, months: Sequence[Month]) -> str:
-    """The command that tells more of what failed: of an item where one did, else of the month."""
-    for month in months:
-        for loss in read_funnel(store, month).losses:
-            if loss.state is ItemState.FAILED:
-                return f"fc-data why {loss.examples[0]}"
-    return f"fc-data funnel --month {months[-1]}"
+    """The command that tells more of what failed: of an item where one did, of the month, or of what is down."""
+    try:
+        losses = [loss for month in months for loss in read_funnel(store, month).losses]
+    except OutsideSystemError:
+        return "fc-data preflight"
+    failed = [loss.examples[0] for loss in losses if loss.state is ItemState.FAILED]
+    return f"fc-data why {failed[0]}" if failed else f"fc-data funnel --month {months[-1]}"
 
 
 def show_result(console: Console, result: MonthResult, seconds: float) -> None:
