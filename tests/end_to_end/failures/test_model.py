@@ -55,6 +55,7 @@ def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_what_was_judged
         assert served.calls("model") < 100
     assert not said.succeeded
     said.tells("failed: classifications: llm: ", "has answered none of the last", "HTTP 500", "then run again")
+    assert said.text.splitlines()[-1].startswith("To know more: fc-data why ")
     assert len(said.complaints) == 1
     assert platform.count("classifications") == good
     with platform.serve() as served:
