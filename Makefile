@@ -9,6 +9,9 @@ PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
 .PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
 
+# compiling everything again in each process takes longer than most of them run
+export PYTHONDONTWRITEBYTECODE :=
+
 help: ## show this
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -31,9 +34,6 @@ settings: setup ## write .env.example anew, from the settings
 
 demo: setup ## two months of the sample repositories, end to end
 	@$(BIN)/fc-data demo
-
-# compiling all tests and libraries again in each process takes longer than most of them
-test test-fast coverage: export PYTHONDONTWRITEBYTECODE :=
 
 test: setup ## every test; those that need Docker skip where there is none
 	@$(PYTEST)
