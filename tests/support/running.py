@@ -69,19 +69,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if group := _group_of(item):
             item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: (_uses(item, "demo"), _is_slow(item)), reverse=True)
+    items.sort(key=lambda item: (_uses_demo(item), _is_slow(item)), reverse=True)
     _skip_without_docker(items)
 
 
 def _group_of(item: pytest.Item) -> str:
     """The tests that one worker runs, since they share what only a process or a home can: the demo, or built images."""
-    if _uses(item, "demo"):
+    if _uses_demo(item):
         return "demo"
     return item.nodeid.partition("::")[0] if any(_uses(item, name) for name in _BUILT) else ""
 
 
 def _uses(item: pytest.Item, fixture: str) -> bool:
     return fixture in getattr(item, "fixturenames", ())
+
+
+def _uses_demo(item: pytest.Item) -> bool:
+    # what the browser has seen asks for the demo's UI only once it knows that there is a browser
+    return _uses(item, "demo") or _uses(item, "seen")
 
 
 def _is_slow(item: pytest.Item) -> bool:
