@@ -17,6 +17,7 @@ from rich.console import Console
 from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
+from formulacode_dagster.running.stopping import stop_request
 from resources.settings import read_settings
 from sandbox.session import running_sandbox
 
@@ -39,6 +40,8 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     Raises ConfigurationError when *host*:*port* is taken.
     """
     _require_free(host, port)
+    # Dagster's services have runs to end before they end themselves
+    stop_request().is_unhurried = True
     # the code server must find the same home, wherever it is started
     home = read_settings().home
     os.environ["FC_HOME"] = str(home)

@@ -30,6 +30,8 @@ class StopRequest:
         self._number: int = signal.SIGINT
         self._concerned: dict[object, Callable[[], None]] = {}
         self._at_last = ExitStack()
+        self.is_unhurried = False
+        """Whether the process is left the time it takes to stop, as one is that has others to stop first."""
         self.is_told = False
         """Whether the main thread was told by an exception; a second one would disturb its cleaning up."""
 
@@ -117,7 +119,7 @@ def signals_heard(*, patience: float | None = None) -> Iterator[StopRequest]:
 
     With *patience*, a process that has not left the block so many seconds after the request does what was asked for
     with `StopRequest.at_last` and exits: Dagster sleeps through signals while it waits for a pool. In another thread
-    than the main one, to which Python gives no signals, nothing is changed.
+    than the main one, to which Python gives no signals, nothing is changed. See `StopRequest.is_unhurried`.
     """
     global _current, _hearing
     if _hearing or threading.current_thread() is not threading.main_thread():
@@ -147,7 +149,7 @@ def _hear(reading: socket.socket, request: StopRequest, over: threading.Event, p
         if not wanted:
             continue
         request.request(wanted[0])
-        if patience is not None and not over.wait(patience):
+        if patience is not None and not request.is_unhurried and not over.wait(patience):
             request.exit_at_last()
 
 
