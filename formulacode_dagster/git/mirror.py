@@ -56,17 +56,17 @@ class MirrorCache:
         self._refused: set[tuple[str, str]] = set()
         self.evicted: list[Evicted] = []
 
-    def ensure(self, repository: str, *, commits: Sequence[str] = (), refs: Sequence[str] = ()) -> Mirror:
-        """The mirror of *repository*, holding *commits* and *refs* (`refs/pull/7/head`) where the host has them.
+    def ensure(self, repository: str, *, commits: Sequence[str] = ()) -> Mirror:
+        """The mirror of *repository*, holding *commits* where the host has them.
 
         It stays on this machine until it is closed, or nobody refers to it any more. The network is used only when the
-        mirror or one of *commits* and *refs* is missing. What the host does not have stays missing, is not asked for
+        mirror or one of *commits* is missing. What the host does not have stays missing, is not asked for
         again by this object, and raises ItemFailure `commit_missing` when it is read.
         Raises ItemFailure `vanished`, `shallow`, `timeout`, `name`, `busy`, `mirror_broken`; OutsideSystemError when
         the host or the disk is dead.
         """
         path = mirror_path(self._root, checked_name(repository))
-        wanted = [one for one in (*commits, *refs) if (repository, one) not in self._refused]
+        wanted = [one for one in commits if (repository, one) not in self._refused]
         try:
             with self._locked(repository):
                 hold, grown = self._hold(repository, path, wanted)
@@ -114,7 +114,7 @@ class MirrorCache:
                 raise ItemFailure(kind, f"a fresh clone of {repository} cannot be used", why=damage)
             if path.exists():
                 # Somebody may be reading the damaged one, and need what it was fetched for.
-                self._remote.fetch(repository, fresh, _fetched_by_name(path))
+                self._remote.fetch(repository, fresh, _fetched_by_hash(path))
                 path.rename(old)
             fresh.rename(path)
         finally:
@@ -133,19 +133,17 @@ class MirrorCache:
             self._say(f"{self._root} is {over:.0f} MB over FC_MIRRORS_GB: all its mirrors are in use")
 
 
-def _fetched_by_name(path: Path) -> list[str]:
-    """The commits and pull requests' refs that the mirror *path* was asked for, as far as it can still be read."""
+def _fetched_by_hash(path: Path) -> list[str]:
+    """The commits that the mirror *path* was asked for, as far as it can still be read."""
     try:
-        listed = git(path, "for-each-ref", "--format=%(refname)", f"{KEPT}/", "refs/pull/").decode().split()
+        listed = git(path, "for-each-ref", "--format=%(refname)", f"{KEPT}/").decode().split()
     except GitError:
         return []
     return [name.removeprefix(f"{KEPT}/") for name in listed]
 
 
 def _missing(path: Path, wanted: Sequence[str]) -> list[str]:
-    """Those of the commits and refs *wanted* that *path* lacks, without asking the host for them."""
-    shas = [one for one in wanted if re.fullmatch(r"[0-9a-f]{40}", one)]
-    refs = {one for one in wanted if one.startswith("refs/")}
-    lacking = missing_objects(path, shas) if shas else set()
-    known = set(git(path, "for-each-ref", "--format=%(refname)").decode().split()) if refs else set()
-    return [one for one in wanted if one in lacking or (one in refs and one not in known)]
+    """Those of the commits *wanted* that *path* lacks, without asking the host for them."""
+    hashes = [one for one in wanted if re.fullmatch(r"[0-9a-f]{40}", one)]
+    lacking = missing_objects(path, hashes) if hashes else set()
+    return [sha for sha in hashes if sha in lacking]

@@ -22,7 +22,6 @@ BRANCHES_AND_TAGS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 KEPT = "refs/kept"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+")
-_SHA = re.compile(r"[0-9a-f]{40}")
 
 
 def checked_name(repository: str) -> str:
@@ -95,12 +94,11 @@ class Remote:
         self._insist(attempt, "fetch", repository, mirror)
 
     def fetch(self, repository: str, mirror: Path, wanted: Collection[str]) -> None:
-        """Fetch commits by hash and refs by name; those that the host does not have are left out."""
+        """Fetch commits by hash; those that the host does not have are left out."""
         left = list(dict.fromkeys(wanted))
 
         def attempt() -> None:
             while left:
-                specs = [f"+{one}:{KEPT}/{one}" if _SHA.fullmatch(one) else f"+{one}:{one}" for one in left]
                 try:
                     git(
                         mirror,
@@ -111,7 +109,7 @@ class Remote:
                         # A month's commits are more than a command line takes.
                         "--stdin",
                         REMOTE,
-                        stdin="".join(f"{spec}\n" for spec in specs).encode(),
+                        stdin="".join(f"+{sha}:{KEPT}/{sha}\n" for sha in left).encode(),
                         seconds=TRANSFER_SECONDS,
                     )
                 except GitError as error:

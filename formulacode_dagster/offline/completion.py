@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from formulacode_dagster.git.command import GitError
-from formulacode_dagster.git.derived import Landed, landed
 from formulacode_dagster.git.faults import translate
 from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.repository import Repository
+
+from .derived import Landed, landed
 
 
 class Completion(Protocol):

@@ -1,7 +1,7 @@
 """Repositories and pull requests from a folder of bare mirrors, `owner/name.git`, without any API.
 
 The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) and, where the mirror keeps them, of
-`refs/pull/N/head`; see `git/derived.py` for what it cannot tell. `sandbox.json` in the folder completes it.
+`refs/pull/N/head`; see `derived.py` for what it cannot tell. `sandbox.json` in the folder completes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Self
 
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.command import GitError, git
-from formulacode_dagster.git.derived import Landed, landed
 from formulacode_dagster.git.faults import Fault, fault_of, translate
 from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
@@ -27,6 +26,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, Repository, RepositoryState
 from formulacode_dagster.running.loops import in_thread
 
+from .derived import Landed, landed
 from .identity import derived_id, with_vanished
 from .one_by_one import take_in_one_by_one
 from .side import linked_issues, newest_body, newest_title, utc

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from formulacode_dagster.git.derived import Landed, landed, missing_commit
 from formulacode_dagster.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
+from formulacode_dagster.offline.derived import Landed, landed, missing_commit
 from formulacode_dagster.offline.side_file import PullRequestFacts, RepositoryFacts, versions_of
 
 from .threads import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .log import Commit, Heads
+from formulacode_dagster.git.log import Commit, Heads
 
 _MERGE = re.compile(r"(?:[A-Z]+: )?Merge pull request #(\d+)(?: from (\S+))?")
 _SQUASH = re.compile(r"\(#(\d+)\)$")

@@ -10,38 +10,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
+from formulacode_dagster.git.command import git
+from formulacode_dagster.git.log import Commit, Heads, find_commit, from_epoch, login_of, read_commits
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.pull_request import MergeKind
 
-from .command import git
-from .log import Commit, Heads, find_commit, from_epoch, login_of, read_commits
 from .marks import Mark, marks
-
-
-class Told(Protocol):
-    """What somebody knows of a pull request beside its history; None where they do not."""
-
-    @property
-    def number(self) -> int:
-        """Number of the pull request."""
-
-    @property
-    def merge_commit_sha(self) -> str | None:
-        """The commit that landed."""
-
-    @property
-    def head_sha(self) -> str | None:
-        """The last commit of the branch."""
-
-    @property
-    def merge_kind(self) -> MergeKind | None:
-        """How it landed."""
-
-    @property
-    def commit_count(self) -> int | None:
-        """Commits of the branch."""
+from .side_file import PullRequestFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +46,7 @@ def landed(
     heads: Heads,
     line: Sequence[Commit],
     *,
-    told: Iterable[Told] = (),
+    told: Iterable[PullRequestFacts] = (),
     issues: Collection[int] = (),
 ) -> dict[int, Landed]:
     """Every merged pull request of the git directory *repository*, known as *name*, by number.
@@ -83,7 +59,7 @@ def landed(
 
 class _Reader:
     def __init__(
-        self, repository: Path, name: str, heads: Heads, line: Sequence[Commit], told: Mapping[int, Told]
+        self, repository: Path, name: str, heads: Heads, line: Sequence[Commit], told: Mapping[int, PullRequestFacts]
     ) -> None:
         self._repository = repository
         self._name = name
