@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import regex
 from pydantic import Field
@@ -70,7 +70,12 @@ class AsvConfig(Frozen):
 
 def find_config(tree: Tree) -> str | None:
     """Path of the asv configuration: at the top first, else the shallowest, else the first by name. None: no suite."""
-    found = [path for path in tree.files if path.rpartition("/")[2] in FILE_NAMES]
+    return nearest_config(tree.files)
+
+
+def nearest_config(paths: Iterable[str]) -> str | None:
+    """Of the files *paths* of a commit the asv configuration that is nearest to the top; None when there is none."""
+    found = [path for path in paths if path.rpartition("/")[2] in FILE_NAMES]
     return min(found, key=lambda path: (path.count("/"), path), default=None)
 
 

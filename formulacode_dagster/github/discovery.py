@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from formulacode_dagster.declarations.asv_config import FILE_NAMES
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.items import Stage
@@ -15,8 +16,6 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from .code_search import CodeHit, find_files
 from .metadata import Found, Unseen, repositories_by_id, repositories_named
 from .nodes import RepositoryNode
-
-CONFIG_NAMES = ("asv.conf.json", "asv.conf.jsonc")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ async def discover_repositories(
     ItemFailure (kind `incomplete`) when GitHub does not show all that it counts.
     """
     hits: list[CodeHit] = []
-    for name in CONFIG_NAMES:
+    for name in FILE_NAMES:
         hits += await find_files(client, name, _tell)
     found = _by_node(hits)
     _tell(f"asking about {len(found)} repositories")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from formulacode_dagster.git.command import GitError
 from formulacode_dagster.git.faults import translate
@@ -13,13 +12,6 @@ from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.repository import Repository
 
 from .derived import Landed, landed
-
-
-class Completion(Protocol):
-    """Fills in what rows do not tell."""
-
-    def complete(self, repository: Repository, rows: Sequence[MergedPullRequest]) -> list[MergedPullRequest]:
-        """*rows* of *repository* with as many of their commits as can be told; raises ItemFailure."""
 
 
 class MirrorCompletion:
@@ -33,7 +25,7 @@ class MirrorCompletion:
         self._cache = cache
 
     def complete(self, repository: Repository, rows: Sequence[MergedPullRequest]) -> list[MergedPullRequest]:
-        """As the protocol says."""
+        """*rows* of *repository* with as many of their commits as can be told; raises ItemFailure."""
         if all(row.merge_commit_sha and row.head_sha for row in rows):
             return list(rows)
         mirror = self._cache.ensure(repository.full_name)

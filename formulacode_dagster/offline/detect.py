@@ -11,7 +11,7 @@ from pathlib import Path
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.intake import IntakeSource
 
-from .completion import Completion
+from .completion import MirrorCompletion
 from .files import Files, FilesSource
 from .mirrors import MirrorsSource, mirrors_in
 from .schema import COUNTS, FORMATS, PULL_REQUESTS, REPOSITORIES, SCHEMAS
@@ -49,7 +49,7 @@ class OfflineSource:
             seen.append(_stat(self.mirrors / SIDE_FILE))
         return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
-    def open(self, completion: Completion) -> IntakeSource:
+    def open(self, completion: MirrorCompletion) -> IntakeSource:
         """The source itself; *completion* fills in what files do not tell. Raises ConfigurationError."""
         if self.files is not None:
             return FilesSource(self.files, completion)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.intake import ApiUsage, FinishWindow, MergedWindow
+from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.running.loops import in_thread
 
-from .completion import Completion
+from .completion import MirrorCompletion
 from .identity import with_vanished
-from .one_by_one import take_in_one_by_one
+from .local_source import LocalSource
 from .problems import EnoughProblems, Problems
 from .spool import Spool
 from .tables import Repositories, named_repositories, read_counts, read_repositories, spool_pull_requests
@@ -54,22 +54,19 @@ class _Windows:
     spool: Spool
 
 
-class FilesSource:
+class FilesSource(LocalSource):
     """An IntakeSource over *files*. Each month is read once, at its first use.
 
     What the files leave out about commits is asked of *completion*. Whatever is wrong with a file raises
     ConfigurationError, which names up to twenty faults by file, line and column.
     """
 
-    def __init__(self, files: Files, completion: Completion | None = None) -> None:
+    def __init__(self, files: Files, completion: MirrorCompletion) -> None:
         self._files = files
         self._completion = completion
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._repositories: dict[Month, Repositories] = {}
         self._windows: dict[Month, _Windows] = {}
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -83,10 +80,6 @@ class FilesSource:
         found = await in_thread(self._repositories_of, month)
         return with_vanished(month, found.all(), wanted)
 
-    async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
-        """One by one, as `window` has them."""
-        await take_in_one_by_one(self.window, month, repositories, finish)
-
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* merged in *month*.
 
@@ -94,10 +87,6 @@ class FilesSource:
         ConfigurationError when there is no file of pull requests.
         """
         return await in_thread(self._window, repository, month)
-
-    def usage(self) -> tuple[ApiUsage, ...]:
-        """Nothing: nobody is asked."""
-        return ()
 
     def _window(self, repository: Repository, month: Month) -> MergedWindow:
         windows = self._windows_of(month)
@@ -118,9 +107,7 @@ class FilesSource:
                 why=f"{self._files.pull_requests} holds {len(rows)} of it, {self._files.counts} says {reported}",
                 remedy="Export it again",
             )
-        if self._completion is not None:
-            rows = self._completion.complete(repository, rows)
-        return MergedWindow.of(repository, month, rows, reported=reported)
+        return MergedWindow.of(repository, month, self._completion.complete(repository, rows), reported=reported)
 
     def _named(self, row: MergedPullRequest, repository: Repository) -> MergedPullRequest:
         """*row* under the id and name by which the month knows its repository."""
@@ -133,46 +120,40 @@ class FilesSource:
         )
 
     def _repositories_of(self, month: Month) -> Repositories:
-        with self._lock:
-            return self._read_repositories(month)
+        listed, named = self._files.repositories, self._files.pull_requests
 
-    def _read_repositories(self, month: Month) -> Repositories:
-        if month not in self._repositories:
-            listed, named = self._files.repositories, self._files.pull_requests
-            self._repositories[month] = self._reading(
-                lambda problems: (
-                    read_repositories(listed, month, problems)
-                    if listed is not None
-                    else named_repositories(_there(named), month, problems)
-                )
-            )
-        return self._repositories[month]
+        def read(problems: Problems) -> Repositories:
+            if listed is not None:
+                return read_repositories(listed, month, problems)
+            assert named is not None  # noqa: S101 — one of the two is there
+            return named_repositories(named, month, problems)
+
+        with self._lock:
+            if month not in self._repositories:
+                self._repositories[month] = self._reading(read)
+            return self._repositories[month]
 
     def _windows_of(self, month: Month) -> _Windows:
-        with self._lock:
-            if month not in self._windows:
-                self._windows[month] = self._read_windows(month)
-            return self._windows[month]
-
-    def _read_windows(self, month: Month) -> _Windows:
         path, counts = self._files.pull_requests, self._files.counts
         if path is None:
             raise ConfigurationError(
                 f"{self._files} tells of repositories only",
                 remedy="Put pull_requests.parquet (or .csv, .jsonl) beside it, or name both files, comma separated",
             )
-        repositories = self._read_repositories(month)
-        spool = Spool()
+        with self._lock:
+            if month not in self._windows:
+                repositories, spool = self._repositories_of(month), Spool()
 
-        def read(problems: Problems) -> dict[str, int]:
-            spool_pull_requests(path, month, repositories, problems, spool)
-            return {} if counts is None else read_counts(counts, month, repositories, problems)
+                def read(problems: Problems) -> dict[str, int]:
+                    spool_pull_requests(path, month, repositories, problems, spool)
+                    return {} if counts is None else read_counts(counts, month, repositories, problems)
 
-        try:
-            return _Windows(repositories, self._reading(read), spool)
-        except BaseException:
-            spool.close()
-            raise
+                try:
+                    self._windows[month] = _Windows(repositories, self._reading(read), spool)
+                except BaseException:
+                    spool.close()
+                    raise
+            return self._windows[month]
 
     def _reading(self, read: Callable[[Problems], T]) -> T:
         problems = Problems()
@@ -180,9 +161,3 @@ class FilesSource:
             result = read(problems)
         problems.raise_any(str(self._files))
         return result
-
-
-def _there(path: Path | None) -> Path:
-    if path is None:
-        raise ConfigurationError("the offline source has no file", remedy="Set FC_OFFLINE_SOURCE to one")
-    return path

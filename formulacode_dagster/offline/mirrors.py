@@ -7,19 +7,17 @@ The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from formulacode_dagster.declarations.asv_config import nearest_config
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.command import GitError, git
 from formulacode_dagster.git.faults import Fault, fault_of, translate
 from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.intake import ApiUsage, FinishWindow, MergedWindow
+from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -28,11 +26,10 @@ from formulacode_dagster.running.loops import in_thread
 
 from .derived import Landed, landed
 from .identity import derived_id, with_vanished
-from .one_by_one import take_in_one_by_one
+from .local_source import LocalSource
 from .side import linked_issues, newest_body, newest_title, utc
 from .side_file import PullRequestFacts, RepositoryFacts, SideFile
 
-CONFIG_NAMES = frozenset({"asv.conf.json", "asv.conf.jsonc"})
 AT_ONCE = 2
 """Histories that are read, and held in memory, at the same time."""
 
@@ -43,7 +40,7 @@ def mirrors_in(folder: Path) -> dict[str, Path]:
     return {f"{path.parent.name}/{path.name.removesuffix('.git')}": path for path in found}
 
 
-class MirrorsSource:
+class MirrorsSource(LocalSource):
     """An IntakeSource over the mirrors of *folder*. A window reads the whole history of its mirror, and keeps nothing.
 
     Raises ConfigurationError when there is no mirror in it, or `sandbox.json` is malformed or names no such mirror.
@@ -65,14 +62,6 @@ class MirrorsSource:
             )
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is open."""
-
     async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
         """Repositories whose default branch keeps an asv configuration, those *wanted*, and those that cannot be read.
 
@@ -87,10 +76,6 @@ class MirrorsSource:
         found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
         return with_vanished(month, [repository for repository in found if repository is not None], wanted)
 
-    async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
-        """One by one, as `window` has them."""
-        await take_in_one_by_one(self.window, month, repositories, finish)
-
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* that its default branch merged in *month*; all that the history tells.
 
@@ -98,10 +83,6 @@ class MirrorsSource:
         """
         async with self._at_once:
             return await in_thread(self._window, repository, month)
-
-    def usage(self) -> tuple[ApiUsage, ...]:
-        """Nothing: nobody is asked."""
-        return ()
 
     def _look(self, month: Month, name: str, path: Path, wanted: bool) -> Repository | None:
         facts = self._side.get(name)
@@ -207,8 +188,7 @@ def _configuration(path: Path, tip: str) -> str:
     if not tip:
         return ""
     listed = git(path, "ls-tree", "-r", "-z", "--name-only", tip).decode("utf-8", "backslashreplace").split("\0")
-    found = [path for path in listed if path.rpartition("/")[2] in CONFIG_NAMES]
-    return min(found, key=lambda path: (path.count("/"), path), default="")
+    return nearest_config(listed) or ""
 
 
 def _repository(month: Month, name: str, facts: RepositoryFacts | None, *, empty: bool = False) -> Repository:

@@ -18,7 +18,7 @@ import pytest
 from formulacode_dagster.models.intake import IntakeSource, MergedWindow
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
-from formulacode_dagster.offline.completion import Completion
+from formulacode_dagster.offline.completion import MirrorCompletion
 from formulacode_dagster.offline.detect import detect
 from tests.support.intake import windows_of
 
@@ -98,7 +98,7 @@ def _parquet(path: Path, rows: Table) -> None:
 WRITERS = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}
 
 
-def opened(source: Path | str, completion: Completion | None = None) -> IntakeSource:
+def opened(source: Path | str, completion: MirrorCompletion | None = None) -> IntakeSource:
     return detect(str(source)).open(completion or NoCompletion())
 
 
@@ -113,7 +113,7 @@ def found(source: Path | str, month: Month = FEBRUARY, wanted: tuple[str, ...] =
 
 
 def windows(
-    source: Path | str, month: Month = FEBRUARY, completion: Completion | None = None
+    source: Path | str, month: Month = FEBRUARY, completion: MirrorCompletion | None = None
 ) -> dict[str, MergedWindow]:
     """The window of every repository, by name."""
 
