@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import warnings
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.git_world import BareRepository
 
 with warnings.catch_warnings():
     # platformdirs warns on import where XDG_RUNTIME_DIR is unset
@@ -29,7 +29,6 @@ pytest_plugins = [
 ]
 
 GitHubFolder = Callable[[Mapping[str, Any]], Path]
-AUTHOR = "Ada Byron <12+ada@users.noreply.github.com>"
 BEGIN = "2025-01-01T00:00:00Z"
 
 
@@ -60,19 +59,9 @@ def github_folder(tmp_path: Path) -> GitHubFolder:
 
 
 def _write(path: Path, merged: list[dict[str, Any]]) -> None:
-    stream = _commit("Begin", BEGIN, {"README": "here\n"})
+    made = BareRepository(path)
+    made.add("Begin", BEGIN, {"README": "here\n"})
     for one in merged:
         files = one.get("files") or {f"{one['number']}.py": f"x = {one['number']}\n"}
-        stream += _commit(f"{one['title']} (#{one['number']})", one["merged_at"], files)
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(path)], check=True)
-    subprocess.run(["git", "-C", str(path), "fast-import", "--quiet"], input=stream.encode(), check=True)
-
-
-def _commit(message: str, moment: str, files: Mapping[str, str]) -> str:
-    seconds = int(datetime.fromisoformat(moment).timestamp())
-    lines = ["commit refs/heads/main"]
-    lines += [f"{role} {AUTHOR} {seconds} +0000" for role in ("author", "committer")]
-    lines.append(f"data {len(message.encode())}\n{message}")
-    for path, content in files.items():
-        lines.append(f"M 100644 inline {path}\ndata {len(content.encode())}\n{content}")
-    return "\n".join(lines) + "\n"
+        made.add(f"{one['title']} (#{one['number']})", one["merged_at"], files)
+    made.write()

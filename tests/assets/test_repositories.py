@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,20 +30,8 @@ MONTH = FEBRUARY.key
 
 def keep_suite(world: World, name: str, merged: int = 0, **facts: Any) -> None:
     """*name* with an asv configuration, *merged* pull requests of the month on top, and *facts* about it."""
-    bare = world.folder / f"{name}.git"
-    bare.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(bare)], check=True)
-    stream = [_commit("Begin", FEBRUARY.start - timedelta(days=9), "asv.conf.json")]
-    for number in range(1, merged + 1):
-        stream.append(_commit(f"Change {number} (#{number})", FEBRUARY.start + timedelta(hours=number), "last.txt"))
-    subprocess.run(["git", "-C", str(bare), "fast-import", "--quiet"], input="\n".join(stream).encode(), check=True)
-    world.facts[name] = facts
-
-
-def _commit(message: str, at: datetime, path: str) -> str:
-    who = f"GitHub <noreply@github.com> {int(at.timestamp())} +0000"
-    head = f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}"
-    return f"{head}\nM 100644 inline {path}\ndata {len(message)}\n{message}\n"
+    moments = [FEBRUARY.start + timedelta(hours=number) for number in range(1, merged + 1)]
+    world.merge(name, moments, first="asv.conf.json", **facts)
 
 
 @pytest.fixture

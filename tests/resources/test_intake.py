@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from resources.documentation import SETTINGS
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource, clone_url
 from resources.settings import read_settings
+from tests.support.git_world import BareRepository
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def mirrors(tmp_path: Path) -> Path:
     folder = tmp_path / "mirrors"
-    subprocess.run(["git", "init", "-q", "--bare", str(folder / "ada/engine.git")], check=True)
+    BareRepository(folder / "ada/engine.git").write()
     return folder
 
 

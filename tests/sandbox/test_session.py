@@ -19,25 +19,18 @@ import pytest
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from resources.documentation import SETTINGS
 from sandbox.session import SERVICES, Sandbox, running_sandbox
+from tests.support.git_world import BareRepository
 
 FC_DATA = Path(sys.executable).with_name("fc-data")
-MOMENT = "2026-02-03T04:05:06Z"
 
 
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one bare repository."""
     folder = tmp_path_factory.mktemp("bare repositories")
-    bare = folder / "acme" / "tool.git"
-    work = folder.parent / "work"
-    who = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_DATE": MOMENT, "GIT_COMMITTER_DATE": MOMENT}
-    identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
-    for command in (
-        ["init", "-q", "-b", "main", str(work)],
-        ["-C", str(work), *identity, "commit", "-q", "--allow-empty", "-m", "Begin"],
-        ["clone", "-q", "--bare", str(work), str(bare)],
-    ):
-        subprocess.run(["git", *command], env={**os.environ, **who}, check=True)
+    made = BareRepository(folder / "acme" / "tool.git")
+    made.add("Begin")
+    made.write()
     return folder
 
 

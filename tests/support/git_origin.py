@@ -13,6 +13,7 @@ import pytest
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from tests.records import make_merged
+from tests.support.git_world import BareRepository, git
 
 NAME = "demo/project"
 START = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -26,9 +27,8 @@ class Origin:
         self.bare = self.host / f"{NAME}.git"
         self.work = folder / "work"
         self.moment = START
-        self.bare.parent.mkdir(parents=True)
-        self._run(None, "init", "--quiet", "--bare", str(self.bare))
-        self._run(None, "init", "--quiet", str(self.work))
+        BareRepository(self.bare).write()
+        git(folder, "init", "--quiet", "--initial-branch=main", str(self.work))
         self.git("remote", "add", "origin", str(self.bare))
         self.write({"a.py": "one\ntwo\nthree\n", "b.py": "b\n", "docs/c.txt": "c\n"})
         self.commit("Start")
@@ -38,27 +38,12 @@ class Origin:
     def url(self) -> str:
         return f"file://{self.host}"
 
-    def _run(self, cwd: Path | None, *arguments: str, author: str = "Ann <ann@example.org>") -> str:
+    def git(self, *arguments: str, author: str = "Ann <ann@example.org>") -> str:
         name, _, mail = author.partition(" <")
         stamp = self.moment.isoformat()
-        environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": "/nonexistent",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_NAME": name,
-            "GIT_AUTHOR_EMAIL": mail.rstrip(">"),
-            "GIT_COMMITTER_NAME": "Web",
-            "GIT_COMMITTER_EMAIL": "web@example.org",
-            "GIT_AUTHOR_DATE": stamp,
-            "GIT_COMMITTER_DATE": stamp,
-        }
-        settings = ["-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"]
-        return subprocess.run(
-            ["git", *settings, *arguments], cwd=cwd, env=environment, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    def git(self, *arguments: str, author: str = "Ann <ann@example.org>") -> str:
-        return self._run(self.work, *arguments, author=author)
+        who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail.rstrip(">"), "GIT_AUTHOR_DATE": stamp}
+        who |= {"GIT_COMMITTER_NAME": "Web", "GIT_COMMITTER_EMAIL": "web@example.org", "GIT_COMMITTER_DATE": stamp}
+        return git(self.work, "-c", "protocol.file.allow=always", *arguments, **who)
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
         for name, content in files.items():

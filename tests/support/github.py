@@ -3,11 +3,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import app
 from sandbox.github.library import ServedFolder
 from sandbox.server import serving
+from tests.support.git_world import GITHUB, BareRepository
 from tests.support.intake import window_ends
 
 TOKEN = "ghp_" + "s3cret" * 6
@@ -113,17 +113,16 @@ class World:
     books: dict[str, Any] = field(default_factory=dict)
     cost: Cost = Cost()
 
-    def merge(self, name: str, moments: Iterable[datetime], **facts: Any) -> None:
-        """*name* with a pull request merged at each of *moments*, numbered from 1; *facts* go to the side file."""
-        path = self.folder / f"{name}.git"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lines = ["reset refs/heads/main", _commit("Begin", FEBRUARY.start.timestamp() - 10**6)]
-        lines += [_commit(f"Change {number} (#{number})", at.timestamp()) for number, at in enumerate(moments, 1)]
-        run = ["git", "-c", "init.defaultBranch=main", "-c", "fastimport.unpackLimit=0"]
-        subprocess.run([*run, "init", "--quiet", "--bare", str(path)], check=True)
-        subprocess.run(
-            [*run, "-C", str(path), "fast-import", "--quiet"], input="\n".join(lines).encode() + b"\n", check=True
-        )
+    def merge(self, name: str, moments: Iterable[datetime], *, first: str = "last.txt", **facts: Any) -> None:
+        """*name* with a pull request merged at each of *moments*, numbered from 1; *facts* go to the side file.
+
+        The history begins with a file *first*.
+        """
+        made = BareRepository(self.folder / f"{name}.git")
+        made.add("Begin", FEBRUARY.start - timedelta(days=9), {first: "{}"}, GITHUB)
+        for number, at in enumerate(moments, 1):
+            made.add(f"Change {number} (#{number})", at, {"last.txt": f"Change {number}"}, GITHUB)
+        made.write()
         self.facts[name] = facts
 
     def rows(self, **renamed: str) -> list[Repository]:
@@ -158,12 +157,6 @@ class World:
 
         with self.serve(**more) as url:
             return asyncio.run(inside(url))
-
-
-def _commit(message: str, seconds: float) -> str:
-    who = f"GitHub <noreply@github.com> {int(seconds)} +0000"
-    head = f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}"
-    return f"{head}\nM 100644 inline last.txt\ndata {len(message)}\n{message}"
 
 
 @pytest.fixture

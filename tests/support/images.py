@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import shutil
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from tests import records
 from tests.records import make_image, make_merged, make_pull_request
+from tests.support.git_world import MOMENT, BareRepository, git
 
 MONTH = "2026-02"
 LIMITS = ResourceLimits(cpus=2, memory_mb=2048, processes=256, build_seconds=240, benchmark_seconds=60)
@@ -89,31 +89,6 @@ PyMODINIT_FUNC PyInit__fast(void) { return PyModule_Create(&module); }
 }
 
 
-def git(folder: Path, *arguments: str) -> str:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": "/nonexistent",
-        "GIT_AUTHOR_NAME": "A",
-        "GIT_AUTHOR_EMAIL": "a@example.org",
-        "GIT_COMMITTER_NAME": "A",
-        "GIT_COMMITTER_EMAIL": "a@example.org",
-        "GIT_AUTHOR_DATE": "2026-02-03T04:05:06Z",
-        "GIT_COMMITTER_DATE": "2026-02-03T04:05:06Z",
-    }
-    done = subprocess.run(["git", "-C", str(folder), *arguments], env=environment, capture_output=True, check=True)
-    return done.stdout.decode().strip()
-
-
-def commit(folder: Path, files: dict[str, str], message: str) -> str:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    git(folder, "add", "-A", "-f")
-    git(folder, "commit", "-q", "-m", message, "--allow-empty")
-    return git(folder, "rev-parse", "HEAD")
-
-
 @dataclass(frozen=True)
 class Sample:
     """A repository with a commit before the base, the base, and the merge of a pull request."""
@@ -143,31 +118,23 @@ class Sample:
 
 
 def make_sample(folder: Path, name: str, files: dict[str, str], oracle: dict[str, str]) -> Sample:
-    folder.mkdir(parents=True)
-    git(folder, "init", "-q", "-b", "main")
+    """A sample whose mirror is *folder* with `.git` behind it."""
+    made = BareRepository(folder.with_suffix(".git"))
     # commits of its own, and so images of its own: other tests of the same name may use the same daemon
-    anchor = commit(folder, {"README.md": f"hello {uuid.uuid4()}\n"}, "start")
-    git(folder, "tag", "v0.1")
-    base = commit(folder, files, "base")
-    git(folder, "tag", "v1.0")
-    git(folder, "tag", "test")
-    merge = commit(folder, oracle, "oracle (#5)")
-    git(folder, "tag", "v2.0")
-    mirror = folder.with_suffix(".git")
-    git(folder.parent, "clone", "-q", "--mirror", str(folder), str(mirror))
-    return Sample(name, mirror, anchor, base, merge)
+    anchor = made.add("start", files={"README.md": f"hello {uuid.uuid4()}\n"})
+    base = made.add("base", files=files)
+    merge = made.add("oracle (#5)", files=oracle)
+    for tag, mark in {"v0.1": anchor, "v1.0": base, "test": base, "v2.0": merge}.items():
+        made.ref(f"refs/tags/{tag}", mark)
+    shas = made.write()
+    return Sample(name, made.path, shas[anchor], shas[base], shas[merge])
 
 
 def with_oracle(sample: Sample, folder: Path, oracle: dict[str, str]) -> Sample:
     """*sample* with another change on the same base; its repository is made in *folder*."""
-    work = folder / "work"
-    folder.mkdir(parents=True)
-    git(folder, "clone", "-q", str(sample.mirror), str(work))
-    git(work, "checkout", "-q", "-B", "main", sample.base)
-    merge = commit(work, oracle, "oracle (#5)")
-    mirror = folder / sample.mirror.name
-    git(folder, "clone", "-q", "--mirror", str(work), str(mirror))
-    return replace(sample, mirror=mirror, merge=merge)
+    made = BareRepository(shutil.copytree(sample.mirror, folder / sample.mirror.name))
+    merge = made.commit("oracle (#5)", MOMENT, sample.base, files=oracle)
+    return replace(sample, mirror=made.path, merge=made.write()[merge])
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from formulacode_dagster.models.measurement import BenchmarkResult, Measurement,
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.suites.remote import NotTimed, Remote, SurveyedBenchmark, Timed
 from tests.records import make_image, make_merged, make_pull_request, make_spec
+from tests.support.git_world import patch_between
 
 
 class FolderSession:
@@ -106,20 +108,10 @@ def _lay(folder: Path, files: Mapping[str, str]) -> Path:
 
 def _git_patch(folder: Path, before: Mapping[str, str], after: Mapping[str, str | None]) -> bytes:
     """Git's patch from *before* to *after*; None deletes a file. *folder* holds *before* when it returns."""
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(folder)]
     _lay(folder, before)
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", "base"], check=True)
-    for path, text in after.items():
-        if text is None:
-            (folder / path).unlink()
-        else:
-            _lay(folder, {path: text})
-    subprocess.run([*git, "add", "."], check=True)
-    patch = subprocess.run([*git, "diff", "--cached", "--binary", "-M"], check=True, capture_output=True).stdout
-    subprocess.run([*git, "reset", "-q", "--hard"], check=True)
-    return patch
+    whole = {path: text for path, text in {**before, **after}.items() if text is not None}
+    with tempfile.TemporaryDirectory() as scratch:
+        return patch_between(Path(scratch, "patch.git"), before, whole)
 
 
 def _pull_request(*paths: str) -> PullRequest:

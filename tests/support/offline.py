@@ -6,10 +6,7 @@ import asyncio
 import csv
 import json
 import socket
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +17,11 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.offline.completion import MirrorCompletion
 from formulacode_dagster.offline.detect import detect
+from tests.support.git_world import GITHUB, BareRepository
 from tests.support.intake import windows_of
 
 SHA = "a" * 40
 FEBRUARY = Month.parse("2026-02")
-GITHUB = "GitHub <noreply@github.com>"
-ADA = "Ada Byron <12+ada@users.noreply.github.com>"
 
 Table = Sequence[Mapping[str, Any]]
 Write = Callable[..., Path]
@@ -136,59 +132,6 @@ def window_of(source: Path | str, repository: Repository, month: Month = FEBRUAR
     return asyncio.run(ask())
 
 
-def seconds(moment: str) -> int:
-    return int(datetime.fromisoformat(f"{moment}+00:00").timestamp())
-
-
-@dataclass
-class BareRepository:
-    """A bare repository that grows commit by commit; commits are named by marks until it is written."""
-
-    path: Path
-    stream: list[bytes] = field(default_factory=list)
-    count: int = 0
-
-    def commit(self, message: str, moment: str, *parents: int, files: Sequence[str] = (), committer: str = ADA) -> int:
-        self.count += 1
-        data = message.encode()
-        lines = [
-            b"commit refs/heads/side",
-            f"mark :{self.count}".encode(),
-            f"author {ADA} {seconds(moment)} +0000".encode(),
-            f"committer {committer} {seconds(moment)} +0000".encode(),
-            b"data %d\n%s" % (len(data), data),
-        ]
-        lines += [f"{'from' if index == 0 else 'merge'} :{parent}".encode() for index, parent in enumerate(parents)]
-        if not parents:
-            self.stream.append(b"reset refs/heads/side\n")
-        for name in files or (f"file{self.count}.py",):
-            body = f"{message}\n".encode()
-            lines.append(f"M 100644 inline {name}".encode() + b"\ndata %d\n%s" % (len(body), body))
-        self.stream.append(b"\n".join(lines) + b"\n")
-        return self.count
-
-    def ref(self, name: str, mark: int) -> None:
-        self.stream.append(f"reset {name}\nfrom :{mark}\n\n".encode())
-
-    def write(self, main: int | None) -> dict[int, str]:
-        """Write it all, with `main` at *main*; hashes by mark."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=main", str(self.path)], check=True)
-        if main is None:
-            return {}
-        self.ref("refs/heads/main", main)
-        marks = self.path / "marks"
-        subprocess.run(
-            ["git", "fast-import", "--quiet", "--force", f"--export-marks={marks}"],
-            input=b"".join(self.stream),
-            cwd=self.path,
-            check=True,
-        )
-        subprocess.run(["git", "update-ref", "-d", "refs/heads/side"], cwd=self.path, check=True)
-        rows = (line.split() for line in marks.read_text().splitlines())
-        return {int(mark.removeprefix(":")): sha for mark, sha in rows}
-
-
 @pytest.fixture
 def mirrors(tmp_path: Path) -> Path:
     folder = tmp_path / "mirrors"
@@ -199,7 +142,7 @@ def mirrors(tmp_path: Path) -> Path:
 def engine(folder: Path, name: str = "ada/engine", config: str = "benchmarks/asv.conf.json") -> dict[int, str]:
     """A mirror with a merge (#1, January), a merge (#2), a squash whose branch is kept (#3) and one without (#4)."""
     made = BareRepository(folder / f"{name}.git")
-    root = made.commit("Begin", "2026-01-01T00:00:00", files=[config])
+    root = made.commit("Begin", "2026-01-01T00:00:00", files={config: "{}"})
     first = made.commit("One", "2026-01-02T00:00:00", root)
     merged = made.commit("Merge pull request #1 from bob/one\n\nFirst", "2026-01-31T23:59:59", root, first)
     second = made.commit("Two", "2026-01-20T00:00:00", merged)

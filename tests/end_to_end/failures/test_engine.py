@@ -13,9 +13,11 @@ import pytest
 from formulacode_dagster.engines.installation import installation_id
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.offline.side_file import SIDE_FILE, PullRequestFacts, RepositoryFacts, SideFile
+from tests.support.git_world import BareRepository
 
 TASK = "sample-org/gridpath#12"
 SLEEPER = "acme/sleeper#1"
+MERGED = "2026-02-10T10:00:00Z"
 CLASSIFIED = (Stage.REPOSITORIES, Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS)
 INTAKE = (*CLASSIFIED, Stage.ENVIRONMENTS)
 
@@ -69,30 +71,13 @@ def processes_with(mark: str) -> list[str]:
 def sleeper(tmp_path: Path) -> Callable[[str], Path]:
     """Makes a folder to serve: one repository whose build sleeps for *mark* seconds while `tmp_path/hang` is there."""
 
-    def git(*arguments: str) -> None:
-        who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in facts.items()}
-        subprocess.run(
-            ["git", *arguments], env={"PATH": os.environ["PATH"], **who}, check=True, capture_output=True, cwd=work
-        )
-
-    def commit(files: dict[str, str], message: str) -> None:
-        for name, content in files.items():
-            (work / name).parent.mkdir(parents=True, exist_ok=True)
-            (work / name).write_text(content)
-        git("add", "--all")
-        git("commit", "--quiet", "--message", message)
-
-    facts = {"NAME": "A", "EMAIL": "a@example.org", "DATE": "2026-02-10T10:00:00Z"}
-    work = tmp_path / "work"
-
     def make(mark: str) -> Path:
-        work.mkdir()
-        git("init", "--quiet", "--initial-branch", "main")
-        commit({**FILES, "setup.py": SETUP.format(flag=str(tmp_path / "hang"), mark=mark)}, "Begin")
-        faster = "def total(n):\n    return n * (n - 1) // 2\n"
-        commit({"sleeper/__init__.py": faster}, "Make total much faster (#1)")
         served = tmp_path / "served-sleeper"
-        git("clone", "--quiet", "--bare", str(work), str(served / "acme" / "sleeper.git"))
+        made = BareRepository(served / "acme" / "sleeper.git")
+        made.add("Begin", MERGED, {**FILES, "setup.py": SETUP.format(flag=str(tmp_path / "hang"), mark=mark)})
+        faster = "def total(n):\n    return n * (n - 1) // 2\n"
+        made.add("Make total much faster (#1)", MERGED, {"sleeper/__init__.py": faster})
+        made.write()
         merged = PullRequestFacts(number=1, title="Make total much faster", body="It was slow.", author="dora")
         side = SideFile(repositories={"acme/sleeper": RepositoryFacts(pull_requests=(merged,))})
         (served / SIDE_FILE).write_text(side.model_dump_json(exclude_defaults=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import tracemalloc
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.pull_request import MergedPullRequest, MergeKind
 from formulacode_dagster.models.reasons import RejectionReason
 from tests.records import make_merged
+from tests.support.git_world import FILE, LINK, MODULE, PROGRAM, BareRepository
 
 MONTH = 1_770_000_000
-FILE, PROGRAM, LINK, MODULE = "100644", "100755", "120000", "160000"
 NAMES = [
     b"a.py",
     b"A.py",
@@ -113,45 +112,20 @@ def branches(draw) -> list[Tree]:
     return states
 
 
-@dataclass
-class History:
-    """Commits written by `git fast-import`, by mark."""
+class History(BareRepository):
+    """Whole trees, commit by commit, an hour apart; each is on a branch of its own."""
 
-    folder: Path
-    stream: bytes = b""
-    marks: int = 0
-
-    def commit(self, tree: Tree, parents: list[int], message: str, *, who: str = "Bob", moment: int = 0) -> int:
-        self.marks += 1
-        when = MONTH + (moment or self.marks * 3600)
-        lines = [f"commit refs/heads/c{self.marks}", f"mark :{self.marks}", f"author {who} <{who}@x.org> {when} +0000"]
-        lines += [f"committer Web <web@x.org> {MONTH + self.marks * 3600} +0000", f"data {len(message)}\n{message}"]
-        lines += [f"{'merge' if index else 'from'} :{parent}" for index, parent in enumerate(parents)]
-        out = ["\n".join([*lines, "deleteall"]).encode()]
-        for path, (mode, content) in tree.items():
-            quoted = b'"' + b"".join(b"\\%03o" % byte for byte in path) + b'"'
-            if mode == MODULE:
-                out.append(b"M 160000 %s %s" % (content, quoted))
-            else:
-                out.append(b"M %s inline %s\ndata %d\n%s" % (mode.encode(), quoted, len(content), content))
-        self.stream += b"\n".join(out) + b"\n"
-        return self.marks
-
-    def write(self) -> dict[int, str]:
-        """Every commit's hash, by mark."""
-        self.git("init", "--quiet", "--bare", str(self.folder))
-        marks = self.folder / "marks"
-        self.git("fast-import", "--quiet", "--force", f"--export-marks={marks}", stdin=self.stream)
-        return {int(mark[1:]): sha for mark, sha in (line.split() for line in marks.read_text().splitlines())}
-
-    def git(self, *arguments: str, stdin: bytes = b"", **more: str) -> str:
-        known = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_DIR": str(self.folder), **more}
-        done = subprocess.run(["git", *arguments], env=known, input=stdin, capture_output=True, check=True)
-        return done.stdout.decode("utf-8", "replace").strip()
+    def snapshot(self, tree: Tree, parents: list[int], message: str, *, who: str = "Bob", moment: int = 0) -> int:
+        made = self.count + 1
+        authored, committed = MONTH + (moment or made) * 3600, MONTH + made * 3600
+        people = {"author": f"{who} <{who}@x.org>", "committer": "Web <web@x.org>"}
+        self.commit(message, committed, *parents, files=tree, authored=authored, whole=True, **people)
+        self.ref(f"refs/heads/c{made}", made)
+        return made
 
     def applied(self, base: str, patch: bytes) -> str:
         """The tree that a person gets, whose git knows the attributes of the tree."""
-        index = {"GIT_INDEX_FILE": str(self.folder / "an-index")}
+        index = {"GIT_INDEX_FILE": str(self.path / "an-index")}
         self.git("read-tree", base, **index)
         self.git("apply", "--cached", "--whitespace=nowarn", stdin=patch, **index)
         return self.git("write-tree", **index)
@@ -172,24 +146,24 @@ class Landing:
 def land(folder: Path, states: list[Tree], way: str, *, head_known: bool = True) -> Landing:
     history = History(folder)
     elsewhere = {b"zz-main/other.py": (FILE, b"meanwhile\n")}
-    start = history.commit(states[0], [], "Start")
+    start = history.snapshot(states[0], [], "Start")
     # a head that is not known lies in a fork, of which nothing is here
     head = start
     for number, state in enumerate(states[1:], 1):
-        head = history.commit(state, [head], f"Step {number}", moment=number)
-    base = history.commit(states[0] | elsewhere, [start], "Meanwhile", who="Ann")
+        head = history.snapshot(state, [head], f"Step {number}", moment=number)
+    base = history.snapshot(states[0] | elsewhere, [start], "Meanwhile", who="Ann")
     landed = states[-1] | elsewhere
     if way == "merge":
-        merge = history.commit(landed, [base, head], "Fix the title (#7)", who="Ann")
+        merge = history.snapshot(landed, [base, head], "Fix the title (#7)", who="Ann")
     elif way == "octopus":
-        other = history.commit(states[0], [start], "Other", who="Cleo")
-        merge = history.commit(landed, [base, head, other], "Merge two", who="Ann")
+        other = history.snapshot(states[0], [start], "Other", who="Cleo")
+        merge = history.snapshot(landed, [base, head, other], "Merge two", who="Ann")
     elif way == "squash":
-        merge = history.commit(landed, [base], "Merge pull request #7 from nobody/nothing")
+        merge = history.snapshot(landed, [base], "Merge pull request #7 from nobody/nothing")
     else:
         merge = base
         for number, state in enumerate(states[1:], 1):
-            merge = history.commit(state | elsewhere, [merge], f"Step {number}", moment=number)
+            merge = history.snapshot(state | elsewhere, [merge], f"Step {number}", moment=number)
     shas = history.write()
     changed = history.git("diff-tree", "-r", "-M", "--name-only", "-z", shas[start], shas[head]).count("\0")
     facts = make_merged(
@@ -244,10 +218,10 @@ def test_base_and_patch_give_the_merged_tree_and_the_kind_is_told(states, way):
 
 def test_the_first_commit_of_a_history_has_no_base(tmp_path):
     history = History(tmp_path / "any.git")
-    mark = history.commit({b"a.py": (FILE, b"x\n")}, [], "Root")
+    mark = history.snapshot({b"a.py": (FILE, b"x\n")}, [], "Root")
     sha = history.write()[mark]
     facts = land(tmp_path / "other.git", [{}, {b"b": (FILE, b"")}], "squash").facts
-    with Mirror("demo/any", history.folder) as mirror, pytest.raises(ItemFailure) as caught:
+    with Mirror("demo/any", history.path) as mirror, pytest.raises(ItemFailure) as caught:
         change_of(mirror, facts.model_copy(update={"merge_commit_sha": sha, "head_sha": "0" * 40}))
     assert caught.value.kind == "no_base"
 

@@ -1,33 +1,31 @@
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.git.diff import ChangedLine, split_patch
+from tests.support.git_world import patch_between
 
 
 @pytest.fixture
 def patch(tmp_path: Path) -> bytes:
     """What git itself writes for an edit, a rename, a deletion, a binary file and a file that is not UTF-8."""
 
-    def git(*arguments: str) -> bytes:
-        return subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True).stdout
-
-    git("init", "-q")
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "edit.py").write_text("one\n-- two\nthree\n")
-    (tmp_path / "a" / "old.py").write_text("".join(f"line {n}\n" for n in range(20)))
-    (tmp_path / "gone.py").write_text("bye\n")
-    (tmp_path / "latin.py").write_bytes(b"x = 'caf\xe9'\n")
-    git("add", ".")
-    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
-    (tmp_path / "a" / "edit.py").write_text("one\n++ two\r\nthree")
-    (tmp_path / "a" / "old.py").rename(tmp_path / "a" / "new.py")
-    (tmp_path / "gone.py").unlink()
-    (tmp_path / "latin.py").write_bytes(b"x = 'th\xe9'\n")
-    (tmp_path / "picture.bin").write_bytes(bytes(range(256)))
-    git("add", ".")
-    return git("diff", "--cached", "-M", "--binary")
+    lines = "".join(f"line {n}\n" for n in range(20))
+    return patch_between(
+        tmp_path / "patch.git",
+        {
+            "a/edit.py": "one\n-- two\nthree\n",
+            "a/old.py": lines,
+            "gone.py": "bye\n",
+            "latin.py": b"x = 'caf\xe9'\n",
+        },
+        {
+            "a/edit.py": "one\n++ two\r\nthree",
+            "a/new.py": lines,
+            "latin.py": b"x = 'th\xe9'\n",
+            "picture.bin": bytes(range(256)),
+        },
+    )
 
 
 def test_sections_are_named_by_the_path_after_the_change(patch: bytes) -> None:

@@ -17,6 +17,7 @@ from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
 from tests.support.git_origin import NAME
+from tests.support.git_world import BareRepository
 
 ENSURE = """
 import sys
@@ -170,7 +171,7 @@ def test_a_clone_that_was_killed_leaves_nothing_half(origin, tmp_path):
 
 
 def test_an_empty_repository_has_an_empty_mirror(origin, cache):
-    subprocess.run(["git", "init", "-q", "--bare", str(origin.host / "demo" / "empty.git")], check=True)
+    BareRepository(origin.host / "demo" / "empty.git").write()
     for _ in range(2):
         with cache.ensure("demo/empty", commits=["1" * 40]) as mirror:
             assert not mirror.has("1" * 40)

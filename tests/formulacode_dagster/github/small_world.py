@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from formulacode_dagster.github import code_search, merged, packing, paging
+from tests.support.git_world import GITHUB, BareRepository
 
 WANTED = ("acme/former",)
 """On the list; it is called `acme/now` today."""
@@ -56,21 +55,13 @@ SUITES = ("acme/large", "acme/small", "acme/tiny", "acme/quiet", "acme/archived"
 def write_world(folder: Path) -> Path:
     """Make the repositories and the side file in *folder*."""
     for name, facts in WORLD.items():
-        path = folder / f"{name}.git"
-        subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(path)], check=True)
-        lines = [_commit("Begin", "2025-01-01T00:00:00Z", {"asv.conf.json": "{}"} if name in SUITES else {"a": "a"})]
+        made = BareRepository(folder / f"{name}.git")
+        made.add("Begin", "2025-01-01T00:00:00Z", {"asv.conf.json": "{}"} if name in SUITES else {"a": "a"}, GITHUB)
         for one in facts.get("pull_requests", ()):
-            lines.append(_commit(f"{one['title']} (#{one['number']})", one["merged_at"], {f"{one['number']}.py": "x"}))
-        subprocess.run(["git", "-C", str(path), "fast-import", "--quiet"], input="".join(lines).encode(), check=True)
+            made.add(f"{one['title']} (#{one['number']})", one["merged_at"], {f"{one['number']}.py": "x"}, GITHUB)
+        made.write()
     (folder / "sandbox.json").write_text(json.dumps({"repositories": WORLD}))
     return folder
-
-
-def _commit(message: str, moment: str, files: Mapping[str, str]) -> str:
-    seconds = int(datetime.fromisoformat(moment).timestamp())
-    who = f"GitHub <noreply@github.com> {seconds} +0000"
-    written = "".join(f"M 100644 inline {path}\ndata {len(text)}\n{text}\n" for path, text in files.items())
-    return f"commit refs/heads/main\nauthor {who}\ncommitter {who}\ndata {len(message)}\n{message}\n{written}"
 
 
 @contextmanager

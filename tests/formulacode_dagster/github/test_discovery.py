@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import subprocess
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +21,12 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import RepositoryState
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.server import serving
+from tests.support.git_world import BareRepository
 
 FEBRUARY = Month.parse("2026-02")
 FAST = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
 SEARCH = "GET /search/code"
+BEGIN = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -43,14 +44,11 @@ def made(tmp_path_factory):
     def make(files: dict[str, int]) -> Path:
         key = tuple(files.items())
         if key not in known:
-            bare = known[key] = folder / f"{len(known)}.git"
-            subprocess.run(["git", "init", "-q", "--bare", "--template=", "-b", "main", str(bare)], check=True)
-            who = b"Ada <ada@example.org> 1767225600 +0000"
-            stream = [b"commit refs/heads/main\nauthor %s\ncommitter %s\ndata 5\nBegin\n" % (who, who)]
-            for path, size in files.items():
-                stream.append(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), size, b"x" * size))
+            known[key] = folder / f"{len(known)}.git"
+            bare = BareRepository(known[key])
             if files:
-                subprocess.run(["git", "-C", str(bare), "fast-import", "--quiet"], input=b"".join(stream), check=True)
+                bare.add("Begin", BEGIN, {path: b"x" * size for path, size in files.items()})
+            bare.write()
         return known[key]
 
     return make

@@ -16,7 +16,8 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import ExtraFile, FilePatch, InstallMode, Isolation, Submodule
 from tests.support.docker import OS_IMAGE
-from tests.support.images import LIMITS, Sample, build_sample, command, git, make_sample, make_spec
+from tests.support.git_world import MODULE, MOMENT, BareRepository
+from tests.support.images import LIMITS, Sample, build_sample, command, make_sample, make_spec
 
 pytestmark = pytest.mark.network
 
@@ -85,26 +86,12 @@ def numbers(tmp_path: Path) -> Sample:
 def parts(tmp_path: Path, numbers: Sample) -> Sample:
     """A repository whose base has a submodule."""
     sample = make_sample(tmp_path / NAME, NAME, {"README.md": "x"}, {"README.md": "y"})
-    folder = tmp_path / NAME
-    git(folder, "checkout", "-q", "--detach", sample.base)
-    for name, content in PARTS.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    git(folder, "update-index", "--add", "--cacheinfo", f"160000,{numbers.base},lib/numbers")
-    git(folder, "add", "--", *PARTS)
-    git(folder, "commit", "-q", "-m", "parts")
-    base = git(folder, "rev-parse", "HEAD")
-    merge = commit_on(folder, {"tinyparts/__init__.py": PARTS["tinyparts/__init__.py"] + "\n"})
-    git(folder, "push", "-q", str(sample.mirror), f"{merge}:refs/heads/parts")
-    return replace(sample, base=base, merge=merge)
-
-
-def commit_on(folder: Path, files: dict[str, str]) -> str:
-    for name, content in files.items():
-        (folder / name).write_text(content)
-    git(folder, "commit", "-q", "-m", "oracle (#5)", "--", *files)
-    return git(folder, "rev-parse", "HEAD")
+    made = BareRepository(sample.mirror)
+    submodule = {"lib/numbers": (MODULE, numbers.base.encode())}
+    base = made.commit("parts", MOMENT, sample.base, files={**PARTS, **submodule})
+    merge = made.add("oracle (#5)", files={"tinyparts/__init__.py": PARTS["tinyparts/__init__.py"] + "\n"})
+    shas = made.write()
+    return replace(sample, base=shas[base], merge=shas[merge])
 
 
 def parts_spec(parts: Sample, numbers: Sample, lock: str, **more: object) -> BuildSpec:

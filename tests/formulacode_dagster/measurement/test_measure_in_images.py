@@ -18,6 +18,7 @@ from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
+from tests.support.git_world import BareRepository
 
 pytestmark = pytest.mark.network
 
@@ -108,15 +109,9 @@ def lock(tmp_path_factory):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory, lock):
     """Engine and image of the repository at its base."""
-    work = tmp_path_factory.mktemp("repository")
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(work)]
-    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
-    for path, text in FILES.items():
-        (work / path).parent.mkdir(parents=True, exist_ok=True)
-        (work / path).write_text(text)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", "base"], check=True)
-    base = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    made = BareRepository(tmp_path_factory.mktemp("repository") / "tinyc.git")
+    mark = made.add("base", files=FILES)
+    base = made.write()[mark]
     spec = make_spec(
         lock,
         task_id="acme__tinyc-12",
@@ -128,7 +123,7 @@ def built(tmp_path_factory, lock):
         package_name="tinyc",
     )
     engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
-    outcome = engine.build(spec, mirror=work / ".git", run_id="run")
+    outcome = engine.build(spec, mirror=made.path, run_id="run")
     image = make_image(
         month="2026-02",
         repository_id=7,

@@ -15,8 +15,9 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import UNKNOWN_LANGUAGE, UNKNOWN_STARS, RepositoryState
 from formulacode_dagster.offline.identity import derived_id
 from sandbox.samples import generate
+from tests.support.git_world import BareRepository
 from tests.support.intake import windows_of
-from tests.support.offline import BareRepository, engine, found, opened, window_of, windows
+from tests.support.offline import engine, found, opened, window_of, windows
 
 
 def test_pull_requests_come_from_merges_and_squashes_of_the_month(mirrors):
@@ -57,7 +58,7 @@ def test_a_repository_is_what_keeps_a_suite_anywhere_on_its_default_branch(mirro
     engine(mirrors, "b/top", config="asv.conf.json")
     engine(mirrors, "c/none", config="asv.conf.json.bak")
     both = BareRepository(mirrors / "d/both.git")
-    both.write(both.commit("Begin", "2026-01-01T00:00:00", files=["z/asv.conf.json", "b/c/asv.conf.json"]))
+    both.write(both.commit("Begin", "2026-01-01T00:00:00", files={"z/asv.conf.json": "{}", "b/c/asv.conf.json": "{}"}))
     rows = {row.full_name: row for row in found(mirrors)}
     assert {name: row.config_path for name, row in rows.items()} == {
         "a/deep": "very/deep/asv.conf.jsonc",

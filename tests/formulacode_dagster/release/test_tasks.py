@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.release.tasks import build_task_record, patch_text
+from tests.support.git_world import git, patch_between
 
 
 @pytest.fixture
@@ -91,18 +91,8 @@ def test_a_significant_benchmark_without_a_result_is_refused(parts: dict[str, An
     ],
 )
 def test_the_text_of_a_patch_applies(tmp_path: Path, before: bytes, after: bytes, encoding: str) -> None:
-    def git(*arguments: str, stdin: bytes | None = None) -> bytes:
-        return subprocess.run(
-            ["git", "-c", "core.autocrlf=false", *arguments], cwd=tmp_path, input=stdin, capture_output=True, check=True
-        ).stdout
-
-    git("init", "-q")
-    (tmp_path / "f").write_bytes(before)
-    git("add", "f")
-    (tmp_path / "f").write_bytes(after)
-    patch = git("diff", "--binary")
-    text, found = patch_text(patch)
+    text, found = patch_text(patch_between(tmp_path / "patch.git", {"f": before}, {"f": after}))
     assert found == encoding
     (tmp_path / "f").write_bytes(before)
-    git("apply", stdin=text.encode(found))
+    git(tmp_path, "-c", "core.autocrlf=false", "apply", stdin=text.encode(found))
     assert (tmp_path / "f").read_bytes() == after

@@ -9,7 +9,8 @@ import pytest
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.specs.recipes import script
 from formulacode_dagster.specs.sources import is_ancestor, is_version_tag, tree_of, write_bundle
-from tests.support.images import Sample, git
+from tests.support.git_world import git
+from tests.support.images import Sample
 
 
 def commits_after(bundles: list[Path], folder: Path) -> set[str]:

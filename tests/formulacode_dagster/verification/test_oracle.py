@@ -14,7 +14,8 @@ from formulacode_dagster.verification.oracle import oracle_absent
 from formulacode_dagster.verification.origin import FolderOrigin, GroundTruth, added_lines
 from formulacode_dagster.verification.repository import ImageRepository
 from formulacode_dagster.verification.scan import Scan, Secret, Watch
-from tests.support.images import Sample, git
+from tests.support.git_world import git
+from tests.support.images import Sample
 
 LINE = b"return cached_neighbours(graph, node)"
 TRUTH = GroundTruth("b" * 40, {"fast/a.py": ("100644", "a" * 40)}, frozenset({"a" * 40}), {"c" * 40: "fast/a.py"}, 1)

@@ -14,7 +14,8 @@ from formulacode_dagster.verification import VERIFICATION_NAMES, verify_image
 from formulacode_dagster.verification.evidence import Subject, gathering
 from formulacode_dagster.verification.origin import MirrorOrigin
 from formulacode_dagster.verification.verifications import VERIFICATIONS
-from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, git, make_sample, make_spec, with_oracle
+from tests.support.git_world import git
+from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,85 +12,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from sandbox.github import Limits, app
+from tests.support.git_world import GITHUB, BareRepository
 
 TOKEN = "one"
-GITHUB = "GitHub <noreply@github.com>"
-ADA = "Ada Byron <12+ada@users.noreply.github.com>"
-
-
-def seconds(moment: str) -> int:
-    return int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp())
-
-
-@dataclass
-class Repository:
-    """A bare repository that grows commit by commit; commits are named by marks until it is written."""
-
-    path: Path
-    stream: list[bytes] = field(default_factory=list)
-    count: int = 0
-
-    def commit(
-        self,
-        message: str,
-        moment: str,
-        *parents: int,
-        files: dict[str, str] | None = None,
-        author: str = ADA,
-        committer: str | None = None,
-        authored: str = "",
-    ) -> int:
-        """A commit with *files* (by default one that is named after it) on top of its first parent's."""
-        self.count += 1
-        data = message.encode()
-        lines = [
-            b"commit refs/heads/side",
-            f"mark :{self.count}".encode(),
-            f"author {author} {seconds(authored or moment)} +0000".encode(),
-            f"committer {committer or author} {seconds(moment)} +0000".encode(),
-            b"data %d\n%s" % (len(data), data),
-        ]
-        lines += [f"{'from' if index == 0 else 'merge'} :{parent}".encode() for index, parent in enumerate(parents)]
-        if not parents:
-            self.stream.append(b"reset refs/heads/side\n")
-        for name, text in ({f"file{self.count}.txt": f"{message}\n"} if files is None else files).items():
-            body = text.encode()
-            lines.append(f"M 100644 inline {name}".encode() + b"\ndata %d\n%s" % (len(body), body))
-        self.stream.append(b"\n".join(lines) + b"\n")
-        return self.count
-
-    def ref(self, name: str, mark: int) -> None:
-        """Point a ref at a commit."""
-        self.stream.append(f"reset {name}\nfrom :{mark}\n\n".encode())
-
-    def write(self, main: int | None) -> dict[int, str]:
-        """Write it all, with `main` at *main*; hashes by mark."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
-            self.git("init", "--quiet", "--bare", "--initial-branch=main", str(self.path))
-        if main is None:
-            return {}
-        self.ref("refs/heads/main", main)
-        marks = self.path / "marks"
-        self.git("fast-import", "--quiet", "--force", f"--export-marks={marks}", stdin=b"".join(self.stream))
-        self.git("update-ref", "-d", "refs/heads/side")
-        rows = (line.split() for line in marks.read_text().splitlines())
-        return {int(mark.removeprefix(":")): sha for mark, sha in rows}
-
-    def git(self, *arguments: str, stdin: bytes | None = None) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(self.path.parent if arguments[0] == "init" else self.path), *arguments],
-            input=stdin,
-            capture_output=True,
-            check=True,
-        )
-        return done.stdout.decode().strip()
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Callable[..., Repository]:
+def repository(tmp_path: Path) -> Callable[..., BareRepository]:
     """A repository of the served folder, by name."""
-    return lambda name="ada/engine": Repository(tmp_path / "served" / f"{name}.git")
+    return lambda name="ada/engine": BareRepository(tmp_path / "served" / f"{name}.git")
 
 
 @pytest.fixture
