@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
+import marshal
 import math
 import os
 import signal
@@ -75,7 +75,7 @@ def run_bounded(
     started = time.monotonic()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(confine.__file__)), json.dumps(task)],
+            [sys.executable, "-I", "-S", str(Path(confine.__file__)), marshal.dumps(task).hex()],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if progress is None else subprocess.STDOUT,

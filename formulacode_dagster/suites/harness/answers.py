@@ -48,7 +48,9 @@ def main() -> None:
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)
     # From here on the archive must not be importable: a suite may have a module of the same name.
     sys.path.pop(0)
-    runner.load()
+    if request["command"] not in ("read", "write"):
+        # what a plug-in adds measures no time: only a survey names it
+        runner.load(plugins=request["command"] == "survey")
     if "root" in request:
         importlib.import_module("asv_runner._aux").update_sys_path(request["root"])
     answer(request, emit)

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import itertools
 import os
-import pickle
 import traceback
 from typing import TYPE_CHECKING, Any, Callable  # noqa: UP035 - CPython 3.7 evaluates the alias below
 
@@ -141,6 +140,8 @@ def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
         benchmark.set_param_idx(index)
     if not cache_folder:
         return
+    import pickle
+
     os.chdir(cache_folder)
     with open("cache.pickle", "rb") as file:  # noqa: PTH123 - a suite may have patched pathlib
         cache = pickle.load(file)  # noqa: S301 - this suite's own setup_cache wrote it in this session
@@ -154,9 +155,17 @@ def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
 def fill_cache(benchmark: Benchmark, folder: str) -> None:
     """Run `setup_cache` in *folder* and pickle what it returns there."""
     os.chdir(folder)
+    import pickle
+
     cache = benchmark.do_setup_cache()
     with open("cache.pickle", "wb") as file:  # noqa: PTH123
         pickle.dump(cache, file)
+
+
+def median(values: list[float]) -> float:
+    """The middle one of *values*, at least one; as `statistics.median`, whose module takes long to import."""
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def arguments(benchmark: Benchmark) -> tuple[object, ...]:

@@ -8,7 +8,6 @@ import os
 import pkgutil
 import shutil
 import signal
-import statistics
 import sys
 import tempfile
 import threading
@@ -207,5 +206,5 @@ def _depends_on_state(benchmark: suite.Benchmark) -> bool:
             second.append(_clock(benchmark, arguments))
         except Exception:  # noqa: BLE001 - that it fails, in whatever way, is the answer
             return True
-    early, late = statistics.median(first), statistics.median(second)
+    early, late = suite.median(first), suite.median(second)
     return max(early, late) > 2 * min(early, late) + STATE_NOISE_SECONDS

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-import statistics
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +44,7 @@ def _timed(request: dict[str, Any]) -> dict[str, object]:
         timings, number = _timings(benchmark, bool(request["isolate"]), float(request["seconds"]))
     finally:
         benchmark.do_teardown()
-    seconds = statistics.median(timings) / number
+    seconds = suite.median(timings) / number
     return {"event": "timed", "seconds": seconds, "calls": number * len(timings)}
 
 

@@ -66,3 +66,21 @@ class Suite:
 """
     remote, survey = one(source)
     assert take(remote, survey.benchmarks[0]).calls > 1
+
+
+def test_a_package_that_never_imports_importlib_metadata_finds_it_as_before(one):
+    source = "import importlib\nVERSION = importlib.metadata.version\ndef time_it():\n    assert callable(VERSION)\n"
+    remote, survey = one(source)
+    assert survey.benchmarks[0].outcome == "ran"
+    assert isinstance(take(remote, survey.benchmarks[0]), Timed)
+
+
+def test_plugins_of_asv_are_asked_for_in_a_survey_and_not_for_a_sample(session, lay):
+    source = "import asv_runner.benchmarks\ndef time_it():\n    assert not asv_runner.benchmarks.asv_modules, 'asked'\n"
+    lay(Path(session.repository), {"benchmarks/bench.py": source})
+    site = Path(session.repository)
+    lay(site, {"asv_bench_other-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: asv_bench_other\nVersion: 1\n"})
+    remote = Remote(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": str(site)})
+    (benchmark,) = remote.survey(basenames=set(), limit=5, budget=20).benchmarks
+    assert (benchmark.outcome, "asked" in benchmark.message) == ("error", True)
+    assert isinstance(take(remote, benchmark), Timed)
