@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -14,6 +14,50 @@ from starlette.types import ASGIApp
 from formulacode_dagster.models.errors import OutsideSystemError
 
 START_SECONDS = 15
+GRACE_SECONDS = 1
+"""A request that hangs, as a client that was stopped leaves it, must not keep the server."""
+
+
+class _Server(uvicorn.Server):
+    """Tells when it answers and ends as soon as it is told, where uvicorn sleeps for tenths of a second in between."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.settled = threading.Event()
+        """It answers, or never will."""
+        self._ending = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
+        self.settled.set()
+
+    def end(self) -> None:
+        """Stop answering; to be called from any thread."""
+        self.should_exit = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def main_loop(self) -> None:
+        # the tick renews the date in the headers
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ending.wait(), 1)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(GRACE_SECONDS):
+                while self.server_state.connections or self.server_state.tasks:
+                    await asyncio.sleep(0.002)
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                task.cancel()
+        await self.lifespan.shutdown()
 
 
 class LocalServer:
@@ -30,32 +74,29 @@ class LocalServer:
             raise OutsideSystemError(
                 name, f"cannot listen on 127.0.0.1:{port}", why=str(error), remedy="Stop what listens there"
             ) from error
-        # a request that hangs, as a client that was stopped leaves it, must not keep the server
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
+        self._server = _Server(
+            uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none")
         )
-        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        try:
+            asyncio.run(self._server.serve(sockets=[self._socket]))
+        finally:
+            self._server.settled.set()
 
     def start(self) -> LocalServer:
         """Start, and return once it answers; raises OutsideSystemError when it does not within 15 s."""
         self._thread.start()
-        waited = threading.Event()
-        for _ in range(START_SECONDS * 100):
-            if self._server.started:
-                return self
-            if not self._thread.is_alive():
-                break
-            waited.wait(0.01)
-        raise OutsideSystemError(self._name, f"did not start within {START_SECONDS} s")
+        self._server.settled.wait(START_SECONDS)
+        if not self._server.started:
+            raise OutsideSystemError(self._name, f"did not start within {START_SECONDS} s")
+        return self
 
     def stop(self) -> None:
         """Stop and wait for the thread."""
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join(timeout=10)
         self._socket.close()
 

@@ -34,7 +34,8 @@ class DatabaseServer:
     def create(self, template: str = MIGRATED, *, name: str = "") -> str:
         """The URL of a new database that holds what *template* does."""
         name = name or f"test_{uuid.uuid4().hex}"
-        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        # several times as fast as writing what the template holds into the log first
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         return self._database.engine.url.set(database=name).render_as_string(hide_password=False)
 
     def drop(self, url: str) -> None:

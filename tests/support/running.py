@@ -16,6 +16,10 @@ _PREFIX = "fc-tests-"
 _OWN_FOLDER = pytest.StashKey[Path]()
 # nothing listens on the discard port: whoever asks is refused at once
 _NOWHERE = "127.0.0.1:9"
+# where nobody outside can be reached, reading whom a system trusts takes longer than most tests
+_TRUSTED = Path(__file__).with_name("nobody.pem")
+_MEMORY = Path("/dev/shm")
+_MEMORY_BYTES = 4 << 30
 
 
 def out_of_reach(cache: Path) -> dict[str, str]:
@@ -26,6 +30,7 @@ def out_of_reach(cache: Path) -> dict[str, str]:
         "UV_CACHE_DIR": str(cache),
         "PIP_NO_INDEX": "1",
         "npm_config_offline": "true",
+        "SSL_CERT_FILE": str(_TRUSTED),
     }
 
 
@@ -42,16 +47,27 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a folder of its own: what runs beside it may start, end and clean up as it likes."""
     if config.option.basetemp is None:
         _remove_what_failed_runs_left()
-        config.option.basetemp = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+        where = _memory() if config.option.fast else None
+        config.option.basetemp = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=where)
         config.stash[_OWN_FOLDER] = Path(config.option.basetemp)
     if config.option.fast:
         os.environ.update(out_of_reach(Path(config.option.basetemp) / "cache"))
 
 
+def _memory() -> Path | None:
+    """A folder in memory, where nothing waits for a disk; None where it is small, or no program may run from it."""
+    if not os.access(_MEMORY, os.W_OK):
+        return None
+    found = os.statvfs(_MEMORY)
+    usable = found.f_bavail * found.f_frsize >= _MEMORY_BYTES and not found.f_flag & os.ST_NOEXEC
+    return _MEMORY if usable else None
+
+
 def _remove_what_failed_runs_left() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        if not Path(f"/proc/{folder.name.split('-')[2]}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+    for place in (Path(tempfile.gettempdir()), _MEMORY):
+        for folder in place.glob(f"{_PREFIX}*-*"):
+            if not Path(f"/proc/{folder.name.split('-')[2]}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_xdist_auto_num_workers() -> int:
