@@ -74,9 +74,7 @@ class LocalServer:
             raise OutsideSystemError(
                 name, f"cannot listen on 127.0.0.1:{port}", why=str(error), remedy="Stop what listens there"
             ) from error
-        self._server = _Server(
-            uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none")
-        )
+        self._server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none"))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 

@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.support.running",
     "tests.support.sharing",
     "tests.support.databases",
+    "tests.support.command_line",
     "tests.support.samples",
     "tests.support.declarations",
     "tests.support.images",

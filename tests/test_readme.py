@@ -20,6 +20,7 @@ from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from resources.documentation import SETTINGS
 from sandbox.samples import expected_outcomes
+from tests.support.command_line import FcData
 from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, blocks_of
 
 MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
@@ -150,14 +151,20 @@ def told(database: Database, database_url: str) -> str:
 
 
 @pytest.mark.parametrize("command", SAID)
-def test_a_cheap_command_does_what_it_says(command: str, told: str, tmp_path: Path) -> None:
+def test_a_cheap_command_does_what_it_says(command: str, told: str, call_fc_data: FcData) -> None:
     assert RUN_BY[command] == HERE
-    binaries = Path(sys.executable).parent
-    settings = {"FC_HOME": str(tmp_path), "FC_DATABASE_URL": told, "FC_ENGINE": "process", "COLUMNS": "160"}
+    ran = call_fc_data(*shlex.split(command)[1:], FC_DATABASE_URL=told, FC_ENGINE="process")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert SAID[command] in ran.stdout
+
+
+def test_a_shell_runs_a_command_as_it_stands(tmp_path: Path) -> None:
+    command = "fc-data offline schema"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     ran = subprocess.run(
         ["bash", "-c", command],
         cwd=tmp_path,
-        env={"PATH": f"{binaries}:{os.environ['PATH']}", **settings},
+        env={"PATH": path, "FC_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=120,

@@ -7,24 +7,29 @@ import pytest
 from formulacode_dagster.models.items import Stage
 
 
-def test_a_malformed_env_file_names_its_line(own_platform, tmp_path) -> None:
+def test_a_malformed_env_file_names_its_line(call_fc_data, tmp_path) -> None:
     (tmp_path / ".env").write_text("LLM_MODEL=rules\n\nGH_TOKENS='ghp_secret\nHF_DATASET=a/b\n")
-    said = own_platform.fc_data("run", "--month", "2026-02", cwd=tmp_path)
-    assert not said.succeeded
-    said.tells(".env, line 3 cannot be read", "Write NAME=value on each line, quotes closed")
-    assert "ghp_secret" not in said.text
-    assert not own_platform.home.exists(), "nothing was started"
+    answer = call_fc_data("run", "--month", "2026-02")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert ".env, line 3 cannot be read" in answer.stderr
+    assert "Write NAME=value on each line, quotes closed" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert "ghp_secret" not in answer.stderr
+    assert not (tmp_path / "home").exists(), "nothing was started"
 
 
 @pytest.mark.parametrize(
     ("month", "complaint"),
     [("2031-01", "not over yet"), ("2014-12", "before 2015-01"), ("2026-13", "is not a month")],
 )
-def test_a_month_outside_the_range_is_refused_before_anything_is_started(own_platform, month, complaint) -> None:
-    said = own_platform.fc_data("run", "--month", month)
-    assert not said.succeeded
-    said.tells("error: ", complaint)
-    assert not own_platform.home.exists()
+def test_a_month_outside_the_range_is_refused_before_anything_is_started(
+    call_fc_data, tmp_path, month, complaint
+) -> None:
+    answer = call_fc_data("run", "--month", month)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("error: ")
+    assert complaint in answer.stderr
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,21 +16,22 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from formulacode_dagster.cli.app import app, main
+from formulacode_dagster.cli.app import app
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.migrations import read_migrations
 from resources.documentation import SETTINGS
+from tests.support.command_line import FcData
 
 FC_DATA = Path(sys.executable).with_name("fc-data")
 COMMANDS = get_command(app).commands
 MONTH = "2026-02"
 
 
-def fc_data(folder: Path, *arguments: str, timeout: float = 120, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run `fc-data` in *folder*, with nothing set but what is given."""
+def process(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run `fc-data` as a process in *folder*, with nothing set but what is given: `call_fc_data` is faster."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "FC_HOME": str(folder / "home"), **settings}
     return subprocess.run(
         [str(FC_DATA), *arguments],
@@ -39,30 +39,9 @@ def fc_data(folder: Path, *arguments: str, timeout: float = 120, **settings: str
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=120,
         check=False,
     )
-
-
-@pytest.fixture
-def in_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """`main()` itself, a second faster than `fc_data`; for command lines that end before anything is started."""
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "argv", ["fc-data", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return subprocess.CompletedProcess(arguments, ended.value.code, said.out, said.err)
-
-    yield call
-    signal.signal(signal.SIGTERM, before)
 
 
 def complaint(answer: subprocess.CompletedProcess[str]) -> str:
@@ -88,8 +67,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         assert re.search(rf"\b{name} +[A-Z].*\.", text), name
 
 
-def test_the_version_is_that_of_the_package(in_process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    answer = in_process("--version")
+def test_the_version_is_that_of_the_package(call_fc_data: FcData) -> None:
+    answer = call_fc_data("--version")
     assert (answer.returncode, answer.stdout) == (0, f"fc-data {version('formulacode-dagster')}\n")
 
 
@@ -122,7 +101,7 @@ def test_the_help_of_a_command_says_what_it_does_what_it_takes_and_the_defaults(
 
 
 def test_without_a_command_there_is_help(tmp_path: Path) -> None:
-    answer = fc_data(tmp_path)
+    answer = process(tmp_path)
     assert answer.returncode == 0
     assert "One pull request, or one repository" in answer.stdout
     assert answer.stderr == ""
@@ -152,34 +131,32 @@ def test_without_a_command_there_is_help(tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_known_error_is_one_line_and_status_1(
-    in_process: Callable[..., subprocess.CompletedProcess[str]], arguments: list[str], said: str
-) -> None:
-    assert said in complaint(in_process(*arguments))
+def test_a_known_error_is_one_line_and_status_1(call_fc_data: FcData, arguments: list[str], said: str) -> None:
+    assert said in complaint(call_fc_data(*arguments))
 
 
 @pytest.mark.parametrize("line", ["BAD='unclosed", "= nothing", "two words"])
-def test_a_malformed_env_file_is_named_with_its_line(tmp_path: Path, line: str) -> None:
+def test_a_malformed_env_file_is_named_with_its_line(tmp_path: Path, call_fc_data: FcData, line: str) -> None:
     (tmp_path / ".env").write_text(f"FC_ROUNDS=7\nGH_TOKENS=secret-token\n{line}\n")
-    said = complaint(fc_data(tmp_path, "migrate"))
+    said = complaint(call_fc_data("migrate"))
     assert ".env, line 3 cannot be read. Write NAME=value on each line" in said
     assert "secret-token" not in said
 
 
-def test_a_setting_of_the_env_file_counts(tmp_path: Path) -> None:
+def test_a_setting_of_the_env_file_counts(tmp_path: Path, call_fc_data: FcData) -> None:
     (tmp_path / ".env").write_text("FC_DATABASE_URL=mysql://u:secret-word@h/d\n")
-    said = complaint(fc_data(tmp_path, "migrate"))
+    said = complaint(call_fc_data("migrate"))
     assert "FC_DATABASE_URL names a 'mysql' database. Only Postgres is supported" in said
 
 
-def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, call_fc_data: FcData) -> None:
     (tmp_path / "home").write_text("a file")
     for command in ("migrate", "pools", "mirrors", "sandbox"):
-        assert str(tmp_path / "home") in complaint(fc_data(tmp_path, command))
+        assert str(tmp_path / "home") in complaint(call_fc_data(command))
 
 
-def test_a_dead_database_is_one_line_without_its_password(tmp_path: Path) -> None:
-    answer = fc_data(tmp_path, "migrate", FC_DATABASE_URL="postgresql://u:secret-word@127.0.0.1:1/d")
+def test_a_dead_database_is_one_line_without_its_password(call_fc_data: FcData) -> None:
+    answer = call_fc_data("migrate", FC_DATABASE_URL="postgresql://u:secret-word@127.0.0.1:1/d")
     said = complaint(answer)
     assert "127.0.0.1:1/d does not answer" in said
     assert "secret-word" not in said
@@ -209,17 +186,17 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_migrate_twice(tmp_path: Path, empty_database_url: str) -> None:
-    first = fc_data(tmp_path, "migrate", FC_DATABASE_URL=empty_database_url)
+def test_migrate_twice(call_fc_data: FcData, empty_database_url: str) -> None:
+    first = call_fc_data("migrate", FC_DATABASE_URL=empty_database_url)
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout == f"applied {', '.join(one.name for one in read_migrations())}\n"
-    second = fc_data(tmp_path, "migrate", FC_DATABASE_URL=empty_database_url)
+    second = call_fc_data("migrate", FC_DATABASE_URL=empty_database_url)
     assert (second.returncode, second.stderr) == (0, "")
     assert re.fullmatch(r"postgresql\S+ is up to date\n", second.stdout)
 
 
-def test_pools_are_set_once(tmp_path: Path) -> None:
-    first, second = fc_data(tmp_path, "pools"), fc_data(tmp_path, "pools")
+def test_pools_are_set_once(call_fc_data: FcData) -> None:
+    first, second = call_fc_data("pools"), call_fc_data("pools")
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     limits = {"github": 2, "llm": 2, "build": 1, "measure": 1}
     assert first.stdout.splitlines() == [f"{name}: {limit} (set now)" for name, limit in limits.items()]
@@ -232,8 +209,9 @@ def findings(answer: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, s
     return {system: (health, text) for health, system, text in lines}
 
 
+@pytest.mark.slow
 def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
-    answer = fc_data(tmp_path, "preflight", FC_ENGINE="process")
+    answer = process(tmp_path, "preflight", FC_ENGINE="process")
     found = findings(answer)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert list(found) == ["programs", "settings", "postgres", "github", "llm", "containers", "registry", "hub"]
@@ -251,10 +229,11 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
         assert said in found[system][1]
 
 
-def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(tmp_path: Path) -> None:
+def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
+    tmp_path: Path, call_fc_data: FcData
+) -> None:
     dead = "127.0.0.1:1"
-    answer = fc_data(
-        tmp_path,
+    answer = call_fc_data(
         "preflight",
         PATH=str(tmp_path),
         FC_DATABASE_URL=f"postgresql://u:secret-word@{dead}/d",
@@ -286,8 +265,8 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(tmp_p
         assert said in found[system][1]
 
 
-def test_preflight_with_settings_that_cannot_be_names_them_all_and_asks_nobody(tmp_path: Path) -> None:
-    answer = fc_data(tmp_path, "preflight", FC_CPUS="many", LLM_SECONDS="0")
+def test_preflight_with_settings_that_cannot_be_names_them_all_and_asks_nobody(call_fc_data: FcData) -> None:
+    answer = call_fc_data("preflight", FC_CPUS="many", LLM_SECONDS="0")
     found = findings(answer)
     assert (answer.returncode, answer.stderr) == (1, "")
     assert {system: health for system, (health, _) in found.items()} == {"programs": "ok", "settings": "broken"}
@@ -351,9 +330,9 @@ def test_the_funnel_is_shown(told: Database) -> None:
 
 
 def test_what_nobody_ran_is_no_empty_funnel_and_no_empty_story(
-    told: Database, database_url: str, tmp_path: Path
+    told: Database, database_url: str, call_fc_data: FcData
 ) -> None:
-    unknown = fc_data(tmp_path, "funnel", "--month", "2026-01", FC_DATABASE_URL=database_url)
+    unknown = call_fc_data("funnel", "--month", "2026-01", FC_DATABASE_URL=database_url)
     assert complaint(unknown) == "nothing is known of 2026-01. Run it first: fc-data run --month 2026-01"
-    nobody = fc_data(tmp_path, "why", "a/b#2", FC_DATABASE_URL=database_url)
+    nobody = call_fc_data("why", "a/b#2", FC_DATABASE_URL=database_url)
     assert "nothing is known of a/b#2. Run its month first" in complaint(nobody)
