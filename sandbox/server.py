@@ -52,7 +52,8 @@ class _Server(uvicorn.Server):
             connection.shutdown()
         try:
             async with asyncio.timeout(GRACE_SECONDS):
-                while self.server_state.connections or self.server_state.tasks:
+                # uvicorn tells nobody when the last one is through
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110
                     await asyncio.sleep(0.002)
         except TimeoutError:
             for task in self.server_state.tasks:
