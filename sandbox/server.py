@@ -45,7 +45,7 @@ class _Server(uvicorn.Server):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), 1)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - those of servers
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
