@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 import regex
-from pydantic import Field
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
@@ -19,48 +20,98 @@ FILE_NAMES = ("asv.conf.json", "asv.conf.jsonc")
 MATCH_SECONDS = 1.0
 """How long one pattern of a repository may take: the file is anybody's."""
 
-_MATRIX_KINDS = ("req", "env", "env_nobuild")
-_BARE = ("python", "environment_type", "sys_platform")
+_KINDS = frozenset({"req", "env", "env_nobuild"})
 
-Values = tuple[str | None, ...]
+
+def _scalar(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"holds {type(value).__name__} where a string belongs")
+    return value
+
+
+def _sequence(value: object) -> object:
+    """*value* as asv takes a list: a lone value stands for a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+Scalar = Annotated[str | None, BeforeValidator(_scalar)]
+Text = Annotated[str, BeforeValidator(lambda value: _scalar(value) or "")]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_sequence)]
+Values = Annotated[tuple[Scalar, ...], BeforeValidator(lambda value: _sequence(value) or [""])]
 """Values of one matrix key: `` means any version, None means that the key is absent."""
 
 
-class Matrix(Frozen):
-    """asv's `matrix`, with the old form (package → versions) read as `req`."""
+class _ByKind(Frozen):
+    """Entries by their kind. The old form, nothing but packages, is read as `req`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _new_form(cls, data: Any) -> Any:
+        if isinstance(data, cls):
+            return data
+        if not isinstance(data, dict):
+            raise ValueError(f"holds {type(data).__name__} where an object belongs")
+        bare = {name: data[name] for name in data.keys() & cls.model_fields.keys() - _KINDS}
+        parts = {name: value for name, value in data.items() if name not in bare}
+        if not parts.keys() & _KINDS:
+            return {**bare, "req": parts}
+        if strange := sorted(parts.keys() - _KINDS):
+            raise ValueError(f"mixes {', '.join(strange)} with req, env and env_nobuild")
+        return {**bare, **{kind: part or {} for kind, part in parts.items()}}
+
+    def entries(self) -> dict[tuple[str, str], Any]:
+        """What is given for each (kind, key)."""
+        return {(kind, key): value for kind, part in self if kind in _KINDS for key, value in part.items()}
+
+
+class Matrix(_ByKind):
+    """asv's `matrix`."""
 
     req: dict[str, Values] = Field(default_factory=dict, description="package → versions")
     env: dict[str, Values] = Field(default_factory=dict, description="variables of build and benchmark runs")
     env_nobuild: dict[str, Values] = Field(default_factory=dict, description="variables of benchmark runs only")
 
 
-class Rule(Frozen):
+class Rule(_ByKind):
     """One entry of `include` or `exclude`. Values are regular expressions in `exclude`, plain in `include`."""
 
-    python: str | None = None
-    environment_type: str | None = None
-    sys_platform: str | None = None
-    req: dict[str, str | None] = Field(default_factory=dict)
-    env: dict[str, str | None] = Field(default_factory=dict)
-    env_nobuild: dict[str, str | None] = Field(default_factory=dict)
+    python: Scalar = None
+    environment_type: Scalar = None
+    sys_platform: Scalar = None
+    req: dict[str, Scalar] = Field(default_factory=dict)
+    env: dict[str, Scalar] = Field(default_factory=dict)
+    env_nobuild: dict[str, Scalar] = Field(default_factory=dict)
 
 
 class AsvConfig(Frozen):
     """What an asv.conf.json says, as far as an environment depends on it."""
 
     path: str = Field(description="path of the file below the repository")
-    project: str = ""
-    repo: str = ""
-    repo_subdir: str = ""
-    pythons: tuple[str, ...] = Field(default=(), description="as written; empty when asv would take its own")
+    project: Text = ""
+    repo_subdir: Text = ""
+    pythons: Texts = Field(default=(), description="as written; empty when asv would take its own")
     matrix: Matrix = Matrix()
-    include: tuple[Rule, ...] = ()
-    exclude: tuple[Rule, ...] = ()
-    build_command: tuple[str, ...] | None = None
-    install_command: tuple[str, ...] | None = None
-    benchmark_dir: str = Field(description="folder of the benchmarks below the repository")
-    environment_type: str = ""
-    conda_environment_file: str = Field(default="", description="as written; `IGNORE` for none, not even the usual one")
+    include: Annotated[tuple[Rule, ...], BeforeValidator(_sequence)] = ()
+    exclude: Annotated[tuple[Rule, ...], BeforeValidator(_sequence)] = ()
+    build_command: Texts | None = None
+    install_command: Texts | None = None
+    benchmark_dir: Text = Field(default="", description="folder of the benchmarks below the repository")
+    environment_type: Text = ""
+    conda_environment_file: Text = Field(
+        default="", description="as written; `IGNORE` for none, not even the usual one"
+    )
+
+    @field_validator("exclude")
+    @classmethod
+    def _patterns(cls, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+        for pattern in (pattern for rule in rules for pattern in _wanted(rule).values()):
+            try:
+                regex.compile(pattern or "")
+            except regex.error as error:
+                raise ValueError(f"holds {pattern!r}, which is no regular expression: {error}") from error
+        return rules
 
     @property
     def folder(self) -> str:
@@ -95,25 +146,17 @@ def read_config(tree: Tree, path: str) -> AsvConfig:
         raise _malformed(path, str(error).splitlines()[0]) from error
     if not isinstance(data, dict):
         raise _malformed(path, "it is not an object")
-    folder = path.rpartition("/")[0] or "."
-    benchmark_dir = join(folder, _string(path, data, "benchmark_dir") or "benchmarks")
+    given = {name: data[name] for name in AsvConfig.model_fields.keys() & data.keys() if data[name] is not None}
+    try:
+        config = AsvConfig.model_validate({**given, "matrix": data.get("matrix") or {}, "path": path})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place, what = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error", first["msg"])
+        raise _malformed(path, f"{place} {what}") from error
+    benchmark_dir = join(config.folder, config.benchmark_dir or "benchmarks")
     if benchmark_dir is None:
         raise _malformed(path, "benchmark_dir lies outside the repository")
-    return AsvConfig(
-        path=path,
-        project=_string(path, data, "project"),
-        repo=_string(path, data, "repo"),
-        repo_subdir=_string(path, data, "repo_subdir"),
-        pythons=tuple(_plain(path, "pythons", item) or "" for item in _sequence(data.get("pythons"))),
-        matrix=_matrix(path, data.get("matrix") or {}),
-        include=tuple(_rule(path, "include", item) for item in _sequence(data.get("include"))),
-        exclude=tuple(_rule(path, "exclude", item) for item in _sequence(data.get("exclude"))),
-        build_command=_commands(path, data, "build_command"),
-        install_command=_commands(path, data, "install_command"),
-        benchmark_dir=benchmark_dir,
-        environment_type=_string(path, data, "environment_type"),
-        conda_environment_file=_string(path, data, "conda_environment_file"),
-    )
+    return config.model_copy(update={"benchmark_dir": benchmark_dir})
 
 
 def excluded(config: AsvConfig, python: str, chosen: Mapping[tuple[str, str], str | None]) -> bool:
@@ -133,14 +176,7 @@ def _platform(config: AsvConfig) -> dict[tuple[str, str], str | None]:
 
 
 def _wanted(rule: Rule) -> dict[tuple[str, str], str | None]:
-    wanted: dict[tuple[str, str], str | None] = {}
-    for name in _BARE:
-        value = getattr(rule, name)
-        if value is not None:
-            wanted[name, ""] = value
-    for kind in _MATRIX_KINDS:
-        wanted.update({(kind, key): value for key, value in getattr(rule, kind).items()})
-    return wanted
+    return {(name, ""): value for name, value in rule if isinstance(value, str)} | rule.entries()
 
 
 def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple[str, str], str | None]) -> bool:
@@ -169,75 +205,3 @@ def _malformed(path: str, why: str) -> ItemFailure:
     return ItemFailure(
         FailureKind.ASV_CONFIG, f"{path} cannot be read", why=why, remedy="asv itself would refuse this file"
     )
-
-
-def _sequence(value: object) -> list[object]:
-    """*value* as asv takes a list: a lone value stands for a list of one, null for none."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list) else [value]
-
-
-def _plain(path: str, key: str, value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise _malformed(path, f"{key} holds {type(value).__name__} where a string belongs")
-
-
-def _string(path: str, data: Mapping[str, object], key: str) -> str:
-    return _plain(path, key, data.get(key)) or ""
-
-
-def _commands(path: str, data: Mapping[str, object], key: str) -> tuple[str, ...] | None:
-    if data.get(key) is None:
-        return None
-    return tuple(_plain(path, key, item) or "" for item in _sequence(data[key]))
-
-
-def _matrix(path: str, data: object) -> Matrix:
-    if not isinstance(data, dict):
-        raise _malformed(path, "matrix is not an object")
-    parts = _by_kind(path, "matrix", data)
-    return Matrix(
-        **{kind: {key: _values(path, key, value) for key, value in part.items()} for kind, part in parts.items()}
-    )
-
-
-def _values(path: str, key: str, value: object) -> Values:
-    if value == []:
-        return ("",)
-    return tuple(_plain(path, f"matrix {key}", item) for item in (value if isinstance(value, list) else [value]))
-
-
-def _rule(path: str, name: str, data: object) -> Rule:
-    if not isinstance(data, dict):
-        raise _malformed(path, f"{name} holds something that is not an object")
-    bare = {key: _plain(path, name, data[key]) for key in _BARE if key in data}
-    rest = {key: value for key, value in data.items() if key not in bare}
-    parts = {
-        kind: {key: _plain(path, name, value) for key, value in part.items()}
-        for kind, part in _by_kind(path, name, rest).items()
-    }
-    for pattern in (*bare.values(), *(value for part in parts.values() for value in part.values())):
-        try:
-            regex.compile(pattern or "" if name == "exclude" else "")
-        except regex.error as error:
-            raise _malformed(path, f"{name} holds {pattern!r}, which is no regular expression: {error}") from error
-    return Rule(**bare, **parts)
-
-
-def _by_kind(path: str, name: str, data: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    if not any(kind in data for kind in _MATRIX_KINDS):
-        return {"req": {str(key): value for key, value in data.items()}}
-    strange = sorted(set(data) - set(_MATRIX_KINDS))
-    if strange:
-        raise _malformed(path, f"{name} mixes {', '.join(strange)} with req, env and env_nobuild")
-    parts: dict[str, dict[str, object]] = {}
-    for kind in _MATRIX_KINDS:
-        part = data.get(kind) or {}
-        if not isinstance(part, dict):
-            raise _malformed(path, f"{name} {kind} is not an object")
-        parts[kind] = {str(key): value for key, value in part.items()}
-    return parts

@@ -68,11 +68,9 @@ def choose(config: AsvConfig, python: str) -> MatrixChoice:
 
 def _of_matrix(config: AsvConfig, python: str) -> dict[Key, str | None] | None:
     """The best combination that is not excluded for *python*; None when all are."""
-    parts = {"req": config.matrix.req, "env": config.matrix.env, "env_nobuild": config.matrix.env_nobuild}
-    keys = [(kind, key) for kind, part in parts.items() for key in part]
-    ranked = [_ranked(parts[kind][key]) for kind, key in keys]
-    for combination in itertools.islice(itertools.product(*ranked), _MOST_COMBINATIONS):
-        chosen = dict(zip(keys, combination, strict=True))
+    entries = config.matrix.entries()
+    for combination in itertools.islice(itertools.product(*map(_ranked, entries.values())), _MOST_COMBINATIONS):
+        chosen = dict(zip(entries, combination, strict=True))
         if not excluded(config, python, chosen):
             return chosen
     return None
@@ -94,8 +92,7 @@ def _of_include(config: AsvConfig, python: str, *, nearest: bool) -> tuple[Rule,
     if not fitting:
         return None
     best = max(fitting, key=lambda rule: sum(value == "" for value in rule.req.values()))
-    parts = {"req": best.req, "env": best.env, "env_nobuild": best.env_nobuild}
-    return best, {(kind, key): value for kind, part in parts.items() for key, value in part.items()}
+    return best, best.entries()
 
 
 def _read(config: AsvConfig, chosen: dict[Key, str | None], source: str, notes: list[str]) -> MatrixChoice:
@@ -140,24 +137,15 @@ def read_conda_name(key: str, value: str, source: str, *, conda: bool) -> Matrix
 def _ranked(values: Values) -> list[str | None]:
     """Best first: any version, then versions downwards, then what is no version as written, then absence."""
 
-    def rank(entry: tuple[int, str | None]) -> tuple[int, Version, int]:
-        position, value = entry
-        lowest = Version("0")
-        if value is None:
-            return (3, lowest, position)
-        if value == "":
-            return (0, lowest, position)
+    def rank(value: str | None) -> tuple[int, Version]:
+        if not value:
+            return (0 if value is None else 3), Version("0")
         try:
-            return (1, Version(value.strip("=* ").rstrip(".")), -position)
+            return 2, Version(value.strip("=* ").rstrip("."))
         except InvalidVersion:
-            return (2, lowest, position)
+            return 1, Version("0")
 
-    entries = list(enumerate(values))
-    versions = sorted((entry for entry in entries if rank(entry)[0] == 1), key=lambda e: rank(e)[1], reverse=True)
-    others = sorted((entry for entry in entries if rank(entry)[0] != 1), key=rank)
-    before = [entry for entry in others if rank(entry)[0] == 0]
-    after = [entry for entry in others if rank(entry)[0] > 1]
-    return [value for _, value in (*before, *versions, *after)]
+    return sorted(values, key=rank, reverse=True)
 
 
 def _declaration(project: str, value: str, source: str, *, prefix_match: bool) -> DeclaredRequirement:
