@@ -81,6 +81,12 @@ def read_requirements_file(
     return parse_requirement_lines(text, source=path, include=include)
 
 
+def read_requirements_files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[DeclaredRequirement, ...]:
+    """What the files *names*, as seen from *folder*, ask for; what lies outside the repository asks for nothing."""
+    paths = (join(folder, name.strip()) for name in names)
+    return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path))
+
+
 def parse_requirement_lines(
     text: str, *, source: str, include: Callable[[str], tuple[DeclaredRequirement, ...]] | None = None
 ) -> tuple[DeclaredRequirement, ...]:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field
 
+from formulacode_dagster.declarations.metadata.project import Sourced
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -32,20 +33,22 @@ _MOST_LATER = 2
 
 
 class DeclaredPythons(Frozen):
-    """What the three places say. Empty means that a place says nothing."""
+    """What the three places say. None means that a place says nothing."""
 
-    requires_python: str = ""
-    requires_python_source: str = ""
-    asv_pythons: tuple[str, ...] = ()
-    asv_source: str = ""
-    classifiers: tuple[str, ...] = ()
-    classifiers_source: str = ""
+    requires_python: Sourced[str] | None = None
+    asv: Sourced[tuple[str, ...]] | None = None
+    classifiers: Sourced[tuple[str, ...]] | None = None
+
+    def allow(self, version: str) -> bool:
+        """Whether `requires-python` does."""
+        return self.requires_python is None or allows(self.requires_python.value, version)
 
     def __str__(self) -> str:
+        requires, asv, classifiers = self.requires_python, self.asv, self.classifiers
         parts = [
-            f"requires-python {self.requires_python!r} ({self.requires_python_source})" if self.requires_python else "",
-            f"asv pythons {', '.join(self.asv_pythons)} ({self.asv_source})" if self.asv_pythons else "",
-            f"classifiers {', '.join(self.classifiers)} ({self.classifiers_source})" if self.classifiers else "",
+            f"requires-python {requires.value!r} ({requires.source})" if requires else "",
+            f"asv pythons {', '.join(asv.value)} ({asv.source})" if asv else "",
+            f"classifiers {', '.join(classifiers.value)} ({classifiers.source})" if classifiers else "",
         ]
         return "; ".join(filter(None, parts)) or "nothing declared"
 
@@ -98,7 +101,7 @@ def rank_interpreters(
             ranked.setdefault(version, reason)
     usable = [version for version in ranked if version in provided]
     if not usable:
-        later = [v for v in provided if v not in known and allows(declared.requires_python, v)]
+        later = [v for v in provided if v not in known and declared.allow(v)]
         usable = later[:_MOST_LATER]
         nothing = f"nothing that the declarations allow and that was out on {day} can be provided"
         ranked |= {version: f"{nothing}; nearest later one, of {RELEASED[version]}" for version in usable}
@@ -119,9 +122,10 @@ def rank_interpreters(
 def _rungs(declared: DeclaredPythons, known: list[str], provided: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Reasons and the versions of *known* that each ranks, best first."""
     newest_first = known[::-1]
-    requires = f"requires-python {declared.requires_python}"
-    allowed = [version for version in newest_first if allows(declared.requires_python, version)]
-    asv, classifiers = _minors(declared.asv_pythons), _minors(declared.classifiers)
+    restriction = declared.requires_python.value if declared.requires_python else ""
+    requires = f"requires-python {restriction}"
+    allowed = [version for version in newest_first if declared.allow(version)]
+    asv, classifiers = _minors(declared.asv), _minors(declared.classifiers)
     by_asv = [version for version in newest_first if _order(version) in asv]
     by_classifiers = [version for version in newest_first if _order(version) in classifiers]
     by, named = ("asv", asv) if asv else ("the classifiers", classifiers)
@@ -129,7 +133,7 @@ def _rungs(declared: DeclaredPythons, known: list[str], provided: list[str]) -> 
     names = ", ".join(f"{major}.{minor}" for major, minor in sorted(named))
     above_reason = f"{by} name{'s' if asv else ''} {names}: of the newer ones, the oldest first"
 
-    if not _restricts(declared.requires_python):
+    if _specifiers(restriction) is None:
         yield "asv names it, nothing else restricts it", by_asv
         yield "the classifiers name it, nothing else restricts it", by_classifiers
         yield above_reason, above
@@ -149,11 +153,10 @@ def _order(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _minors(names: Iterable[str]) -> frozenset[tuple[int, int]]:
+def _minors(names: Sourced[tuple[str, ...]] | None) -> frozenset[tuple[int, int]]:
     """(3, 11) of `3.11`, `python3.11`, `3.11.4`, `311`; names of other interpreters do not count."""
-    matches = (
-        re.fullmatch(r"(?:python|cpython-?|py)?([23])\.?(\d{1,2})(?:\.[\d*]+)?", n.strip().lower()) for n in names
-    )
+    pattern = r"(?:python|cpython-?|py)?([23])\.?(\d{1,2})(?:\.[\d*]+)?"
+    matches = (re.fullmatch(pattern, name.strip().lower()) for name in (names.value if names else ()))
     return frozenset((int(match[1]), int(match[2])) for match in matches if match is not None)
 
 
@@ -163,10 +166,6 @@ def _specifiers(requires: str) -> SpecifierSet | None:
         return SpecifierSet(requires) if requires.strip() else None
     except InvalidSpecifier:
         return None
-
-
-def _restricts(requires: str) -> bool:
-    return _specifiers(requires) is not None
 
 
 def allows(requires: str, version: str) -> bool:

@@ -12,7 +12,7 @@ from formulacode_dagster.declarations.conda_environment import CondaEnvironment,
 from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
 from formulacode_dagster.declarations.imports import imports_below
 from formulacode_dagster.declarations.matrix import MatrixChoice, choose, pythons_of
-from formulacode_dagster.declarations.metadata.project import ProjectMetadata
+from formulacode_dagster.declarations.metadata.project import ProjectMetadata, Sourced
 from formulacode_dagster.declarations.optional import OptionalGroup, choose_optional, optional_groups
 from formulacode_dagster.declarations.package import PackageRoot, find_import_name, find_package_root
 from formulacode_dagster.declarations.requirements import Requirements, gather, read_metadata, with_optional
@@ -48,17 +48,13 @@ class Repository:
 
     def pythons(self) -> interpreter.DeclaredPythons:
         """What the three places say about interpreters; a conda environment file that asv uses fixes its own."""
-        requires = self.metadata.requires_python
-        asv_pythons, asv_source = pythons_of(self.config), f"{self.config.path}:pythons"
+        asv: Sourced[tuple[str, ...]] = Sourced(value=pythons_of(self.config), source=f"{self.config.path}:pythons")
         if self.environment_file is not None and self.environment_file[1].python:
-            asv_pythons, asv_source = (self.environment_file[1].python,), self.environment_file[0]
+            asv = Sourced(value=(self.environment_file[1].python,), source=self.environment_file[0])
         return interpreter.DeclaredPythons(
-            requires_python=requires.value if requires is not None else "",
-            requires_python_source=requires.source if requires is not None else "",
-            asv_pythons=asv_pythons,
-            asv_source=asv_source,
-            classifiers=self.metadata.classifiers or (),
-            classifiers_source=self.metadata.classifiers_source,
+            requires_python=self.metadata.requires_python,
+            asv=asv if asv.value else None,
+            classifiers=self.metadata.classifiers,
         )
 
     def on(self, python: str) -> ForPython:

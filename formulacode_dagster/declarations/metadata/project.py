@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Generic, TypeVar
+
 from pydantic import Field
 
 from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
@@ -10,21 +13,25 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .hatch_hooks import BuildHook
 
+T = TypeVar("T")
+_CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 
-class SourcedValue(Frozen):
-    """A single value and where it stands."""
 
-    value: str
+class Sourced(Frozen, Generic[T]):
+    """Something that is said, and where."""
+
+    value: T
     source: str
 
 
 class ProjectMetadata(Frozen):
     """The parts of a package's metadata that an environment depends on."""
 
-    name: SourcedValue | None = None
-    requires_python: SourcedValue | None = None
-    classifiers: tuple[str, ...] | None = Field(default=None, description="`3.x` versions the trove classifiers name")
-    classifiers_source: str = ""
+    name: Sourced[str] | None = None
+    requires_python: Sourced[str] | None = None
+    classifiers: Sourced[tuple[str, ...]] | None = Field(
+        default=None, description="`3.x` versions the trove classifiers name"
+    )
     dependencies: tuple[DeclaredRequirement, ...] | None = None
     extras: dict[str, tuple[DeclaredRequirement, ...]] = Field(default_factory=dict)
     groups: dict[str, tuple[DeclaredRequirement, ...]] = Field(default_factory=dict, description="PEP 735 groups")
@@ -38,12 +45,10 @@ class ProjectMetadata(Frozen):
 
     def over(self, lower: ProjectMetadata) -> ProjectMetadata:
         """The word of `self` where it speaks, else that of *lower*."""
-        silent = self.classifiers is None
         return ProjectMetadata(
             name=self.name or lower.name,
             requires_python=self.requires_python or lower.requires_python,
-            classifiers=lower.classifiers if silent else self.classifiers,
-            classifiers_source=lower.classifiers_source if silent else self.classifiers_source,
+            classifiers=self.classifiers or lower.classifiers,
             dependencies=lower.dependencies if self.dependencies is None else self.dependencies,
             extras={**lower.extras, **self.extras},
             groups={**lower.groups, **self.groups},
@@ -57,14 +62,16 @@ class ProjectMetadata(Frozen):
         )
 
 
-def python_classifiers(classifiers: object) -> tuple[str, ...] | None:
-    """The `3.x` versions among trove classifiers; None when they name none."""
-    if not isinstance(classifiers, list | tuple):
+def sourced(value: object, source: str) -> Sourced[str] | None:
+    """*value* where it is a text that says something."""
+    return Sourced(value=value, source=source) if isinstance(value, str) and value else None
+
+
+def python_classifiers(classifiers: object, source: str) -> Sourced[tuple[str, ...]] | None:
+    """The `3.x` versions among trove classifiers, a list or the lines of a text; None when they name none."""
+    lines = classifiers.splitlines() if isinstance(classifiers, str) else classifiers
+    named = [_CLASSIFIER.fullmatch(str(line).strip()) for line in (lines if isinstance(lines, list | tuple) else ())]
+    versions = {match[1] for match in named if match is not None}
+    if not versions:
         return None
-    prefix = "Programming Language :: Python :: 3."
-    named = {
-        text.removeprefix("Programming Language :: Python ::").strip()
-        for text in map(str, classifiers)
-        if text.startswith(prefix) and text.removeprefix(prefix).strip().isdigit()
-    }
-    return tuple(sorted(named, key=lambda version: int(version.split(".")[1]))) or None
+    return Sourced(value=tuple(sorted(versions, key=lambda version: int(version.split(".")[1]))), source=source)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, read_requirements_file
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, read_requirements_files
 from formulacode_dagster.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from . import poetry
 from .hatch_hooks import build_hooks
-from .project import ProjectMetadata, SourcedValue, python_classifiers
+from .project import ProjectMetadata, python_classifiers, sourced
 from .tables import Table, declared, strings, table_at
 from .tool_groups import tool_groups
 
@@ -35,10 +35,6 @@ def read_pyproject(tree: Tree, folder: str) -> ProjectMetadata:
         update={"groups": {**tool_groups(tool, path), **build.groups}, "build_hooks": build_hooks(tool, path)}
     )
     return own.over(_poetry(table_at(tool, "poetry"), path)).over(_flit(table_at(tool, "flit"), path)).over(build)
-
-
-def _sourced(value: object, source: str) -> SourcedValue | None:
-    return SourcedValue(value=value, source=source) if isinstance(value, str) and value else None
 
 
 def _build_system(data: Table, path: str) -> ProjectMetadata:
@@ -103,32 +99,25 @@ def _pep621(tree: Tree, folder: str, data: Table, path: str) -> ProjectMetadata:
         for name, entries in table_at(project, "optional-dependencies").items()
     }
     extras.update(_dynamic_extras(tree, folder, data))
-    classifiers = python_classifiers(project.get("classifiers"))
     dependencies: tuple[DeclaredRequirement, ...] | None
     if "dependencies" in project or "dependencies" not in dynamic:
         dependencies = declared(project.get("dependencies"), f"{path}:project.dependencies")
     else:
         dependencies = _dynamic_dependencies(tree, folder, data)
     return ProjectMetadata(
-        name=_sourced(project.get("name"), f"{path}:project.name"),
-        requires_python=_sourced(project.get("requires-python"), f"{path}:project.requires-python"),
-        classifiers=classifiers,
-        classifiers_source=f"{path}:project.classifiers" if classifiers else "",
+        name=sourced(project.get("name"), f"{path}:project.name"),
+        requires_python=sourced(project.get("requires-python"), f"{path}:project.requires-python"),
+        classifiers=python_classifiers(project.get("classifiers"), f"{path}:project.classifiers"),
         dependencies=dependencies,
         extras=extras,
     )
-
-
-def _files(tree: Tree, folder: str, names: Iterable[str]) -> tuple[DeclaredRequirement, ...]:
-    paths = (join(folder, name) for name in names)
-    return tuple(item for path in paths if path is not None for item in read_requirements_file(tree, path))
 
 
 def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[DeclaredRequirement, ...] | None:
     """`dynamic = ["dependencies"]` where the table says which file holds them; None: setup.cfg or setup.py does."""
     names = strings(table_at(data, "tool", "setuptools", "dynamic", "dependencies").get("file"))
     names += strings(table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt").get("files"))
-    return _files(tree, folder, names) if names else None
+    return read_requirements_files(tree, folder, names) if names else None
 
 
 def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[DeclaredRequirement, ...]]:
@@ -136,7 +125,7 @@ def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[Dec
     hook = table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies")
     found = {name: strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
     found.update({name: strings(value) for name, value in hook.items()})
-    return {name: _files(tree, folder, names) for name, names in found.items()}
+    return {name: read_requirements_files(tree, folder, names) for name, names in found.items()}
 
 
 def _poetry(table: Table, path: str) -> ProjectMetadata:
@@ -159,13 +148,11 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
     }
     python = dependencies.get("python")
     requires = poetry.specifier(str(python)) if python is not None else None
-    classifiers = python_classifiers(table.get("classifiers"))
     packages = [entry for entry in (table.get("packages") or []) if isinstance(entry, Mapping)]  # type: ignore[attr-defined]
     return ProjectMetadata(
-        name=_sourced(table.get("name"), f"{path}:tool.poetry.name"),
-        requires_python=_sourced(requires, f"{path}:tool.poetry.dependencies.python"),
-        classifiers=classifiers,
-        classifiers_source=f"{path}:tool.poetry.classifiers" if classifiers else "",
+        name=sourced(table.get("name"), f"{path}:tool.poetry.name"),
+        requires_python=sourced(requires, f"{path}:tool.poetry.dependencies.python"),
+        classifiers=python_classifiers(table.get("classifiers"), f"{path}:tool.poetry.classifiers"),
         dependencies=tuple(required) if dependencies else None,
         extras=extras,
         import_names=tuple(str(entry.get("include", "")).split("/")[0] for entry in packages),
@@ -177,12 +164,10 @@ def _flit(table: Table, path: str) -> ProjectMetadata:
     metadata = table_at(table, "metadata")
     if not metadata:
         return ProjectMetadata()
-    classifiers = python_classifiers(metadata.get("classifiers"))
     return ProjectMetadata(
-        name=_sourced(metadata.get("dist-name") or metadata.get("module"), f"{path}:tool.flit.metadata"),
-        requires_python=_sourced(metadata.get("requires-python"), f"{path}:tool.flit.metadata.requires-python"),
-        classifiers=classifiers,
-        classifiers_source=f"{path}:tool.flit.metadata.classifiers" if classifiers else "",
+        name=sourced(metadata.get("dist-name") or metadata.get("module"), f"{path}:tool.flit.metadata"),
+        requires_python=sourced(metadata.get("requires-python"), f"{path}:tool.flit.metadata.requires-python"),
+        classifiers=python_classifiers(metadata.get("classifiers"), f"{path}:tool.flit.metadata.classifiers"),
         dependencies=declared(metadata.get("requires"), f"{path}:tool.flit.metadata.requires"),
         extras={
             name: declared(entries, f"{path}:tool.flit.metadata.requires-extra.{name}")

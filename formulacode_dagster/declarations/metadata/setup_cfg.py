@@ -10,12 +10,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from formulacode_dagster.declarations.declared_requirement import (
     DeclaredRequirement,
     parse_requirement_lines,
-    read_requirements_file,
+    read_requirements_files,
 )
 from formulacode_dagster.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .project import ProjectMetadata, SourcedValue, python_classifiers
+from .project import ProjectMetadata, Sourced, python_classifiers, sourced
 
 _REFERENCE = re.compile(r"%\(([\w.-]+)\)s")
 _DEEPEST = 4
@@ -46,13 +46,11 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
         if value is None:
             return None
         if value.startswith("file:"):
-            paths = (join(folder, name.strip()) for name in value.removeprefix("file:").split(","))
-            return tuple(item for place in paths if place is not None for item in read_requirements_file(tree, place))
+            return read_requirements_files(tree, folder, value.removeprefix("file:").split(","))
         return parse_requirement_lines(value if "\n" in value else _one_line(value), source=source)
 
-    def said(section: str, key: str) -> SourcedValue | None:
-        value = get(section, key, key.replace("_", "-"))
-        return SourcedValue(value=value, source=f"{path}:{section}.{key}") if value else None
+    def said(section: str, key: str) -> Sourced[str] | None:
+        return sourced(get(section, key, key.replace("_", "-")), f"{path}:{section}.{key}")
 
     section = "options.extras_require"
     extras = {
@@ -62,7 +60,6 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
     raw_classifiers = get("metadata", "classifiers", "classifier") or ""
     if raw_classifiers.startswith("file:"):
         raw_classifiers = tree.text(join(folder, raw_classifiers.removeprefix("file:").strip()) or "") or ""
-    classifiers = python_classifiers([line.strip() for line in raw_classifiers.splitlines()])
     packages = get("options", "packages") or ""
     names = [] if packages.startswith("find") else re.split(r"[\s,]+", packages)
     names += re.split(r"[\s,]+", get("options", "py_modules") or "")
@@ -70,8 +67,7 @@ def read_setup_cfg(tree: Tree, folder: str) -> ProjectMetadata:
     return ProjectMetadata(
         name=None if name is None or name.value.startswith(("attr:", "file:")) else name,
         requires_python=said("options", "python_requires"),
-        classifiers=classifiers,
-        classifiers_source=f"{path}:metadata.classifiers" if classifiers else "",
+        classifiers=python_classifiers(raw_classifiers, f"{path}:metadata.classifiers"),
         dependencies=requirements(
             get("options", "install_requires", "install-requires"), f"{path}:options.install_requires"
         ),

@@ -14,7 +14,7 @@ from formulacode_dagster.declarations.declared_requirement import (
 from formulacode_dagster.declarations.tree import Tree, join
 from formulacode_dagster.models.environment import DroppedRequirement
 
-from .project import ProjectMetadata, SourcedValue, python_classifiers
+from .project import ProjectMetadata, python_classifiers, sourced
 from .static_python import Script
 from .static_values import Unreadable, Value
 
@@ -72,9 +72,6 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
     dependencies = requirements("install_requires")
     if dependencies is None and "install_requires" not in call.values:
         dependencies = requirements("requires")
-    classifiers = python_classifiers(call.values.get("classifiers"))
-    if classifiers is None and isinstance(call.values.get("classifiers"), str):
-        classifiers = python_classifiers([line.strip() for line in str(call.values["classifiers"]).splitlines()])
     extras = {
         str(name): _declarations(value, f"{path}:extras_require.{name}")
         for name, value in (extras_value.items() if isinstance(extras_value, dict) else ())
@@ -84,10 +81,9 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
     if tests is not None and not isinstance(tests, Unreadable):
         extras.setdefault("tests_require", _declarations(tests, f"{path}:tests_require"))
     return ProjectMetadata(
-        name=_sourced(call.values.get("name"), f"{path}:name"),
-        requires_python=_sourced(call.values.get("python_requires"), f"{path}:python_requires"),
-        classifiers=classifiers,
-        classifiers_source=f"{path}:classifiers" if classifiers else "",
+        name=sourced(call.values.get("name"), f"{path}:name"),
+        requires_python=sourced(call.values.get("python_requires"), f"{path}:python_requires"),
+        classifiers=python_classifiers(call.values.get("classifiers"), f"{path}:classifiers"),
         dependencies=dependencies,
         extras=extras,
         setup_requires=requirements("setup_requires") or (),
@@ -143,10 +139,6 @@ def _files_named(script: Script, node: ast.expr | None, tree: Tree, folder: str)
 def _conditional_line(script: Script, node: ast.expr | None) -> int:
     named = {inner.id for inner in _reachable(script, node) if isinstance(inner, ast.Name)}
     return min((line for name, line in script.conditional.items() if name in named), default=0)
-
-
-def _sourced(value: Value, source: str) -> SourcedValue | None:
-    return SourcedValue(value=value, source=source) if isinstance(value, str) and value else None
 
 
 def _names(values: Mapping[str, Value]) -> list[str]:

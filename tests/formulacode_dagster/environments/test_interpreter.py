@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from formulacode_dagster.declarations.metadata.project import Sourced
 from formulacode_dagster.environments.interpreter import DeclaredPythons, rank_interpreters
 from formulacode_dagster.models.errors import ItemFailure
 
@@ -10,12 +11,9 @@ AT = datetime(2026, 1, 15, tzinfo=UTC)
 
 def declared(requires="", asv=(), classifiers=()):
     return DeclaredPythons(
-        requires_python=requires,
-        requires_python_source="pyproject.toml",
-        asv_pythons=asv,
-        asv_source="asv.conf.json",
-        classifiers=classifiers,
-        classifiers_source="setup.cfg",
+        requires_python=Sourced(value=requires, source="pyproject.toml") if requires else None,
+        asv=Sourced(value=asv, source="asv.conf.json") if asv else None,
+        classifiers=Sourced(value=classifiers, source="setup.cfg") if classifiers else None,
     )
 
 

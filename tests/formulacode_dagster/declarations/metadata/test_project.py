@@ -26,7 +26,7 @@ more = ["tqdm"]
     assert said.name.value == "fast"
     assert said.requires_python.source == "pyproject.toml:project.requires-python"
     assert texts(said.dependencies) == ["numpy>=1.2", "colorama; platform_system == 'Windows'"]
-    assert said.classifiers == ("3.9", "3.10")
+    assert said.classifiers.value == ("3.9", "3.10")
     assert texts(said.extras["test"]) == ["pytest"]
     assert texts(said.groups["bench"]) == ["rich", "tqdm"]
     assert texts(said.build_requires) == ["meson-python", "Cython>=3"]
@@ -116,7 +116,7 @@ test = pytest
     assert texts(said.setup_requires) == ["cython", "pybind11"]
     assert texts(said.extras["test"]) == ["pytest"]
     assert said.source_folders == ("src",)
-    assert said.classifiers == ("3.8",)
+    assert said.classifiers.value == ("3.8",)
 
 
 def test_files_that_cannot_be_parsed_are_recorded_and_do_not_stop_the_others(tree_of):

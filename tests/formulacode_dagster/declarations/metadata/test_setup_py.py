@@ -30,7 +30,7 @@ def test_literals_and_module_level_names_are_read(tree_of):
     )
     assert requirements(said) == ["numpy>=1.20", "scipy>=1.20", "colorama; platform_system == 'Windows'"]
     assert said.requires_python.value == ">=3.8"
-    assert said.classifiers == ("3.8",)
+    assert said.classifiers.value == ("3.8",)
     assert [item.text for item in said.extras["test"]] == ["pytest"]
     assert said.unread == ()
 
