@@ -13,7 +13,7 @@ from formulacode_dagster.models.base import Frozen
 
 from .interpreter import RELEASED
 from .pylock import read_pylock
-from .resolution import Resolution, Unsolvable
+from .resolution import Refusal, Resolution, Unsolvable
 from .resolver import Resolver
 from .uv_compile import BUILD_FLOOR
 
@@ -101,9 +101,10 @@ class Availability:
                     as_wheels=self._as_wheels if self._reads_sources else (),
                 )
             except Unsolvable as failure:
-                lacking = [name for name in (*failure.lacking, *failure.unbuildable) if name not in loosenable]
+                refusal = failure.refusal
+                lacking = [name for name in (*refusal.lacking, *refusal.unbuildable) if name not in loosenable]
                 helped = [name for name in lacking if self._help(name, texts.get(name, name))]
-                waited = [name for name in failure.late if self._wait(name, texts.get(name, name))]
+                waited = [name for name in refusal.late if self._wait(name, texts.get(name, name))]
                 if not helped and not waited:
                     if self._settled_at is None:
                         raise
@@ -113,7 +114,7 @@ class Availability:
             waited = [text for text in gone if text in trusted and self._allow_later(requirement_name(text), text)]
             if not waited and not self._prefer_wheels(found, texts, loosenable):
                 return found
-        raise Unsolvable(f"no end of what Python {self._python} lacks", why=", ".join(self.notes))
+        raise Unsolvable(Refusal(what=f"no end of what Python {self._python} lacks", why=", ".join(self.notes)))
 
     def _prefer_wheels(self, found: Resolution, texts: Mapping[str, str], loosenable: Collection[str]) -> bool:
         """Whether something that *found* takes as a source distribution has a wheel to be taken in its place.
@@ -128,7 +129,8 @@ class Availability:
         ]
         if refused:
             names = ", ".join(refused)
-            raise Unsolvable(f"Python {self._python} has no wheel of {names}", why=names, lacking=refused)
+            what = f"Python {self._python} has no wheel of {names}"
+            raise Unsolvable(Refusal(what=what, why=names, lacking=tuple(refused)))
         self._sources.update(sources - better)
         for name in sorted(sources - better):
             self.notes[name] = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
+from packaging.utils import canonicalize_name
+
 from formulacode_dagster.models.base import Frozen
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9.!+_-]+)$")
@@ -24,6 +26,11 @@ class LockReading(Frozen):
 
     pins: tuple[Pin, ...]
     strange: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Version of each project, by normalised name."""
+        return {canonicalize_name(pin.name): pin.version for pin in self.pins}
 
 
 def digest(lock: str) -> str:

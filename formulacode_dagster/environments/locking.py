@@ -13,7 +13,7 @@ from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Availability, Effort, Era
 from .relaxing import Variation, relaxed
-from .resolution import Resolution, Unsolvable
+from .resolution import Refusal, Resolution, Unsolvable
 from .resolver import Resolver
 from .separate_builds import lock_separately
 
@@ -62,12 +62,13 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Er
             return _locked(python, resolution, apart, variation, available, better)
     first = failures[0]
     words = dict.fromkeys(failure.log_tail for failure in (first, *failures[len(tried) : len(tried) + 1]))
-    raise Unsolvable(
-        f"no lock for Python {', '.join(python for python, _ in tried)}",
+    refusal = Refusal(
+        what=f"no lock for Python {', '.join(python for python, _ in tried)}",
         why=first.why,
         log_tail="\n\n".join(filter(None, words)),
-        blamed=first.blamed,
+        blamed=first.refusal.blamed,
     )
+    raise Unsolvable(refusal)
 
 
 def _solve(available: Availability, requirements: Requirements) -> tuple[Resolution, Resolution | None, Variation]:
@@ -77,12 +78,12 @@ def _solve(available: Availability, requirements: Requirements) -> tuple[Resolut
         try:
             shared = available.pin((*parts.runtime, *parts.build), parts.matrix, loosenable=loosenable)
         except Unsolvable as failure:
-            spoken = set(failure.blamed).intersection(item.text for item in parts.build)
-            if spoken and not failure.lacking:
+            spoken = set(failure.refusal.blamed).intersection(item.text for item in parts.build)
+            if spoken and not failure.refusal.lacking:
                 found = lock_separately(available, parts, loosenable=loosenable)
                 if found is not None:
                     return *found, variation
-            looser = relaxed(variation, failure, available.effort)
+            looser = relaxed(variation, failure.refusal, available.effort)
             if looser is None:
                 raise
             variation = looser

@@ -10,7 +10,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Effort
-from .resolution import Unsolvable
+from .resolution import Refusal
 from .uv_messages import last_line
 
 
@@ -27,21 +27,21 @@ class Variation(Frozen):
         return frozenset(requirement_name(item.text) for item in pinned) if effort else frozenset()
 
 
-def relaxed(variation: Variation, failure: Unsolvable, effort: Effort) -> Variation | None:
-    """*variation* with what gives way next to *failure*; None when nothing may.
+def relaxed(variation: Variation, refusal: Refusal, effort: Effort) -> Variation | None:
+    """*variation* with what gives way next to *refusal*; None when nothing may.
 
     First a build requirement that speaks of what the package runs with, against which it is then built; then the
     versions that asv's matrix pins. With more effort what cannot be read is left out, and a single
     requirement that has no solution all by itself.
     """
-    if failure.lacking:
-        return _loosened(variation, frozenset(failure.lacking) & variation.loosenable(effort))
+    if refusal.lacking:
+        return _loosened(variation, frozenset(refusal.lacking) & variation.loosenable(effort))
     parts = variation.requirements
     everything = (*parts.runtime, *parts.matrix, *parts.build)
-    broken = [item for item in everything if requirement_name(item.text) in failure.unbuildable]
+    broken = [item for item in everything if requirement_name(item.text) in refusal.unbuildable]
     if broken and effort:
-        return _without(variation, broken, f"its source distribution does not build: {_reason(failure)}")
-    spoken = frozenset(map(requirement_name, failure.blamed))
+        return _without(variation, broken, f"its source distribution does not build: {_reason(refusal)}")
+    spoken = frozenset(map(requirement_name, refusal.blamed))
     running, texts = parts.runtime_names(), {item.text for item in parts.runtime}
     build = [item for item in parts.build if item.text not in texts and requirement_name(item.text) in spoken]
     needless = [item for item in build if _stands_in_for(item) in running]
@@ -50,14 +50,14 @@ def relaxed(variation: Variation, failure: Unsolvable, effort: Effort) -> Variat
     looser = _loosened(variation, spoken)
     if looser is not None or effort is Effort.AS_OF_DATE:
         return looser
-    alone = [item for item in everything if item.text in failure.blamed]
+    alone = [item for item in everything if item.text in refusal.blamed]
     if len({item.text for item in alone}) == 1:
-        return _without(variation, alone, f"has no solution: {_reason(failure)}")
+        return _without(variation, alone, f"has no solution: {_reason(refusal)}")
     return None
 
 
-def _reason(failure: Unsolvable) -> str:
-    return last_line(failure.log_tail)[:300]
+def _reason(refusal: Refusal) -> str:
+    return last_line(refusal.log_tail)[:300]
 
 
 def _loosened(variation: Variation, names: frozenset[str]) -> Variation | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import Field
@@ -48,27 +47,22 @@ class Resolution(Frozen):
     notes: tuple[str, ...] = ()
 
 
+class Refusal(Frozen):
+    """Why requirements have no common solution."""
+
+    what: str
+    why: str = ""
+    log_tail: str = ""
+    blamed: tuple[str, ...] = Field(default=(), description="requirements of which the resolver speaks")
+    lacking: tuple[str, ...] = Field(default=(), description="projects that are not there as a wheel")
+    late: tuple[str, ...] = Field(default=(), description="projects that came after the cut-off")
+    unbuildable: tuple[str, ...] = Field(default=(), description="projects whose source distribution does not build")
+
+
 class Unsolvable(ItemFailure):
-    """The requirements have no common solution.
+    """The requirements have no common solution."""
 
-    `blamed` are the requirements of which the resolver speaks, `lacking` the projects that are not there as a wheel,
-    `late` those that came after the cut-off, `unbuildable` those whose source distribution does not build.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        *,
-        why: str = "",
-        log_tail: str = "",
-        blamed: Sequence[str] = (),
-        lacking: Sequence[str] = (),
-        late: Sequence[str] = (),
-        unbuildable: Sequence[str] = (),
-    ) -> None:
-        self.blamed = tuple(blamed)
-        self.lacking = tuple(lacking)
-        self.late = tuple(late)
-        self.unbuildable = tuple(unbuildable)
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
         remedy = "The log's tail has the resolver's own words"
-        super().__init__(FailureKind.LOCK, what, why=why, remedy=remedy, log_tail=log_tail)
+        super().__init__(FailureKind.LOCK, refusal.what, why=refusal.why, remedy=remedy, log_tail=refusal.log_tail)

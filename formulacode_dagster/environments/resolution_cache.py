@@ -5,30 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from formulacode_dagster.files.atomic import replacing
 from formulacode_dagster.models.base import Frozen
 
-from .resolution import Resolution, Unsolvable
-
-
-class _Refusal(Frozen):
-    """What an Unsolvable says."""
-
-    model_config = ConfigDict(from_attributes=True)
-    what: str
-    why: str
-    log_tail: str
-    blamed: tuple[str, ...]
-    lacking: tuple[str, ...]
-    late: tuple[str, ...]
-    unbuildable: tuple[str, ...]
+from .resolution import Refusal, Resolution, Unsolvable
 
 
 class _Kept(Frozen):
     resolution: Resolution | None = None
-    refusal: _Refusal | None = None
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True)
@@ -44,15 +31,12 @@ class ResolutionCache:
         except (FileNotFoundError, ValidationError):
             return None
         if kept.refusal is not None:
-            raise Unsolvable(**dict(kept.refusal))
+            raise Unsolvable(kept.refusal)
         return kept.resolution
 
     def keep(self, key: str, answer: Resolution | Unsolvable) -> None:
         """Write *answer* down."""
-        if isinstance(answer, Resolution):
-            kept = _Kept(resolution=answer)
-        else:
-            kept = _Kept(refusal=_Refusal.model_validate(answer))
+        kept = _Kept(resolution=answer) if isinstance(answer, Resolution) else _Kept(refusal=answer.refusal)
         with replacing(self._place(key)) as partial:
             partial.write_text(kept.model_dump_json(), encoding="utf-8")
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,10 +22,9 @@ from formulacode_dagster.models.reasons import FailureKind
 from . import uv_messages
 from .lock import read_lock
 from .pylock import read_pylock, requirements_of, without_index
-from .resolution import AbsentRequirement, Resolution, ResolutionRequest, Unsolvable
+from .resolution import AbsentRequirement, Refusal, Resolution, ResolutionRequest, Unsolvable
 from .resolution_cache import ResolutionCache
-from .subprocesses import run_bounded
-from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, Uv, call_of, floors_of
+from .uv_compile import BUILD_FLOOR, KNOWN_METADATA, PLATFORM, Uv, call_of, floors_of
 
 _FORMAT = 8
 _LOG_TAIL = 4000
@@ -54,13 +54,11 @@ class Resolver:
         environment: Mapping[str, str] | None = None,
         interpreters: Callable[[], Mapping[str, Path]] = dict,
         reading: UvRunner | None = None,
-        platform: str = "linux",
         timeout: float = 300.0,
     ) -> None:
         source = os.environ if environment is None else environment
         self._environment = {name: source[name] for name in _KEPT if source.get(name)}
         self._cache_dir = cache_dir
-        self._platform = platform
         self._timeout = timeout
         self._interpreters = interpreters
         self.reading = reading
@@ -79,11 +77,10 @@ class Resolver:
                 "uv is not installed", remedy="Install the dependencies of this project"
             ) from error
 
-    @cached_property
+    @property
     def version(self) -> str:
         """`uv 0.13.8`."""
-        outcome = run_bounded([self._uv, "--version"], environment=self._environment, cwd=Path.cwd(), timeout=60)
-        return " ".join(outcome.stdout.split()[:2])
+        return f"uv {metadata.version('uv')}"
 
     def resolve(
         self,
@@ -124,7 +121,7 @@ class Resolver:
         try:
             settled = self._answer(request.model_copy(update={"exclude_newer": settled_at}))
         except Unsolvable as failure:
-            if failure.lacking or failure.late:
+            if failure.refusal.lacking or failure.refusal.late:
                 raise
             return self._answer(request)
         if not settled.absent:
@@ -147,10 +144,8 @@ class Resolver:
 
     def _answer(self, request: ResolutionRequest) -> Resolution:
         if request.reads_sources and self._has_credentials():
-            raise Unsolvable(
-                "a source distribution would have to be built",
-                why="the index settings hold credentials, which its code could read",
-            )
+            what = "a source distribution would have to be built"
+            raise Unsolvable(Refusal(what=what, why="the index settings hold credentials, which its code could read"))
         cache, key = ResolutionCache(self._cache_dir / "locks"), self._key(request)
         kept = cache.read(key)
         if kept is not None:
@@ -192,7 +187,7 @@ class Resolver:
         fits = reading is not None or fitting is not None
         late = floors_of(request, fits=fits).keys() - request.floors.keys() if request.reads_sources else ()
         ceilings = [self._ceiling(name, request.python, request.exclude_newer) for name in sorted(late)]
-        call = call_of(request, platform=self._platform, ceilings=ceilings, fits=fits)
+        call = call_of(request, ceilings=ceilings, fits=fits)
         self.calls += 1
         if reading is not None:
             answer = reading.compile(call, python=request.python, index=self._index, timeout=self._timeout)
@@ -214,7 +209,8 @@ class Resolver:
             lock = self.resolve([name, "setuptools"], python=python, exclude_newer=cut_off).lock
         except Unsolvable:
             return ""
-        return next((f"{pin.name}<={pin.version}" for pin in read_lock(lock).pins if pin.name == name), "")
+        version = read_lock(lock).versions.get(name)
+        return f"{name}<={version}" if version else ""
 
     def _failure(self, request: ResolutionRequest, log: str) -> Exception:
         refused = uv_messages.REFUSED.search(log) is not None
@@ -235,16 +231,17 @@ class Resolver:
         unbuildable = uv_messages.names(uv_messages.UNBUILDABLE, log)
         spoken = set(re.findall(r"[\w.-]+", log.lower()))
         blamed = [text for text in request.requirements if requirement_name(text) in spoken]
-        return Unsolvable(
-            f"no solution for Python {request.python} as of {request.exclude_newer.astimezone(UTC).date()}",
+        refusal = Refusal(
+            what=f"no solution for Python {request.python} as of {request.exclude_newer.astimezone(UTC).date()}",
             why=f"uv speaks of {', '.join(blamed[:8])}" if blamed else "",
             log_tail=words[-_LOG_TAIL:],
-            blamed=blamed,
+            blamed=tuple(blamed),
             # where something does not build, a wheel is missing of what it builds with
             lacking=() if unbuildable else uv_messages.names(uv_messages.NO_WHEEL, log),
             late=uv_messages.names(uv_messages.CAME_LATER, log),
             unbuildable=unbuildable,
         )
+        return Unsolvable(refusal)
 
     @property
     def _index(self) -> dict[str, str]:
@@ -257,7 +254,7 @@ class Resolver:
     def _key(self, request: ResolutionRequest) -> str:
         known = KNOWN_METADATA.read_text("utf-8")
         read_in = self.reading.name if self.reading is not None and request.reads_sources else ""
-        whole = [_FORMAT, known, self.version, self._platform, self._index, read_in, request.model_dump(mode="json")]
+        whole = [_FORMAT, known, self.version, PLATFORM, self._index, read_in, request.model_dump(mode="json")]
         return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 

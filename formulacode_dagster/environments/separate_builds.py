@@ -25,16 +25,12 @@ def lock_separately(
         return None
     try:
         running = available.pin((*parts.runtime, ALWAYS), parts.matrix, loosenable=loosenable)
-        numpy = _version(running, "numpy")
+        numpy = read_lock(running.lock).versions.get("numpy")
         try:
             return running, available.pin(parts.build, constraints=abi.bounds(numpy) if numpy else ())
         except Unsolvable:
             building = available.pin(parts.build)
     except Unsolvable:
         return None
-    compiled = _version(building, "numpy")
+    compiled = read_lock(building.lock).versions.get("numpy")
     return (running, building) if not (numpy and compiled) or abi.runs_with(compiled, numpy) else None
-
-
-def _version(resolution: Resolution, name: str) -> str:
-    return next((pin.version for pin in read_lock(resolution.lock).pins if pin.name == name), "")

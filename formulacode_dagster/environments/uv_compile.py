@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from formulacode_dagster.engines.uv_runner import PYLOCK, UvCall, UvResult
+from formulacode_dagster.running.programs import run_program
 
 from .resolution import ResolutionRequest
-from .subprocesses import run_bounded
 
 KNOWN_METADATA = Path(__file__).with_name("known_metadata.toml")
+PLATFORM = "linux"
 BUILD_FLOOR = datetime(2019, 3, 1, tzinfo=UTC)
 """Cut-off for setuptools at least: installers speak PEP 517 to it, which it learnt with 40.8 in February 2019."""
 
@@ -46,24 +48,26 @@ class Uv:
             for file, text in call.files.items():
                 (folder / file).write_text(text, encoding="utf-8")
             here = ["--cache-dir", str(self.cache_dir.resolve()), "--python", str(interpreter or sys.executable)]
-            outcome = run_bounded(
-                [self.program, *call.arguments, *here],
-                environment={**self.environment, "HOME": name, "TMPDIR": name},
-                cwd=folder,
-                timeout=timeout,
-                stdin=call.requirements,
-            )
-            written = outcome.rc == 0 and not outcome.timed_out
-            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if written else ""
-            return UvResult(outcome.rc, pylock, outcome.stderr, outcome.timed_out)
+            try:
+                done = run_program(
+                    [self.program, *call.arguments, *here],
+                    environment={**self.environment, "HOME": name, "TMPDIR": name},
+                    cwd=folder,
+                    timeout=timeout,
+                    stdin=call.requirements.encode(),
+                )
+            except subprocess.TimeoutExpired as late:
+                return UvResult(-1, "", (late.stderr or b"").decode("utf-8", "replace"), timed_out=True)
+            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if done.returncode == 0 else ""
+            return UvResult(done.returncode, pylock, done.stderr.decode("utf-8", "replace"))
 
 
-def call_of(request: ResolutionRequest, *, platform: str, ceilings: Sequence[str] = (), fits: bool = False) -> UvCall:
-    """*question* as uv takes it; the lock also keeps below *ceilings*. *fits* is as in `floors_of`."""
+def call_of(request: ResolutionRequest, *, ceilings: Sequence[str], fits: bool) -> UvCall:
+    """*request* as uv takes it; the lock also keeps below *ceilings*. *fits* is as in `floors_of`."""
     arguments = [
         *("pip", "compile", "-", "--output-file", PYLOCK, "--format", "pylock.toml"),
         *("--no-header", "--no-annotate", "--no-progress", "--color", "never"),
-        *("--config-file", KNOWN_METADATA.name, "--no-python-downloads", "--python-platform", platform),
+        *("--config-file", KNOWN_METADATA.name, "--no-python-downloads", "--python-platform", PLATFORM),
         *_what_is_asked(request, floors_of(request, fits=fits)),
     ]
     files = {KNOWN_METADATA.name: KNOWN_METADATA.read_text("utf-8")}

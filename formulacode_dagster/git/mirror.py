@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from filelock import Timeout
@@ -68,10 +67,16 @@ class MirrorCache:
         path = mirror_path(self._root, checked_name(repository))
         wanted = [one for one in commits if (repository, one) not in self._refused]
         try:
-            with self._locked(repository):
+            with locked(self._root, repository, LOCK_SECONDS):
                 hold, grown = self._hold(repository, path, wanted)
             if grown:
                 self._make_room()
+        except Timeout as error:
+            raise ItemFailure(
+                FailureKind.BUSY,
+                f"another process has held the mirror of {repository} for an hour",
+                remedy=f"See {self._root}",
+            ) from error
         except OSError as error:
             raise OutsideSystemError(
                 "disk", f"cannot write the mirror of {repository}", why=str(error), remedy="Look at FC_MIRRORS_DIR"
@@ -91,18 +96,6 @@ class MirrorCache:
                 self._remote.fetch(repository, path, missing)
                 self._refused.update((repository, one) for one in _missing(path, missing))
         return Use(path).hold(), grown
-
-    @contextmanager
-    def _locked(self, repository: str) -> Iterator[None]:
-        try:
-            with locked(self._root, repository, LOCK_SECONDS):
-                yield
-        except Timeout as error:
-            raise ItemFailure(
-                FailureKind.BUSY,
-                f"another process has held the mirror of {repository} for an hour",
-                remedy=f"See {self._root}",
-            ) from error
 
     def _rebuild(self, repository: str, path: Path) -> None:
         clear_partial(self._root, repository)

@@ -82,9 +82,9 @@ class Prompt:
     patch_truncated: bool
 
 
-def prompt_for(pr: PullRequest, patch: bytes, *, patch_characters: int = PATCH_CHARACTERS) -> Prompt:
+def prompt_for(pr: PullRequest, patch: bytes) -> Prompt:
     """Ask about *pr*, with as much of *patch* as fits. Large patches take CPU time: keep it off the event loop."""
-    excerpt = excerpt_of_patch(patch, patch_characters)
+    excerpt = excerpt_of_patch(patch, PATCH_CHARACTERS)
     issues = [
         f"{issue.title}\n\n{excerpt_of_text(_visible(issue.body), ISSUE_CHARACTERS).text}"
         for issue in pr.facts.linked_issues[:ISSUES]

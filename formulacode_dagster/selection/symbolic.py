@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.paths import PathKind, kind_of
 from formulacode_dagster.models.pull_request import PullRequest
@@ -42,29 +41,25 @@ NEGATIVE = re.compile(
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
-
-class ScreenLimits(Frozen):
-    """Past these a change is no task anybody could be given."""
-
-    patch_bytes: int = 2_000_000
-    files: int = 500
+MOST_PATCH_BYTES = 2_000_000
+MOST_FILES = 500
+"""Past these a change is no task anybody could be given."""
 
 
-def screen(pr: PullRequest, limits: ScreenLimits | None = None) -> None:
+def screen(pr: PullRequest) -> None:
     """Return when *pr* is a candidate.
 
     Raises Rejection: `title`, `no_core_file`, `too_many_files` or `patch_too_large`. Sizes are those git counted, not
     those an API reported.
     """
-    limits = limits or ScreenLimits()
     _screen_words(pr.facts.title, pr.facts.body)
     files = pr.change.files
     if not any(PathKind.CORE in (kind_of(one.path), kind_of(one.old_path or one.path)) for one in files):
         raise Rejection(RejectionReason.NO_CORE_FILE, f"none of its {len(files)} files is a source of the project")
-    if len(files) > limits.files:
-        raise Rejection(RejectionReason.TOO_MANY_FILES, f"{len(files)} files, the limit is {limits.files}")
-    if pr.change.patch_bytes > limits.patch_bytes:
-        detail = f"{pr.change.patch_bytes:,} bytes, the limit is {limits.patch_bytes:,}"
+    if len(files) > MOST_FILES:
+        raise Rejection(RejectionReason.TOO_MANY_FILES, f"{len(files)} files, the limit is {MOST_FILES}")
+    if pr.change.patch_bytes > MOST_PATCH_BYTES:
+        detail = f"{pr.change.patch_bytes:,} bytes, the limit is {MOST_PATCH_BYTES:,}"
         raise Rejection(RejectionReason.PATCH_TOO_LARGE, detail)
 
 

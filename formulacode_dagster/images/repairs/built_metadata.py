@@ -36,7 +36,7 @@ def fix_of_metadata(facts: ImageFacts, spec: BuildSpec, environment: Environment
 
     Extras are left out, and what was dropped from the lock for a reason stays dropped.
     """
-    pinned: set[str] = {canonicalize_name(pin.name) for pin in read_lock(spec.lock).pins}
+    pinned = set(read_lock(spec.lock).versions)
     dropped = {drop.requirement for drop in environment.dropped}
     missing: dict[str, str] = {}
     for header, value in _headers(facts, pinned):

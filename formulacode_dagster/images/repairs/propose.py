@@ -192,7 +192,7 @@ def _parses(fix: Fix) -> bool:
 
 def _locked(spec: BuildSpec, phase: Phase) -> dict[str, str]:
     lock = spec.build_lock if phase is Phase.TASK and spec.build_lock else spec.lock
-    return {canonicalize_name(pin.name): pin.version for pin in read_lock(lock).pins}
+    return read_lock(lock).versions
 
 
 def _holds(text: str, versions: Mapping[str, str], *, absent: bool) -> bool:

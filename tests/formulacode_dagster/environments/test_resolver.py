@@ -64,7 +64,7 @@ def test_a_version_that_does_not_exist_is_no_reason_to_drop_the_project(resolver
     with pytest.raises(Unsolvable) as caught:
         resolver.resolve(["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
     assert caught.value.kind == "lock"
-    assert caught.value.blamed == ("attrs>=9",)
+    assert caught.value.refusal.blamed == ("attrs>=9",)
     assert "attrs>=9" in caught.value.log_tail
 
 
@@ -106,7 +106,7 @@ def test_source_distributions_are_read_only_when_asked_for(resolver, index):
     )
     with pytest.raises(Unsolvable) as caught:
         resolver.resolve(["old"], python="3.12", exclude_newer=AT)
-    assert caught.value.lacking == ("old",)
+    assert caught.value.refusal.lacking == ("old",)
 
 
 def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
@@ -115,7 +115,7 @@ def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
     index.publish_source("fast", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject})
     with pytest.raises(Unsolvable) as caught:
         resolver.resolve(["fast"], python="3.12", exclude_newer=AT, build_sources=True)
-    assert (caught.value.unbuildable, caught.value.lacking) == (("fast",), ())
+    assert (caught.value.refusal.unbuildable, caught.value.refusal.lacking) == (("fast",), ())
     assert "numpy was run" not in caught.value.log_tail
 
 
@@ -220,7 +220,7 @@ def test_versions_move_only_where_they_must(resolver, index):
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with pytest.raises(Unsolvable) as caught:
         resolver.resolve(["attrs>1", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
-    assert caught.value.late == ("attrs",)
+    assert caught.value.refusal.late == ("attrs",)
     kept = resolver.resolve(["attrs", "numpy", "fresh"], python="3.12", exclude_newer=AT, settled_at=start)
     assert pins(kept) == {"attrs": "1.0", "numpy": "2.1", "fresh": "1.0"}
     assert kept.cut_off == AT
@@ -260,7 +260,7 @@ def test_a_project_that_is_taken_as_sources_leaves_the_others_to_their_wheels(re
     )
     with pytest.raises(Unsolvable) as caught:
         resolver.resolve(["old", "attrs"], python="3.12", exclude_newer=AT)
-    assert caught.value.lacking == ("old",)
+    assert caught.value.refusal.lacking == ("old",)
 
 
 def test_a_question_without_a_solution_is_answered_without_a_call_too(resolver, index):
@@ -268,7 +268,7 @@ def test_a_question_without_a_solution_is_answered_without_a_call_too(resolver, 
     for caught in (first, second):
         with pytest.raises(Unsolvable) as info:
             resolver.resolve(["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
-        caught.append((str(info.value), info.value.blamed, info.value.log_tail))
+        caught.append((str(info.value), info.value.refusal.blamed, info.value.log_tail))
     assert first == second
     assert resolver.calls == 1
 

@@ -5,7 +5,7 @@ import pytest
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.selection.symbolic import ScreenLimits, screen
+from formulacode_dagster.selection.symbolic import MOST_FILES, MOST_PATCH_BYTES, screen
 
 MakePullRequest = Callable[..., PullRequest]
 
@@ -99,13 +99,13 @@ def test_a_source_moved_out_of_the_package_counts(make_pull_request: MakePullReq
 
 
 def test_limits_are_inclusive(make_pull_request: MakePullRequest) -> None:
-    limits = ScreenLimits(patch_bytes=100, files=2)
-    screen(make_pull_request(files=("a.py", "b.py"), patch_bytes=100), limits)
+    files = [f"pkg/m{n}.py" for n in range(MOST_FILES + 1)]
+    screen(make_pull_request(files=files[1:], patch_bytes=MOST_PATCH_BYTES))
     with pytest.raises(Rejection) as too_many:
-        screen(make_pull_request(files=("a.py", "b.py", "c.py")), limits)
+        screen(make_pull_request(files=files))
     assert too_many.value.reason is RejectionReason.TOO_MANY_FILES
     with pytest.raises(Rejection) as too_large:
-        screen(make_pull_request(patch_bytes=101), limits)
+        screen(make_pull_request(patch_bytes=MOST_PATCH_BYTES + 1))
     assert too_large.value.reason is RejectionReason.PATCH_TOO_LARGE
 
 

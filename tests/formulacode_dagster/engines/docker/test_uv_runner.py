@@ -128,7 +128,7 @@ def test_its_code_sees_nothing_of_this_machine(
     publish(index, "nosy", LOOKS_AROUND.replace("PLACES", json.dumps([str(secret), str(planted)])))
     with pytest.raises(Unsolvable) as caught:
         reader.resolve(["nosy"], python="3.12", exclude_newer=AT, build_sources=True)
-    assert caught.value.unbuildable == ("nosy",)
+    assert caught.value.refusal.unbuildable == ("nosy",)
     told = re.search(r"FACTS(.*)END", " ".join(caught.value.log_tail.split()))
     assert told is not None
     facts = json.loads(told[1])
