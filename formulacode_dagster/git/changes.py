@@ -36,10 +36,10 @@ _PATCH = (
 _FILES = (*_EXACT, "--raw", "--numstat", "--abbrev=40", "-z")
 
 
-def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
+def change_of(mirror: Mirror, facts: MergedPullRequest, *, most_bytes: int = MOST_BYTES) -> tuple[Change, bytes]:
     """The change behind *facts* and its patch.
 
-    Raises Rejection (`no_patch`) when nothing changed, (`patch_too_large`) beyond MOST_BYTES; ItemFailure
+    Raises Rejection (`no_patch`) when nothing changed, (`patch_too_large`) beyond *most_bytes*; ItemFailure
     `commit_missing` when the merge commit is not in the mirror, `no_base` when it is the first of its history,
     `unsafe_path` when git refuses to write what it changes, `patch_mismatch` when the patch on its base does not give
     the tree after the merge; OutsideSystemError when contents cannot be fetched.
@@ -54,10 +54,10 @@ def change_of(mirror: Mirror, facts: MergedPullRequest) -> tuple[Change, bytes]:
         raise Rejection(RejectionReason.NO_PATCH, f"{facts.item} leaves the tree of {base[:12]} as it was")
     try:
         files = _read_files(git(mirror.path, *_FILES, base_tree, merge.tree))
-        patch = git(mirror.path, *_PATCH, base_tree, merge.tree, most=MOST_BYTES)
+        patch = git(mirror.path, *_PATCH, base_tree, merge.tree, most=most_bytes)
         tree = _apply(mirror.path, base_tree, patch)
     except GitError as error:
-        raise _failure(error, facts) from error
+        raise _failure(error, facts, most_bytes) from error
     if tree != merge.tree:
         raise _mismatch(facts, f"it gives the tree {tree}, the merge has {merge.tree}")
     if not landing.base_sha:
@@ -98,9 +98,9 @@ def _apply(repository: Path, base_tree: str, patch: bytes) -> str:
         return git(scratch, "write-tree", "--missing-ok").decode().strip()
 
 
-def _failure(error: GitError, facts: MergedPullRequest) -> Exception:
+def _failure(error: GitError, facts: MergedPullRequest, most_bytes: int) -> Exception:
     if error.too_long:
-        return Rejection(RejectionReason.PATCH_TOO_LARGE, f"the patch of {facts.item} is over {MOST_BYTES >> 20} MiB")
+        return Rejection(RejectionReason.PATCH_TOO_LARGE, f"the patch of {facts.item} is over {most_bytes >> 20} MiB")
     if error.arguments[0] == "apply" and "invalid path" in error.stderr:
         return ItemFailure(
             FailureKind.UNSAFE_PATH, f"{facts.item} has a path that git refuses to write", why=error.stderr

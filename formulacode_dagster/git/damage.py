@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+
+from formulacode_dagster.running.clock import SYSTEM_CLOCK, Clock
 
 from .blobs import REMOTE
 from .command import GitError, git
@@ -16,9 +17,9 @@ INDEXED_SECONDS = 10.0
 """git puts the index of a pack beside it within moments; other processes fetch contents while we look."""
 
 
-def damage_of(mirror: Path) -> str:
+def damage_of(mirror: Path, clock: Clock = SYSTEM_CLOCK) -> str:
     """Why *mirror* cannot be used, empty when it can. Costs two short calls of git, whatever its size."""
-    return visible_damage(mirror) or _read_damage(mirror)
+    return visible_damage(mirror, clock) or _read_damage(mirror)
 
 
 def is_shallow(mirror: Path) -> bool:
@@ -26,7 +27,7 @@ def is_shallow(mirror: Path) -> bool:
     return (mirror / SHALLOW).exists()
 
 
-def visible_damage(mirror: Path) -> str:
+def visible_damage(mirror: Path, clock: Clock = SYSTEM_CLOCK) -> str:
     """What the files alone show of it, without a call of git."""
     if not mirror.exists():
         return "absent"
@@ -38,7 +39,7 @@ def visible_damage(mirror: Path) -> str:
         return "its history is altered (grafts)"
     packs = mirror / "objects" / "pack"
     for pack in packs.glob("*.pack"):
-        if not _agree(pack, pack.with_suffix(".idx")) and not _is_new(pack):
+        if not _agree(pack, pack.with_suffix(".idx")) and not _is_new(pack, clock):
             return f"{pack.name} and its index do not fit"
     for index in packs.glob("*.idx"):
         if not index.with_suffix(".pack").exists():
@@ -61,9 +62,9 @@ def _read_damage(mirror: Path) -> str:
     return ""
 
 
-def _is_new(pack: Path) -> bool:
+def _is_new(pack: Path, clock: Clock) -> bool:
     try:
-        return not pack.with_suffix(".idx").exists() and time.time() - pack.stat().st_ctime < INDEXED_SECONDS
+        return not pack.with_suffix(".idx").exists() and clock.time() - pack.stat().st_ctime < INDEXED_SECONDS
     except FileNotFoundError:
         return True
 

@@ -16,6 +16,7 @@ from filelock import Timeout
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.backoff import Backoff
+from formulacode_dagster.running.clock import SYSTEM_CLOCK, Clock
 
 from .blobs import missing_objects
 from .command import GitError, git
@@ -47,8 +48,10 @@ class MirrorCache:
         budget: int | None = None,
         say: Callable[[str], None] | None = None,
         backoff: Backoff = BACKOFF,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._root = root
+        self._clock = clock
         self._remote = Remote(clone_url, filtered=filtered, backoff=backoff)
         self._budget = budget
         self._say = say
@@ -85,7 +88,7 @@ class MirrorCache:
 
     def _hold(self, repository: str, path: Path, wanted: Sequence[str]) -> tuple[Hold, bool]:
         """The mirror brought up to date, and whether that took the network."""
-        grown = bool(damage_of(path))
+        grown = bool(damage_of(path, self._clock))
         if grown:
             self._rebuild(repository, path)
         self._remote.point(path, repository)
@@ -102,7 +105,7 @@ class MirrorCache:
         fresh, old = (partial_path(self._root, repository, purpose) for purpose in ("fresh", "old"))
         try:
             self._remote.clone(repository, fresh)
-            if damage := damage_of(fresh):
+            if damage := damage_of(fresh, self._clock):
                 kind = FailureKind.SHALLOW if is_shallow(fresh) else FailureKind.MIRROR_BROKEN
                 raise ItemFailure(kind, f"a fresh clone of {repository} cannot be used", why=damage)
             if path.exists():

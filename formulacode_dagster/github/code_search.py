@@ -17,9 +17,8 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .nodes import Answered, read
 from .queries import CODE_SEARCH_PATH
+from .search_limits import PUBLIC, SearchLimits
 
-SEARCH_CAP = 1_000
-PAGE = 100
 ATTEMPTS = 3
 LARGEST_FILE = 384 * 1024
 """Larger files are not searched; the last slice is open to them all the same."""
@@ -88,12 +87,12 @@ class _Slice:
         return None
 
 
-async def find_files(client: GitHubClient, name: str, tell: Tell) -> tuple[CodeHit, ...]:
+async def find_files(client: GitHubClient, name: str, tell: Tell, limits: SearchLimits = PUBLIC) -> tuple[CodeHit, ...]:
     """All files named exactly *name*, by repository and path; *tell* hears how far it is.
 
     Raises ItemFailure (kind `incomplete`), naming the search, when GitHub's own count cannot be reached.
     """
-    hits = await _Finder(client, name, tell).find()
+    hits = await _Finder(client, name, tell, limits).find()
     exact = {hit for hit in hits if hit.path.rpartition("/")[2] == name}
     return tuple(sorted(exact, key=lambda hit: (hit.repository.lower(), hit.path.count("/"), hit.path)))
 
@@ -101,10 +100,11 @@ async def find_files(client: GitHubClient, name: str, tell: Tell) -> tuple[CodeH
 class _Finder:
     """One name: what was found so far, of how many."""
 
-    def __init__(self, client: GitHubClient, name: str, tell: Tell) -> None:
+    def __init__(self, client: GitHubClient, name: str, tell: Tell, limits: SearchLimits) -> None:
         self._client = client
         self._whole = _Slice(name)
         self._tell = tell
+        self._limits = limits
         self._hits: set[CodeHit] = set()
         self._total = 0
 
@@ -112,7 +112,7 @@ class _Finder:
         first = await self._open(self._whole)
         self._total = first.total_count
         # Most often the unsliced question is the only one.
-        if self._total <= SEARCH_CAP:
+        if self._total <= self._limits.shown:
             await self._take(self._whole, first)
         else:
             await self._sweep()
@@ -128,18 +128,18 @@ class _Finder:
         low = below = 0
         overflows = [(LARGEST_FILE, self._total)]
         while True:
-            if self._total - below <= SEARCH_CAP:
+            if self._total - below <= self._limits.shown:
                 tail = replace(self._whole, size=f"size:>={low}")
                 first = await self._open(tail)
-                if first.total_count <= SEARCH_CAP:
+                if first.total_count <= self._limits.shown:
                     await self._take(tail, first)
                     return
                 self._total = below + first.total_count
                 overflows = [(_ceiling(low), self._total)]
-            high = _guess(low, below, overflows)
+            high = _guess(low, below, overflows, self._limits.shown)
             piece = self._whole.between(low, high)
             first = await self._open(piece)
-            if first.total_count > SEARCH_CAP and low < high:
+            if first.total_count > self._limits.shown and low < high:
                 overflows.append((high, below + first.total_count))
                 continue
             await self._take_or_halve(piece, first)
@@ -147,12 +147,12 @@ class _Finder:
             overflows = [one for one in overflows if one[0] > high] or [(_ceiling(low), self._total)]
 
     async def _take_or_halve(self, piece: _Slice, first: _Page) -> None:
-        if first.total_count <= SEARCH_CAP:
+        if first.total_count <= self._limits.shown:
             await self._take(piece, first)
             return
         halves = piece.halves()
         if halves is None:
-            raise _incomplete(piece, f"{first.total_count} files of one size, and search shows {SEARCH_CAP}")
+            raise _incomplete(piece, f"{first.total_count} files of one size, and search shows {self._limits.shown}")
         counted = 0
         for half in halves:
             page = await self._open(half)
@@ -175,9 +175,9 @@ class _Finder:
         for attempt in range(ATTEMPTS):
             opened = await self._open(piece) if attempt else first
             pages = [opened]
-            for number in range(2, -(-min(opened.total_count, SEARCH_CAP) // PAGE) + 1):
+            for number in range(2, -(-min(opened.total_count, self._limits.shown) // self._limits.page) + 1):
                 pages.append(await self._page(piece, number))
-                self._tell(f"{self._whole.name}: {len(self._hits) + number * PAGE} of {self._total} files")
+                self._tell(f"{self._whole.name}: {len(self._hits) + number * self._limits.page} of {self._total} files")
             found = found.union(*(page.hits for page in pages))
             if len(found) >= opened.total_count and not any(page.incomplete_results for page in pages):
                 self._hits |= found
@@ -186,20 +186,22 @@ class _Finder:
         raise _incomplete(piece, f"{len(found)} of {opened.total_count} files")
 
     async def _page(self, piece: _Slice, number: int) -> _Page:
-        answer = await self._client.rest(CODE_SEARCH_PATH, {"q": piece.query, "per_page": PAGE, "page": number})
+        query = {"q": piece.query, "per_page": self._limits.page, "page": number}
+        answer = await self._client.rest(CODE_SEARCH_PATH, query)
         return read(_Page, answer.data, f"the code search for {piece.query!r}")
 
 
-def _guess(low: int, below: int, overflows: list[tuple[int, int]]) -> int:
+def _guess(low: int, below: int, overflows: list[tuple[int, int]], shown: int) -> int:
     """Up to which size the next slice should go.
 
     Sizes below *low* are in and held *below* files; *overflows* are (size, how many files up to it), the nearest last.
+    A search shows *shown* files.
     """
     size, count = overflows[-1]
-    if count - below <= SEARCH_CAP:
+    if count - below <= shown:
         return max(low, size)
     # Sizes of configurations spread over their logarithm; after an overflow the middle finds a crowded size soonest.
-    part = min(FULL * SEARCH_CAP / (count - below), 0.5 if len(overflows) > 1 else 1.0)
+    part = min(FULL * shown / (count - below), 0.5 if len(overflows) > 1 else 1.0)
     start, end = math.log(low + 1), math.log(size + 1)
     return max(low, min(size - 1, int(math.exp(start + part * (end - start))) - 1))
 

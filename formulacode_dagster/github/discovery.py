@@ -16,6 +16,7 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from .code_search import CodeHit, find_files
 from .metadata import Found, Unseen, repositories_by_id, repositories_named
 from .nodes import RepositoryNode
+from .search_limits import PUBLIC, SearchLimits
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class _Candidate:
 
 
 async def discover_repositories(
-    client: GitHubClient, month: Month, wanted: Sequence[str] = ()
+    client: GitHubClient, month: Month, wanted: Sequence[str] = (), limits: SearchLimits = PUBLIC
 ) -> tuple[Repository, ...]:
     """Repositories with an asv configuration at any depth, and those *wanted* by name whatever they hold; by name.
 
@@ -44,7 +45,7 @@ async def discover_repositories(
     """
     hits: list[CodeHit] = []
     for name in FILE_NAMES:
-        hits += await find_files(client, name, _tell)
+        hits += await find_files(client, name, _tell, limits)
     found = _by_node(hits)
     _tell(f"asking about {len(found)} repositories")
     about = await repositories_by_id(client, list(found))

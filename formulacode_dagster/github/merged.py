@@ -27,52 +27,60 @@ from .cost_shares import split_cost
 from .counting import Counted, NoWindow, Question, count_merged
 from .linked import whole_pull_request
 from .nodes import PullRequestNode
-from .packing import SEARCH_CAP, cut, join, pack
+from .packing import cut, join, pack
 from .paging import SearchResult, read_request
+from .search_limits import PUBLIC, SearchLimits
 from .windows import Window
 
 ATTEMPTS = 3
 
 
-async def take_in(client: GitHubClient, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
+async def take_in(
+    client: GitHubClient,
+    month: Month,
+    repositories: Sequence[Repository],
+    finish: FinishWindow,
+    limits: SearchLimits = PUBLIC,
+) -> None:
     """Take in what *repositories* merged in *month*, and *finish* each of them.
 
     An ItemFailure is `vanished` when the repository is gone, `incomplete` when GitHub's count cannot be reached, or as
     GitHubClient has it; a Rejection says that it is archived, private or empty. Raises OutsideSystemError and
     ConfigurationError; those not finished by then are not taken in.
     """
-    await _Intake(client, month, finish).round(repositories, attempt=1)
+    await _Intake(client, month, finish, limits).round(repositories, attempt=1)
 
 
 class _Intake:
-    def __init__(self, client: GitHubClient, month: Month, finish: FinishWindow) -> None:
+    def __init__(self, client: GitHubClient, month: Month, finish: FinishWindow, limits: SearchLimits) -> None:
         self._client = client
         self._month = month
         self._window = Window(month.start, month.end)
         self._finish = finish
+        self._limits = limits
         self._spent: dict[int, Cost] = defaultdict(Cost)
 
     async def round(self, repositories: Sequence[Repository], attempt: int) -> None:
         """Count *repositories*, search them, judge; in the first attempt several share a request."""
         with self._client.account() as account:
             counted, ended = await self._count(repositories)
-            parts = await self._cut([one for one in counted if one.count > SEARCH_CAP], ended)
+            parts = await self._cut([one for one in counted if one.count > self._limits.shown], ended)
         sizes = {one.repository.id: one.count for one in counted}
         self._charge(account.cost, [(repository, sizes.get(repository.id, 0)) for repository in repositories])
         for repository in repositories:
             if repository.id in ended:
                 self._end(repository, ended[repository.id])
         standing = [one for one in counted if one.repository.id not in ended]
-        small = [one for one in standing if one.count <= SEARCH_CAP]
+        small = [one for one in standing if one.count <= self._limits.shown]
         for one in small:
             if not one.count:
                 self._end(one.repository, await self._complete(one, ()))
-        searched = [(one,) for one in small if one.count] if attempt > 1 else pack(small)
-        large = [one for one in standing if one.count > SEARCH_CAP]
+        searched = [(one,) for one in small if one.count] if attempt > 1 else pack(small, self._limits)
+        large = [one for one in standing if one.count > self._limits.shown]
         await gather_or_raise(
             [
                 *(self._search(group, group, attempt) for group in searched),
-                *(self._search((one,), join(parts[one.repository.id]), attempt) for one in large),
+                *(self._search((one,), join(parts[one.repository.id], self._limits), attempt) for one in large),
             ]
         )
 
@@ -94,16 +102,17 @@ class _Intake:
         while pending:
             questions: list[Question] = []
             for one in pending:
-                windows = cut(one)
+                windows = cut(one, self._limits)
                 if not windows:
-                    why = f"{one.count} were merged in the second {one.window.qualifier}, search shows {SEARCH_CAP}"
+                    second, shown = one.window.qualifier, self._limits.shown
+                    why = f"{one.count} were merged in the second {second}, search shows {shown}"
                     ended[one.repository.id] = self._incomplete(one.name, why)
                 questions += [Question(one.repository, one.name, window) for window in windows]
             pending = []
             for question, answer in zip(questions, await count_merged(self._client, questions), strict=True):
                 if not isinstance(answer, Counted):
                     ended[question.repository.id] = answer
-                elif answer.count > SEARCH_CAP:
+                elif answer.count > self._limits.shown:
                     pending.append(answer)
                 else:
                     parts[answer.repository.id].append(answer)
@@ -112,7 +121,8 @@ class _Intake:
     async def _search(self, counted: Sequence[Counted], searches: Sequence[Counted], attempt: int) -> None:
         """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
-            pages = await gather_or_raise(read_request(self._client, request) for request in pack(searches))
+            requests = pack(searches, self._limits)
+            pages = await gather_or_raise(read_request(self._client, one, self._limits) for one in requests)
             results: dict[int, list[SearchResult]] = defaultdict(list)
             for result in itertools.chain.from_iterable(pages):
                 results[result.searched.repository.id].append(result)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .counting import Counted
+from .search_limits import PUBLIC, SearchLimits
 from .windows import Window
 
-SEARCH_CAP = 1_000
-"""https://docs.github.com/en/rest/search/search#about-search: more results than these are never shown."""
-PAGE = 100
-"""Pull requests in one request: GitHub's largest page, and as many as it answers within its 10 seconds."""
 SEARCHES_PER_REQUEST = 20
-FULL_PART = 800
-"""Aimed-at size of a part when a window is cut: merges are not spread evenly."""
 
 
-def pack(searches: Sequence[Counted]) -> tuple[tuple[Counted, ...], ...]:
+def pack(searches: Sequence[Counted], limits: SearchLimits = PUBLIC) -> tuple[tuple[Counted, ...], ...]:
     """*searches* in as few requests as first-fit finds, the largest first; one of more than a page is by itself.
 
     A repository that merged nothing needs no search. The order of *searches* does not matter.
@@ -26,7 +21,7 @@ def pack(searches: Sequence[Counted]) -> tuple[tuple[Counted, ...], ...]:
         if not one.count:
             continue
         for request in requests:
-            if len(request) < SEARCHES_PER_REQUEST and sum(other.count for other in request) + one.count <= PAGE:
+            if len(request) < SEARCHES_PER_REQUEST and sum(other.count for other in request) + one.count <= limits.page:
                 request.append(one)
                 break
         else:
@@ -34,22 +29,22 @@ def pack(searches: Sequence[Counted]) -> tuple[tuple[Counted, ...], ...]:
     return tuple(tuple(request) for request in requests)
 
 
-def cut(counted: Counted) -> tuple[Window, ...]:
+def cut(counted: Counted, limits: SearchLimits = PUBLIC) -> tuple[Window, ...]:
     """The window of *counted* in two parts at least, so many that they could be shown if merges were spread evenly.
 
     Empty when it is a second, the shortest that search can tell apart.
     """
     if counted.window.seconds <= 1:
         return ()
-    return counted.window.split(max(2, -(-counted.count // FULL_PART)))
+    return counted.window.split(max(2, -(-counted.count // limits.part)))
 
 
-def join(parts: Sequence[Counted]) -> tuple[Counted, ...]:
+def join(parts: Sequence[Counted], limits: SearchLimits = PUBLIC) -> tuple[Counted, ...]:
     """Adjacent *parts* of one repository's window, each of which can be shown, in as few as can be shown."""
     joined: list[Counted] = []
     for part in sorted(parts, key=lambda part: part.window.start):
         before = joined[-1] if joined else None
-        if before is not None and before.count + part.count <= SEARCH_CAP:
+        if before is not None and before.count + part.count <= limits.shown:
             whole = before.window.joined(part.window)
             joined[-1] = Counted(part.repository, part.name, whole, before.count + part.count)
         else:

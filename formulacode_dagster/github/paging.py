@@ -12,8 +12,8 @@ from formulacode_dagster.models.reasons import FailureKind
 
 from .counting import Counted
 from .nodes import PullRequestNode, SearchPage, read
-from .packing import PAGE
 from .queries import merged_pull_requests
+from .search_limits import PUBLIC, SearchLimits
 from .windows import search_text
 
 SMALLEST_PAGE = 10
@@ -56,13 +56,15 @@ class SearchResult:
         self.left = 0
 
 
-async def read_request(client: GitHubClient, searches: Sequence[Counted]) -> list[SearchResult]:
+async def read_request(
+    client: GitHubClient, searches: Sequence[Counted], limits: SearchLimits = PUBLIC
+) -> list[SearchResult]:
     """Page through *searches* together, as far as they were counted, in the order given.
 
     What GitHub refuses is not found, and its complaints say why.
     """
     found = [SearchResult(one) for one in searches]
-    size = PAGE
+    size = limits.page
     while any(one.left for one in found):
         asked = _page(found, size)
         variables: dict[str, object] = {}

@@ -14,16 +14,28 @@ from formulacode_dagster.models.repository import Repository
 
 from .discovery import discover_repositories
 from .merged import take_in
+from .search_limits import PUBLIC, SearchLimits
 
 
 class GitHubSource:
     """An IntakeSource over *client*, which it opens and closes; usage is told with *stage*, *month* and *run_id*."""
 
-    def __init__(self, client: GitHubClient, stage: Stage, month: str, run_id: str) -> None:
+    def __init__(
+        self,
+        client: GitHubClient,
+        stage: Stage,
+        month: str,
+        run_id: str,
+        *,
+        searches: SearchLimits = PUBLIC,
+        code_searches: SearchLimits = PUBLIC,
+    ) -> None:
         self._client = client
         self._stage = stage
         self._month = month
         self._run_id = run_id
+        self._searches = searches
+        self._code_searches = code_searches
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -36,11 +48,11 @@ class GitHubSource:
 
     async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
         """Every repository with an asv configuration, and those *wanted* by name; ItemFailure when some are missing."""
-        return await discover_repositories(self._client, month, wanted)
+        return await discover_repositories(self._client, month, wanted, self._code_searches)
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
         """As `merged.take_in`: all *repositories* at once, for searches of several share a request."""
-        await take_in(self._client, month, repositories, finish)
+        await take_in(self._client, month, repositories, finish, self._searches)
 
     def usage(self) -> tuple[ApiUsage, ...]:
         """What was asked so far, by GitHub's resource."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.running.clock import SYSTEM_CLOCK, Clock
 
 from .progress import ProgressListener, duration
 
@@ -23,16 +24,17 @@ Say = Callable[[str], None]
 class WaitLines:
     """Waits for a log: a line when one begins that is long enough to wonder about, and one for every minute of it."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Say, clock: Clock = SYSTEM_CLOCK) -> None:
         self._say = say
+        self._clock = clock
         self._said: dict[str, float] = {}
 
     def waiting(self, reason: str, seconds: float) -> None:
         """Say *reason* with what is left, unless the same was said within the minute."""
-        now = time.monotonic()
-        if seconds >= WORTH_A_LINE_SECONDS and now - self._said.get(reason, -LINE_SECONDS) >= LINE_SECONDS * 0.9:
+        now = self._clock.time()
+        if seconds >= WORTH_A_LINE_SECONDS and now - self._said.get(reason, 0.0) >= LINE_SECONDS * 0.9:
             self._said[reason] = now
-            until = time.strftime("%H:%M:%S UTC", time.gmtime(time.time() + seconds))
+            until = time.strftime("%H:%M:%S UTC", time.gmtime(now + seconds))
             self._say(f"waiting {duration(seconds)}, until {until}: {reason}")
 
 

@@ -35,10 +35,17 @@ class Row:
     cells: dict[str, Any]
 
 
-def read_rows(path: Path, schema: FileSchema, problems: Problems, month: Month | None = None) -> Iterator[Row]:
+def read_rows(
+    path: Path,
+    schema: FileSchema,
+    problems: Problems,
+    month: Month | None = None,
+    longest_line: int = LONGEST_LINE,
+) -> Iterator[Row]:
     """The rows of *path*, of *month* where the file's own order of things allows to leave out others.
 
-    What is wrong with the file or with a row goes to *problems*; that row is left out.
+    What is wrong with the file or with a row goes to *problems*; that row is left out; a CSV or JSONL file
+    is read up to its first line of more than *longest_line* characters.
     """
     readers = {".csv": _csv, ".jsonl": _jsonl}
     try:
@@ -52,7 +59,7 @@ def read_rows(path: Path, schema: FileSchema, problems: Problems, month: Month |
                 return
             # bytes that are not UTF-8 become surrogates, which the cell they stand in is then refused for
             with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
-                yield from readers[path.suffix](path, text, schema, problems)
+                yield from readers[path.suffix](path, text, schema, problems, longest_line)
     except OSError as error:
         problems.add(path, "", "", f"cannot be read: {error.strerror or error}")
 
@@ -78,8 +85,8 @@ def _is_header(path: Path, names: list[str], schema: FileSchema, problems: Probl
     return not missing and not doubled
 
 
-def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems) -> Iterator[Row]:
-    csv.field_size_limit(LONGEST_LINE)
+def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems, longest_line: int) -> Iterator[Row]:
+    csv.field_size_limit(longest_line)
     records = csv.reader(text, strict=True)
     names: list[str] | None = None
     line = 0
@@ -105,11 +112,11 @@ def _csv(path: Path, text: IO[str], schema: FileSchema, problems: Problems) -> I
         _is_header(path, [], schema, problems)
 
 
-def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems) -> Iterator[Row]:
-    for number, line in enumerate(iter(lambda: text.readline(LONGEST_LINE + 1), ""), start=1):
+def _jsonl(path: Path, text: IO[str], schema: FileSchema, problems: Problems, longest_line: int) -> Iterator[Row]:
+    for number, line in enumerate(iter(lambda: text.readline(longest_line + 1), ""), start=1):
         where = f"line {number}"
-        if len(line) > LONGEST_LINE:
-            problems.add(path, where, "", f"is longer than {LONGEST_LINE:,} characters")
+        if len(line) > longest_line:
+            problems.add(path, where, "", f"is longer than {longest_line:,} characters")
             return
         if not line.strip():
             continue

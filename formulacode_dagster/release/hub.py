@@ -13,7 +13,7 @@ from formulacode_dagster.models.release import Release
 from .card import data_path
 from .dataset import from_parquet, rows_checksum
 from .destination import files_of, read_back, require_unchanged
-from .hub_client import REPO_TYPE, SYSTEM, download, hub_api, hub_errors
+from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors
 from .index import INDEX_FILE, Index, facts_of
 
 if TYPE_CHECKING:
@@ -30,10 +30,11 @@ _CONFLICT = (409, 412)
 class HubDestination:
     """A dataset repository that keeps the dataset under tags."""
 
-    def __init__(self, repo_id: str, endpoint: str, token: str) -> None:
+    def __init__(self, repo_id: str, endpoint: str, token: str, timeout: float = TIMEOUT_SECONDS) -> None:
         self._repo_id = repo_id
         self._endpoint = endpoint or "https://huggingface.co"
         self._token = token
+        self._timeout = timeout
 
     @property
     def name(self) -> str:
@@ -76,7 +77,7 @@ class HubDestination:
                 why="HF_DATASET is set, and neither HF_TOKEN nor HF_TOKEN_PATH is",
                 remedy="Set HF_TOKEN to a token that may write there, or unset HF_DATASET to release to a folder",
             )
-        return hub_api(self._endpoint, self._token)
+        return hub_api(self._endpoint, self._token, self._timeout)
 
     def _tags(self, api: HfApi) -> dict[str, str]:
         from huggingface_hub.errors import RepositoryNotFoundError

@@ -28,18 +28,18 @@ REPO_TYPE = "dataset"
 SYSTEM = "hub"
 
 
-def hub_api(endpoint: str, token: str) -> HfApi:
+def hub_api(endpoint: str, token: str, timeout: float = TIMEOUT_SECONDS) -> HfApi:
     """A client that uses this endpoint and token and no other, keeps no cache and reports to nobody."""
     from huggingface_hub import HfApi
 
-    _prepare_client()
+    _prepare_client(timeout)
     # the client calls its own HTTP library in a way that the library has deprecated: not for our users to read
     warnings.filterwarnings("ignore", message="Use 'content=", category=DeprecationWarning)
     return HfApi(endpoint=endpoint.rstrip("/"), token=token, library_name="formulacode-dagster")
 
 
-@functools.cache
-def _prepare_client() -> None:
+@functools.lru_cache(maxsize=1)  # the client has one factory for the whole process
+def _prepare_client(timeout: float) -> None:
     """Settings that the client keeps for the whole process."""
     from huggingface_hub import constants, set_client_factory
     from huggingface_hub.utils._http import default_client_factory
@@ -52,7 +52,7 @@ def _prepare_client() -> None:
 
     def with_timeout() -> Any:
         client = default_client_factory()
-        client.timeout = TIMEOUT_SECONDS
+        client.timeout = timeout
         return client
 
     set_client_factory(with_timeout)

@@ -41,10 +41,10 @@ async def _stoppable(main: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+async def in_thread(function: Callable[..., T], *arguments: Any, left_after: float = LEFT_AFTER_SECONDS) -> T:
     """Run blocking *function* in a thread of its own.
 
-    Once cancelled it waits `LEFT_AFTER_SECONDS` for the thread, which is then left to end with the process: a hanging
+    Once cancelled it waits *left_after* seconds for the thread, which is then left to end with the process: a hanging
     answer must not keep anybody, as it does with `asyncio.to_thread`.
     """
     context = contextvars.copy_context()
@@ -62,6 +62,6 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
     try:
         return await asyncio.shield(ended)
     except asyncio.CancelledError:
-        await asyncio.wait([ended], timeout=LEFT_AFTER_SECONDS)
+        await asyncio.wait([ended], timeout=left_after)
         ended.cancel()
         raise

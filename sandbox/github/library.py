@@ -18,7 +18,6 @@ from .threads import PullRequest
 from .tracker import Tracker, read_tracker
 
 FRESH_SECONDS = 1.0
-"""For so long the folder is not looked at again."""
 
 
 @dataclass(eq=False)
@@ -29,6 +28,7 @@ class ServedRepository:
     path: Path
     facts: RepositoryFacts
     id: int
+    fresh_seconds: float = FRESH_SECONDS
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _tracker: Tracker | None = field(default=None, repr=False)
     _state: tuple[tuple[str, int], ...] = field(default=(), repr=False)
@@ -54,7 +54,7 @@ class ServedRepository:
         """Its pull requests and issues, read anew when a ref has moved."""
         with self._lock:
             now = time.monotonic()
-            if self._tracker is None or now - self._looked > FRESH_SECONDS:
+            if self._tracker is None or now - self._looked > self.fresh_seconds:
                 state = _refs_state(self.path)
                 if self._tracker is None or state != self._state:
                     self._tracker = read_tracker(self.path, self.name, self.id, self.facts)
@@ -83,11 +83,14 @@ class ServedRepository:
 class ServedFolder:
     """All repositories of a folder, `owner/name.git`. Names are compared without case, as GitHub does.
 
+    It is not looked at again for *fresh_seconds*.
+
     Raises ConfigurationError when the folder is none, or its side file malformed or at odds with it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self._folder = folder
+        self._fresh_seconds = fresh_seconds
         self._lock = threading.Lock()
         self._state: tuple[tuple[str, int], ...] = ()
         self._looked = 0.0
@@ -118,7 +121,7 @@ class ServedFolder:
 
     def _refresh(self) -> None:
         with self._lock:
-            if self._looked and time.monotonic() - self._looked < FRESH_SECONDS:
+            if self._looked and time.monotonic() - self._looked < self._fresh_seconds:
                 return
             state = _folder_state(self._folder)
             if state != self._state or not self._looked:
@@ -146,9 +149,8 @@ class ServedFolder:
                 shelves[name.lower()] = known
                 continue
             first = (facts.former_names or (name,))[0]
-            shelves[name.lower()] = ServedRepository(
-                name, paths[name], facts, facts.id or stable_id("repository", first.lower())
-            )
+            id_ = facts.id or stable_id("repository", first.lower())
+            shelves[name.lower()] = ServedRepository(name, paths[name], facts, id_, self._fresh_seconds)
         by_id = {shelf.id: shelf for shelf in shelves.values()}
         if len(by_id) < len(shelves):
             raise ConfigurationError(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +24,13 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import app
 from sandbox.github.library import ServedFolder
 from sandbox.server import serving
+from tests.support.clock import FakeClock
 from tests.support.git_world import GITHUB, BareRepository
 from tests.support.intake import window_ends
 
 TOKEN = "ghp_" + "s3cret" * 6
-NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 FEBRUARY = Month.parse("2026-02")
 CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
-
-
-class FakeClock:
-    """Time that passes only by being slept away."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-        self.slept: list[float] = []
-
-    def time(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture

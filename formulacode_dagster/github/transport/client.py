@@ -17,11 +17,11 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.clock import Clock, SystemClock
 
 from .accounting import Account, Ledger
 from .answer_cache import AnswerCache, CachedAnswer
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
-from .clock import Clock, SystemClock
 from .exchange import Exchange
 from .limit_store import FileLimitStore, LimitStore, MemoryLimitStore
 from .pacing import Pacing
@@ -63,6 +63,7 @@ class GitHubClient:
         on_trouble: Callable[[str], None] | None = None,
         retries: Retries | None = None,
         clock: Clock | None = None,
+        timeout: httpx.Timeout = TIMEOUT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._url = url.rstrip("/")
@@ -82,7 +83,7 @@ class GitHubClient:
                 self._cache = AnswerCache(home / "cache" / "github.sqlite", on_trouble)
         waits = Waits(self._clock, self._ledger, on_wait or (lambda _reason, _seconds: None))
         self._http = httpx.AsyncClient(
-            timeout=TIMEOUT,
+            timeout=timeout,
             transport=transport,
             headers={"user-agent": "formulacode-dagster", "x-github-api-version": API_VERSION},
         )

@@ -10,10 +10,10 @@ import httpx
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.clock import Clock
 
 from .accounting import Ledger
 from .answers import GraphQLAnswer, Resource
-from .clock import Clock
 from .permits import Permit, Permits
 from .refusals import refusal, token_needed
 from .retry import PASSING_ERRORS, Outcome, Retries, Verdict, until_reset

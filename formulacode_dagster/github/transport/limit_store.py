@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from .clock import Clock
+from formulacode_dagster.running.clock import Clock
+
 from .pacing import Pacing
 from .rate_limits import RateLimits
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.running.clock import Clock
 
 from .answers import Resource
-from .clock import Clock
 from .limit_store import LimitStore
 from .pacing import Pacing
 from .rate_limits import RateLimits

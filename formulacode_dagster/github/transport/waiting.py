@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from formulacode_dagster.running.clock import Clock
+
 from .accounting import Ledger
 from .answers import Resource
-from .clock import Clock
 
 OnWait = Callable[[str, float], None]
 """Hears why something waits, and for how many seconds more."""

@@ -13,7 +13,6 @@ import pytest
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
 from formulacode_dagster.github.source import GitHubSource
-from formulacode_dagster.github.transport import client as client_module
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.intake import IntakeSource
@@ -28,9 +27,10 @@ from resources.intake import IntakeResource
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
-from tests.formulacode_dagster.github.small_world import small_pages, write_world
+from tests.support.clock import FakeClock
 from tests.support.gates import open_gates
-from tests.support.github import CALM, FakeClock
+from tests.support.github import CALM
+from tests.support.small_world import SMALL_PAGES, write_world
 
 pytestmark = pytest.mark.slow
 
@@ -40,14 +40,23 @@ ENDPOINTS = ("GET /search/code", "graphql MergedCounts", "graphql MergedPullRequ
 PATIENCE = 0.5
 
 
-class UnhurriedIntake(IntakeResource):
-    """GitHub, with waits that cost nothing."""
+def unhurried_intake(patience: float) -> IntakeResource:
+    """GitHub, with waits that cost nothing, and no more than *patience* seconds for an answer."""
 
-    def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
-        """The source, on a clock of its own."""
-        url = self.settings.github_api_url
-        client = GitHubClient(url, ["one", "two"], clock=FakeClock(), pacing=CALM, retries=Retries(attempts=3))
-        return GitHubSource(client, stage, month, run_id)
+    class UnhurriedIntake(IntakeResource):
+        def source(self, stage: Stage, month: str, run_id: str) -> IntakeSource:
+            """The source, on a clock of its own."""
+            client = GitHubClient(
+                self.settings.github_api_url,
+                ["one", "two"],
+                clock=FakeClock(),
+                pacing=CALM,
+                retries=Retries(attempts=3),
+                timeout=httpx.Timeout(patience),
+            )
+            return GitHubSource(client, stage, month, run_id, **SMALL_PAGES)
+
+    return UnhurriedIntake()
 
 
 class Platform:
@@ -57,11 +66,11 @@ class Platform:
         self._database = database
         self._gateway = gateway
 
-    def run(self, faults: Faults = Faults(), *, force: bool = False) -> list[str]:  # noqa: B008 - frozen
+    def run(self, faults: Faults = Faults(), *, force: bool = False, patience: float = 60.0) -> list[str]:  # noqa: B008 - frozen
         """Materialize both; returns the messages of those that failed, each a failure that our code raised."""
         self._gateway.faults = FaultSource(faults)
         self._gateway.reset()
-        known = build_definitions(resource_overrides={"intake": UnhurriedIntake()}).resources or {}
+        known = build_definitions(resource_overrides={"intake": unhurried_intake(patience)}).resources or {}
         said = []
         for asset in ASSETS:
             done = dg.materialize(
@@ -106,7 +115,7 @@ class Platform:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any, Path]]:
     folder = write_world(tmp_path_factory.mktemp("world") / "github")
     application = app(folder, limits=Limits.none())
-    with small_pages(), serving(application) as url:
+    with serving(application) as url:
         yield url, application.state.gateway, folder
 
 
@@ -153,13 +162,11 @@ def test_a_calm_month_is_whole(platform: Platform, expected: dict[str, Any]) -> 
 
 @pytest.mark.parametrize(("fault", "endpoint"), [(fault, ENDPOINTS[n % 3]) for n, fault in enumerate(Fault)])
 def test_a_fault_that_lasts_fails_by_name_and_the_next_run_completes(
-    platform: Platform, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch, fault: Fault, endpoint: str
+    platform: Platform, expected: dict[str, Any], fault: Fault, endpoint: str
 ) -> None:
-    with monkeypatch.context() as patch:
-        if fault is Fault.HANG:
-            patch.setattr(client_module, "TIMEOUT", httpx.Timeout(PATIENCE))
-        lasting = ScriptedFault(endpoint=endpoint, fault=fault, times=1000)
-        said = platform.run(Faults(scripted=(lasting,), slow_seconds=0.05, hang_seconds=2 * PATIENCE))
+    lasting = ScriptedFault(endpoint=endpoint, fault=fault, times=1000)
+    faults = Faults(scripted=(lasting,), slow_seconds=0.05, hang_seconds=2 * PATIENCE)
+    said = platform.run(faults, patience=PATIENCE if fault is Fault.HANG else 60.0)
     assert all(said)
     failed = bool(said or platform.failures())
     assert failed == (fault is not Fault.SLOW)

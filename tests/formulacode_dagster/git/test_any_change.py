@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from formulacode_dagster.git import changes
 from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -233,13 +232,12 @@ def test_what_git_refuses_to_write_is_a_failure_of_its_own(tmp_path):
     assert caught.value.kind == "unsafe_path"
 
 
-def test_a_patch_that_is_too_large_is_a_decision_and_costs_no_more_memory_than_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(changes, "MOST_BYTES", 3 << 20)
+def test_a_patch_that_is_too_large_is_a_decision_and_costs_no_more_memory_than_the_limit(tmp_path):
     landing = land(tmp_path / "any.git", [{}, {b"big.bin": (FILE, os.urandom(8 << 20))}], "squash")
     with Mirror("demo/any", landing.folder) as mirror:
         tracemalloc.start()
         with pytest.raises(Rejection, match="over 3 MiB") as caught:
-            change_of(mirror, landing.facts)
+            change_of(mirror, landing.facts, most_bytes=3 << 20)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert caught.value.reason is RejectionReason.PATCH_TOO_LARGE

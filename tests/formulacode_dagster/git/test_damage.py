@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.git import damage
-from formulacode_dagster.git.damage import damage_of
+from formulacode_dagster.git.damage import INDEXED_SECONDS, damage_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from tests.support.clock import FakeClock
 
 NAME = "demo/project"
 
@@ -58,14 +59,15 @@ def filtered(tmp_path, origin) -> MirrorCache:
 
 
 @pytest.mark.parametrize("how", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_mirror_is_rebuilt_when_it_is_asked_for(origin, filtered, monkeypatch, how):
-    monkeypatch.setattr(damage, "INDEXED_SECONDS", 0)
+def test_a_damaged_mirror_is_rebuilt_when_it_is_asked_for(tmp_path, origin, how):
+    later = FakeClock(time.time() + 60 * INDEXED_SECONDS)
+    filtered = MirrorCache(tmp_path / "mirrors", origin.url, filtered=True, clock=later)
     head = origin.sha()
     with filtered.ensure(NAME) as mirror:
         path = mirror.path
     assert damage_of(path) == ""
     how(path)
-    assert damage_of(path)
+    assert damage_of(path, later)
     with filtered.ensure(NAME, commits=[head]) as mirror:
         assert mirror.read(head, "a.py") == b"one\ntwo\nthree\n"
     assert damage_of(path) == ""

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from formulacode_dagster.github import code_search
 from formulacode_dagster.github.discovery import discover_repositories
+from formulacode_dagster.github.search_limits import SearchLimits
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.pacing import Pacing
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
@@ -72,12 +72,13 @@ def tell(folder):
 def discover(folder, clock):
     """What discovery finds in the folder, and how often each endpoint was asked."""
 
-    def find(*wanted: str, faults: Faults | None = None, limits: Limits | None = None):
+    def find(*wanted: str, faults: Faults | None = None, shown: int = 1_000):
         async def inside(url: str):
             async with GitHubClient(url, ["token"], clock=clock, pacing=FAST) as client:
-                return await discover_repositories(client, FEBRUARY, wanted)
+                return await discover_repositories(client, FEBRUARY, wanted, SearchLimits(shown=shown))
 
-        with serving(app(folder, faults=faults or Faults(), limits=limits or Limits.none())) as url:
+        limits = Limits.none().model_copy(update={"search_cap": shown})
+        with serving(app(folder, faults=faults or Faults(), limits=limits)) as url:
             try:
                 return asyncio.run(inside(url))
             finally:
@@ -182,40 +183,29 @@ def many(shelve, sizes):
         shelve(f"o/r{number}", **{("" if number % 2 else "deep/") + "asv.conf.json": size})
 
 
-@pytest.fixture
-def cap(monkeypatch):
-    """GitHub's cap, lowered for the code as for the sandbox."""
-
-    def lower(to: int) -> Limits:
-        monkeypatch.setattr(code_search, "SEARCH_CAP", to)
-        return Limits.none().model_copy(update={"search_cap": to})
-
-    return lower
-
-
-def test_more_files_than_search_shows_are_found_by_splitting_on_size(shelve, discover, cap):
+def test_more_files_than_search_shows_are_found_by_splitting_on_size(shelve, discover):
     many(shelve, [40 + 7 * number for number in range(16)])
     calm = discover()
     assert len(calm) == 16
     assert discover.calls[SEARCH] == 2
-    assert discover(limits=cap(5)) == calm
+    assert discover(shown=5) == calm
     assert discover.calls[SEARCH] < 16
 
 
-def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover, cap):
+def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover):
     many(shelve, [*[500] * 8, 20, 9000])
     tell(**{f"o__r{number}": {"is_fork": True} for number in (1, 3, 5)})
     calm = discover()
-    assert discover(limits=cap(4)) == calm
+    assert discover(shown=4) == calm
     assert sum(row.state is RepositoryState.FORK for row in calm) == 3
 
 
-def test_a_size_that_no_qualifier_divides_is_named(shelve, discover, cap):
+def test_a_size_that_no_qualifier_divides_is_named(shelve, discover):
     many(shelve, [500] * 10)
     with pytest.raises(
         ItemFailure, match=r"size:500\.\.500 .*path:/.* 5 files of one size, and search shows 4"
     ) as caught:
-        discover(limits=cap(4))
+        discover(shown=4)
     assert caught.value.kind == "incomplete"
 
 

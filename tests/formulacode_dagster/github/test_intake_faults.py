@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formulacode_dagster.github.source import GitHubSource
-from formulacode_dagster.github.transport import client as client_module
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.retry import Retries
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, Rejection
@@ -24,9 +23,10 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
-from tests.formulacode_dagster.github.small_world import WANTED, small_pages, write_world
-from tests.support.github import CALM, FEBRUARY, FakeClock
+from tests.support.clock import FakeClock
+from tests.support.github import CALM, FEBRUARY
 from tests.support.intake import window_ends
+from tests.support.small_world import SMALL_PAGES, WANTED, write_world
 
 PATIENCE = 0.5
 """Seconds after which the client gives up on an answer, where one hangs."""
@@ -58,23 +58,21 @@ class Intake:
         self._gateway.reset()
         self.answers = []
         hangs = any(one.fault is Fault.HANG for one in scripted) or Fault.HANG in faults.chances
-        with pytest.MonkeyPatch.context() as patch:
-            if hangs:
-                patch.setattr(client_module, "TIMEOUT", httpx.Timeout(PATIENCE))
-            ends = asyncio.run(self._run(known))
+        ends = asyncio.run(self._run(known, PATIENCE if hangs else 60.0))
         self.books = self._gateway.accounting.as_json()
         return ends
 
-    async def _run(self, known: tuple[Repository, ...]) -> Ends:
+    async def _run(self, known: tuple[Repository, ...], patience: float) -> Ends:
         client = GitHubClient(
             self._url,
             ["token", "another"],
             clock=FakeClock(),
             pacing=CALM,
             retries=Retries(attempts=3),
+            timeout=httpx.Timeout(patience),
             transport=Recording(self.answers),
         )
-        async with GitHubSource(client, Stage.PULL_REQUESTS, FEBRUARY.key, "run") as source:
+        async with GitHubSource(client, Stage.PULL_REQUESTS, FEBRUARY.key, "run", **SMALL_PAGES) as source:
             try:
                 discovered = known or await source.discover(FEBRUARY, WANTED)
             except FormulaCodeError as error:
@@ -110,7 +108,7 @@ class Recording(httpx.AsyncHTTPTransport):
 @pytest.fixture(scope="module")
 def intake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Intake]:
     application = app(write_world(tmp_path_factory.mktemp("faults") / "github"), limits=Limits.none())
-    with small_pages(), serving(application) as url:
+    with serving(application) as url:
         yield Intake(url, application.state)
 
 

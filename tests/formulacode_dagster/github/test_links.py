@@ -264,11 +264,10 @@ def test_pages_of_comments_after_the_merge_are_not_asked_for(walked: Walk):
     assert "graphql ThreadComments" not in walked.books["endpoints"]
 
 
-def test_a_thread_without_end_is_read_in_part_and_named(walked: Walk, monkeypatch):
-    monkeypatch.setattr("formulacode_dagster.github.threads.MOST_PAGES", 2)
-    many = [comment(f"{n}") for n in range(350)]
+def test_a_thread_without_end_is_read_in_part_and_named(walked: Walk):
+    many = [comment(f"{n}") for n in range(1_050)]
     found = walked(alone(issue(1, comments=many), body="#1"))
-    assert len(found.links[0].comments) == 200
+    assert len(found.links[0].comments) == 1_000
     assert found.partly_read == ("acme/wheels#1",)
 
 

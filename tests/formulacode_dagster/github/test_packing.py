@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from formulacode_dagster.github.cost_shares import split_cost
 from formulacode_dagster.github.counting import Counted
-from formulacode_dagster.github.packing import PAGE, SEARCH_CAP, SEARCHES_PER_REQUEST, cut, join, pack
+from formulacode_dagster.github.packing import SEARCHES_PER_REQUEST, cut, join, pack
+from formulacode_dagster.github.search_limits import PUBLIC
 from formulacode_dagster.github.windows import Window
 from formulacode_dagster.models.items import Cost
 from tests.support.github import FEBRUARY, repository
@@ -22,10 +23,10 @@ def counted(number: int, count: int, window: Window = WHOLE, name: str = "") -> 
     return Counted(repository(id=number, full_name=name), name, window, count)
 
 
-MONTHS = st.lists(st.integers(0, SEARCH_CAP), max_size=80).map(
+MONTHS = st.lists(st.integers(0, PUBLIC.shown), max_size=80).map(
     lambda sizes: [counted(number, size) for number, size in enumerate(sizes, 1)]
 )
-SMALL = st.lists(st.integers(1, PAGE), min_size=1, max_size=80).map(
+SMALL = st.lists(st.integers(1, PUBLIC.page), min_size=1, max_size=80).map(
     lambda sizes: [counted(number, size) for number, size in enumerate(sizes, 1)]
 )
 
@@ -36,7 +37,7 @@ def test_every_repository_that_merged_anything_is_in_exactly_one_request_of_a_pa
     packed = sorted(one.repository.id for request in requests for one in request)
     assert packed == [one.repository.id for one in month if one.count]
     for request in requests:
-        assert len(request) == 1 or sum(one.count for one in request) <= PAGE
+        assert len(request) == 1 or sum(one.count for one in request) <= PUBLIC.page
         assert len(request) <= SEARCHES_PER_REQUEST
     shuffled = list(month)
     chance.shuffle(shuffled)
@@ -47,17 +48,17 @@ def test_every_repository_that_merged_anything_is_in_exactly_one_request_of_a_pa
 def test_no_two_requests_could_be_one(month):
     requests = pack(month)
     for one, other in itertools.combinations(requests, 2):
-        full = sum(each.count for each in (*one, *other)) > PAGE
+        full = sum(each.count for each in (*one, *other)) > PUBLIC.page
         assert full or len(one) + len(other) > SEARCHES_PER_REQUEST
 
 
 @given(SMALL)
 def test_pages_are_at_most_twice_as_many_as_full_ones_would_be(month):
-    least = max(math.ceil(sum(one.count for one in month) / PAGE), math.ceil(len(month) / SEARCHES_PER_REQUEST))
+    least = max(math.ceil(sum(one.count for one in month) / PUBLIC.page), math.ceil(len(month) / SEARCHES_PER_REQUEST))
     assert least <= len(pack(month)) <= 2 * least + 1
 
 
-@given(st.integers(2, 28 * 24 * 3600), st.integers(SEARCH_CAP + 1, 10**5))
+@given(st.integers(2, 28 * 24 * 3600), st.integers(PUBLIC.shown + 1, 10**5))
 def test_a_window_is_cut_into_parts_that_cover_it_and_are_shorter(seconds, count):
     window = Window(WHOLE.start, WHOLE.start + timedelta(seconds=seconds))
     parts = cut(counted(1, count, window))
@@ -72,7 +73,7 @@ def test_a_second_cannot_be_cut():
     assert cut(counted(1, 1001, Window(WHOLE.start, WHOLE.start + timedelta(seconds=1)))) == ()
 
 
-@given(st.lists(st.integers(0, SEARCH_CAP), min_size=1, max_size=50), st.randoms())
+@given(st.lists(st.integers(0, PUBLIC.shown), min_size=1, max_size=50), st.randoms())
 def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance):
     windows = WHOLE.split(len(sizes))
     parts = [counted(1, size, window) for size, window in zip(sizes, windows, strict=True)]
@@ -82,8 +83,8 @@ def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance)
     assert joined[0].window.start == WHOLE.start
     assert joined[-1].window.end == WHOLE.end
     assert all(one.window.end == other.window.start for one, other in itertools.pairwise(joined))
-    assert all(one.count <= SEARCH_CAP for one in joined)
-    assert all(one.count + other.count > SEARCH_CAP for one, other in itertools.pairwise(joined))
+    assert all(one.count <= PUBLIC.shown for one in joined)
+    assert all(one.count + other.count > PUBLIC.shown for one, other in itertools.pairwise(joined))
     for one in joined:
         inside = [part.count for part in parts if one.window.start <= part.window.start < one.window.end]
         assert sum(inside) == one.count

@@ -2,22 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.items import log_lines
 from formulacode_dagster.items.log_lines import LINES_PER_REASON, AlsoLogged, WaitLines
 from formulacode_dagster.items.progress import Silence
 from formulacode_dagster.models.items import ItemState, Stage
+from tests.support.clock import FakeClock
 
 
-def test_a_long_wait_is_a_line_a_minute_with_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_wait_is_a_line_a_minute_with_what_is_left() -> None:
     said: list[str] = []
-    now = [1_000.0]
-    monkeypatch.setattr(log_lines.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(log_lines.time, "time", lambda: now[0])
-    lines = WaitLines(said.append)
+    clock = FakeClock(1_000.0)
+    lines = WaitLines(said.append, clock)
     for left in (150.0, 90.0, 30.0):
         lines.waiting("the limit", left)
         lines.waiting("the limit", left - 1)
-        now[0] += 60
+        clock.now += 60
     assert said == [
         "waiting 2 min 30 s, until 00:19:10 UTC: the limit",
         "waiting 1 min 30 s, until 00:19:10 UTC: the limit",

@@ -48,6 +48,13 @@ FACTS: dict[str, Any] = {
                 "merged_at": "2024-03-12T00:00:00Z",
                 "files": {f"part{n:03}.py": f"x = {n}\n" for n in range(310)},
             },
+            {
+                "number": 16400,
+                "title": "More than GitHub lists",
+                "created_at": "2024-03-13T00:00:00Z",
+                "merged_at": "2024-03-14T00:00:00Z",
+                "files": {f"part{n:04}.py": f"x = {n}\n" for n in range(3_010)},
+            },
         ],
     }
 }

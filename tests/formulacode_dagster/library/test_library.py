@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from formulacode_dagster.github import reading
 from formulacode_dagster.library import PR, GitHubClient, Source, TokenPool, render_problem_statement, scrape_links
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.pull_request import LinkedIssue
@@ -110,10 +109,7 @@ def test_a_diff_that_github_has_not_is_read_from_a_mirror(served) -> None:
     assert served.books()["endpoints"]["GET /repos/{owner}/{repo}/pulls/{number}/files"] == 4
 
 
-def test_files_that_github_does_not_list_are_read_from_a_mirror(served, monkeypatch) -> None:
-    monkeypatch.setattr("sandbox.github.rest.pulls.LISTED_FILES", 100)
-    monkeypatch.setattr(reading, "LISTED_FILES", 100)
-
+def test_files_that_github_does_not_list_are_read_from_a_mirror(served) -> None:
     async def ask() -> tuple:
         async with GitHubClient() as client:
             return await client.get_files(NAME, 16300)

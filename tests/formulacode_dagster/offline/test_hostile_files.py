@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.offline import rows as rows_module
-from formulacode_dagster.offline.problems import SHOWN
+from formulacode_dagster.offline.problems import SHOWN, Problems
+from formulacode_dagster.offline.rows import read_rows
+from formulacode_dagster.offline.schema import PULL_REQUESTS
 from tests.support.offline import found, pull_request, windows
 
 
@@ -117,10 +118,11 @@ def test_jsonl_that_is_none_is_named_by_line_and_the_rest_is_read_on(write):
     assert "line 7: is not JSON" in text
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(write, monkeypatch):
-    folder = write(pull_requests=[pull_request()])
-    monkeypatch.setattr(rows_module, "LONGEST_LINE", 50)
-    assert "pull_requests.jsonl, line 1: is longer than 50 characters" in complaint(folder)
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(write):
+    path, problems = write(pull_requests=[pull_request()]) / "pull_requests.jsonl", Problems()
+    assert list(read_rows(path, PULL_REQUESTS, problems, longest_line=50)) == []
+    with pytest.raises(ConfigurationError, match=r"pull_requests\.jsonl, line 1: is longer than 50 characters"):
+        problems.raise_any("source")
 
 
 CSV_HEAD = "repository,number,title,merged_at"

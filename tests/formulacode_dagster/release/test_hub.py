@@ -16,7 +16,6 @@ from starlette.routing import Route
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.release import hub_client
 from formulacode_dagster.release.dataset import month_frame
 from formulacode_dagster.release.hub import HubDestination
 from sandbox.hub import app
@@ -194,16 +193,11 @@ def test_a_hub_that_cannot_serve_stops_the_stage(status: int) -> None:
     assert caught.value.system == "hub"
 
 
-def test_a_hub_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_client, "TIMEOUT_SECONDS", 0.2)
-    hub_client._prepare_client.cache_clear()
+def test_a_hub_that_says_nothing_is_not_waited_for_for_ever() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        destination = HubDestination(NAME, f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN)
+        destination = HubDestination(NAME, f"http://127.0.0.1:{silent.getsockname()[1]}", TOKEN, timeout=0.2)
         with pytest.raises(OutsideSystemError, match="Timeout"):
             destination.tags()
-    monkeypatch.undo()
-    hub_client._prepare_client.cache_clear()
-    hub_client._prepare_client()
 
 
 def test_another_run_that_released_other_rows_a_moment_ago_is_not_overwritten(

@@ -15,7 +15,6 @@ import pytest
 
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.git.command import git
-from formulacode_dagster.running import loops
 from formulacode_dagster.running.loops import in_thread, run_loop
 from formulacode_dagster.running.programs import run_program
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard, stop_request
@@ -110,13 +109,12 @@ def test_a_loop_ends_in_order_and_keeps_what_it_cleans_up() -> None:
     assert cleaned == ["up"]
 
 
-def test_a_thread_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "LEFT_AFTER_SECONDS", 0.1)
+def test_a_thread_that_hangs_is_left() -> None:
     hung = threading.Event()
     with signals_heard():
         stop_in(0.2)
         with pytest.raises(Stopped):
-            run_loop(in_thread(hung.wait))
+            run_loop(in_thread(hung.wait, left_after=0.1))
     hung.set()
 
 

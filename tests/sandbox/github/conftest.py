@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sandbox.github import Limits, app
+from sandbox.github.library import FRESH_SECONDS, ServedFolder
 from tests.support.git_world import GITHUB, BareRepository
 
 TOKEN = "one"
@@ -67,10 +68,10 @@ class Caller:
 def caller(folder: Path) -> Callable[..., Caller]:
     """A caller of the app over the folder; keywords go to the app."""
 
-    def make(token: str | None = TOKEN, **settings: Any) -> Caller:
+    def make(token: str | None = TOKEN, *, fresh_seconds: float = FRESH_SECONDS, **settings: Any) -> Caller:
         settings.setdefault("limits", Limits.none())
         headers = {"authorization": f"bearer {token}"} if token else {}
-        return Caller(TestClient(app(folder, **settings), headers=headers))
+        return Caller(TestClient(app(ServedFolder(folder, fresh_seconds), **settings), headers=headers))
 
     return make
 

@@ -274,11 +274,8 @@ def test_a_page_that_is_too_heavy_is_a_502(small, caller):
     assert asks.http.post("/graphql", json={"query": "{ viewer { login } }"}).status_code == 200
 
 
-def test_a_push_is_seen_without_a_restart(small, repository, caller, monkeypatch):
-    from sandbox.github import library
-
-    monkeypatch.setattr(library, "FRESH_SECONDS", 0)
-    asks = caller()
+def test_a_push_is_seen_without_a_restart(small, repository, caller):
+    asks = caller(fresh_seconds=0)
     query = '{ search(query: "repo:ada/engine is:pr", type: ISSUE, first: 9) { issueCount } }'
     assert asks.data(query)["search"]["issueCount"] == 4
     made = repository()
@@ -286,11 +283,8 @@ def test_a_push_is_seen_without_a_restart(small, repository, caller, monkeypatch
     assert asks.data(query)["search"]["issueCount"] == 3
 
 
-def test_a_repository_that_is_added_is_seen_without_a_restart(small, repository, caller, monkeypatch):
-    from sandbox.github import library
-
-    monkeypatch.setattr(library, "FRESH_SECONDS", 0)
-    asks = caller()
+def test_a_repository_that_is_added_is_seen_without_a_restart(small, repository, caller):
+    asks = caller(fresh_seconds=0)
     assert "errors" in asks.query(REPOSITORY, owner="ada", name="loom")
     repository("ada/loom").write(None)
     assert asks.data(REPOSITORY, owner="ada", name="loom")["repository"]["nameWithOwner"] == "ada/loom"

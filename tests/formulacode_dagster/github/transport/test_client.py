@@ -13,7 +13,8 @@ from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.items import Stage
 from sandbox.server import serving
-from tests.support.github import NOW, TOKEN
+from tests.support.clock import NOW
+from tests.support.github import TOKEN
 
 OK = {"data": {"viewer": {"login": "me"}, "rateLimit": {"cost": 3}}}
 QUERY = "query Viewer { viewer { login } rateLimit { cost } }"

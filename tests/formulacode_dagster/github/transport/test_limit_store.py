@@ -16,12 +16,13 @@ import pytest
 
 from formulacode_dagster.github.transport.answers import Resource
 from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.github.transport.clock import SystemClock
 from formulacode_dagster.github.transport.limit_store import FileLimitStore
 from formulacode_dagster.github.transport.pacing import Lane, Pacing
 from formulacode_dagster.github.transport.rate_limits import RateLimits
+from formulacode_dagster.running.clock import SystemClock
 from sandbox.github import Fault, Faults, Limits, ScriptedFault
-from tests.support.github import TOKEN, FakeClock
+from tests.support.clock import FakeClock
+from tests.support.github import TOKEN
 
 PACING = Pacing(concurrent=4, rest_points=1_800, burst_seconds=0.3)
 CEILING = Limits(concurrent=4, rest_points=75, secondary_seconds=2, retry_after_seconds=1)

@@ -14,7 +14,7 @@ from formulacode_dagster.github.transport.pacing import LANES, Lane, Pace, Pacin
 from formulacode_dagster.github.transport.permits import Permits
 from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.github.transport.waiting import Waits
-from tests.support.github import NOW, FakeClock
+from tests.support.clock import NOW, FakeClock
 
 CEILINGS = {Lane.REST: 900, Lane.GRAPHQL: 2_000, Lane.SEARCH: 30, Lane.CODE_SEARCH: 10}
 

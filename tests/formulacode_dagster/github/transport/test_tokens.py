@@ -6,7 +6,7 @@ from formulacode_dagster.github.transport.answers import Resource
 from formulacode_dagster.github.transport.rate_limits import RateLimits
 from formulacode_dagster.github.transport.tokens import Lease, Pause, TokenPool
 from formulacode_dagster.models.errors import ConfigurationError
-from tests.support.github import NOW
+from tests.support.clock import NOW
 
 CORE = Resource.CORE
 

@@ -27,3 +27,6 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking the event loop."""
         await asyncio.sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()

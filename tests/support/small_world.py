@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from formulacode_dagster.github import code_search, merged, packing, paging
+from formulacode_dagster.github.search_limits import SearchLimits
 from tests.support.git_world import GITHUB, BareRepository
 
 WANTED = ("acme/former",)
 """On the list; it is called `acme/now` today."""
-CAP, PAGE = 4, 3
+SMALL_PAGES = {"searches": SearchLimits(shown=4, page=3), "code_searches": SearchLimits(page=4)}
+"""For a `GitHubSource`: searches show few results on small pages."""
 
 
 def pull(number: int, day: int, **more: Any) -> dict[str, Any]:
@@ -62,16 +60,3 @@ def write_world(folder: Path) -> Path:
         made.write()
     (folder / "sandbox.json").write_text(json.dumps({"repositories": WORLD}))
     return folder
-
-
-@contextmanager
-def small_pages() -> Iterator[None]:
-    """Searches show few results on small pages."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (packing, merged):
-            patch.setattr(module, "SEARCH_CAP", CAP)
-        for module in (packing, paging):
-            patch.setattr(module, "PAGE", PAGE)
-        patch.setattr(packing, "FULL_PART", CAP - 1)
-        patch.setattr(code_search, "PAGE", 4)
-        yield
