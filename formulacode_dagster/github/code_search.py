@@ -186,7 +186,7 @@ class _Finder:
         raise _incomplete(piece, f"{len(found)} of {opened.total_count} files")
 
     async def _page(self, piece: _Slice, number: int) -> _Page:
-        query = {"q": piece.query, "per_page": self._limits.page, "page": number}
+        query: dict[str, str | int] = {"q": piece.query, "per_page": self._limits.page, "page": number}
         answer = await self._client.rest(CODE_SEARCH_PATH, query)
         return read(_Page, answer.data, f"the code search for {piece.query!r}")
 
