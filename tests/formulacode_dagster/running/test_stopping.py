@@ -124,15 +124,26 @@ def test_a_thread_hands_over_its_result_and_its_error() -> None:
         run_loop(in_thread(lambda: 1 / 0))
 
 
-def test_a_process_that_cannot_end_in_order_does_the_last_things_and_exits() -> None:
-    program = """
+def ended(unhurried: bool, seconds: float) -> tuple[int, str]:
+    """How a process with a patience of 0.2 s ends that goes on for *seconds* after SIGTERM, and what it prints."""
+    program = f"""
 import os, signal, time
 from formulacode_dagster.running.stopping import interrupted_once, signals_heard
 with signals_heard(patience=0.2) as request, interrupted_once(None):
+    request.is_unhurried = {unhurried}
     request.at_last(lambda: print("second", flush=True))
     request.at_last(lambda: print("first", flush=True))
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(600)
+    time.sleep({seconds})
+    print("in order", request.requested)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (143, "first\nsecond\n")
+    return done.returncode, done.stdout
+
+
+def test_a_process_that_cannot_end_in_order_does_the_last_things_and_exits() -> None:
+    assert ended(unhurried=False, seconds=600) == (143, "first\nsecond\n")
+
+
+def test_a_process_that_is_unhurried_is_left_the_time_it_takes() -> None:
+    assert ended(unhurried=True, seconds=0.6) == (0, "in order True\n")
