@@ -38,6 +38,8 @@ class Landed:
     commit_count: int
     created_at: datetime
     merged_at: datetime
+    facts: PullRequestFacts
+    """What was told of it; its times are taken over already."""
 
 
 def landed(
@@ -101,10 +103,10 @@ class _Reader:
         }
 
     def _landed(self, mark: Mark, topology: Topology) -> Landed:
-        commit, told = mark.commit, self._told.get(mark.number)
+        commit, told = mark.commit, self._told.get(mark.number) or PullRequestFacts(number=mark.number)
         known = mark.head_sha is not None and topology.knows(mark.head_sha)
-        count = told.commit_count if told else None
-        kind = (told.merge_kind if told else None) or (MergeKind.MERGE if len(commit.parents) > 1 else MergeKind.SQUASH)
+        count = told.commit_count
+        kind = told.merge_kind or (MergeKind.MERGE if len(commit.parents) > 1 else MergeKind.SQUASH)
         base = commit.parents[0] if commit.parents else ""
         own = Own(1, commit.authored, base)
         if kind is MergeKind.REBASE:
@@ -115,6 +117,7 @@ class _Reader:
         elif known and mark.head_sha:
             own = topology.own(mark.head_sha, base)
         owner, _, branch = mark.branch.partition("/")
+        merged_at = told.merged_at or from_epoch(commit.committed)
         return Landed(
             number=mark.number,
             commit=commit,
@@ -128,8 +131,9 @@ class _Reader:
             head_sha=mark.head_sha,
             head_known=known,
             commit_count=count or max(1, own.count),
-            created_at=from_epoch(own.first or commit.committed),
-            merged_at=from_epoch(commit.committed),
+            created_at=told.created_at or min(from_epoch(own.first or commit.committed), merged_at),
+            merged_at=merged_at,
+            facts=told,
         )
 
     def _ancestor(self, commit: Commit, count: int) -> str:

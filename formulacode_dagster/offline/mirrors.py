@@ -7,8 +7,6 @@ The history tells of merges (`Merge pull request #N`), of squashes (`… (#N)`) 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from formulacode_dagster.declarations.asv_config import nearest_config
@@ -27,8 +25,8 @@ from formulacode_dagster.running.loops import in_thread
 from .derived import Landed, landed
 from .identity import derived_id, with_vanished
 from .local_source import LocalSource
-from .side import linked_issues, newest_body, newest_title, utc
-from .side_file import PullRequestFacts, RepositoryFacts, SideFile
+from .side import linked_issues, newest_body, newest_title
+from .side_file import RepositoryFacts, SideFile
 
 AT_ONCE = 2
 """Histories that are read, and held in memory, at the same time."""
@@ -107,16 +105,13 @@ class MirrorsSource(LocalSource):
                 remedy="Add it as owner/name.git, or materialize `repositories` again from the same source",
             )
         try:
-            history = self._read(name)
-            merged = {
-                number: merge for number, merge in history.landed.items() if month.holds(history.merged_at(merge))
-            }
-            sizes = _sizes(self._paths[name], [merged[number] for number in sorted(merged)])
+            branch, found = self._read(name)
+            merged = [merge for _, merge in sorted(found.items()) if month.holds(merge.merged_at)]
+            sizes = _sizes(self._paths[name], merged)
         except GitError as error:
             raise self._failure(error, name) from error
         rows = [
-            self._row(history, merged[number], size, repository, month)
-            for number, size in zip(sorted(merged), sizes, strict=True)
+            self._row(name, branch, merge, size, repository, month) for merge, size in zip(merged, sizes, strict=True)
         ]
         return MergedWindow.of(repository, month, rows, reported=len(rows))
 
@@ -131,20 +126,19 @@ class MirrorsSource(LocalSource):
             )
         return translate(error, "read the history of", name)
 
-    def _read(self, name: str) -> _History:
+    def _read(self, name: str) -> tuple[str, dict[int, Landed]]:
+        """The default branch, and what it merged ever."""
         path, facts = self._paths[name], self._side.get(name, RepositoryFacts())
         heads = read_heads(path)
         line = read_commits(path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
         issues = frozenset(issue.number for issue in facts.issues)
         found = landed(path, name, heads, line, told=facts.pull_requests, issues=issues) if line else {}
-        return _History(name, heads.default_branch, found, {told.number: told for told in facts.pull_requests})
+        return heads.default_branch, found
 
     def _row(
-        self, history: _History, merge: Landed, changed_files: int, repository: Repository, month: Month
+        self, name: str, branch: str, merge: Landed, changed_files: int, repository: Repository, month: Month
     ) -> MergedPullRequest:
-        facts, merged_at = history.told(merge), history.merged_at(merge)
-        body = newest_body(facts, merge.body)
-        created_at = utc(facts.created_at) if facts.created_at else min(merge.created_at, merged_at)
+        facts, body = merge.facts, newest_body(merge.facts, merge.body)
         counted = merge.head_known or facts.commit_count
         return MergedPullRequest(
             month=month.key,
@@ -155,32 +149,15 @@ class MirrorsSource(LocalSource):
             body=body,
             author=facts.author or merge.author or "ghost",
             labels=tuple(sorted(facts.labels)),
-            created_at=created_at,
-            merged_at=merged_at,
-            base_ref=facts.base_ref or history.default_branch,
+            created_at=merge.created_at,
+            merged_at=merge.merged_at,
+            base_ref=facts.base_ref or branch,
             head_sha=(merge.head_sha or "") if merge.head_known else "",
             merge_commit_sha=merge.commit.sha,
             commit_count=merge.commit_count if counted else 0,
             changed_files=changed_files,
-            linked_issues=linked_issues(self._side, history.name, facts, body, merged_at),
+            linked_issues=linked_issues(self._side, name, facts, body, merge.merged_at),
         )
-
-
-@dataclass(frozen=True)
-class _History:
-    """What one mirror's history tells, with what the side file knows better."""
-
-    name: str
-    default_branch: str
-    landed: dict[int, Landed]
-    facts: dict[int, PullRequestFacts]
-
-    def told(self, merge: Landed) -> PullRequestFacts:
-        return self.facts.get(merge.number) or PullRequestFacts(number=merge.number)
-
-    def merged_at(self, merge: Landed) -> datetime:
-        facts = self.told(merge)
-        return utc(facts.merged_at) if facts.merged_at else merge.merged_at
 
 
 def _configuration(path: Path, tip: str) -> str:
@@ -194,7 +171,6 @@ def _configuration(path: Path, tip: str) -> str:
 def _repository(month: Month, name: str, facts: RepositoryFacts | None, *, empty: bool = False) -> Repository:
     told = facts or RepositoryFacts()
     given = told.model_fields_set
-    archived_at = utc(told.archived_at) if told.archived_at else None
     return Repository(
         month=month.key,
         id=told.id or derived_id((*told.former_names, name)[0]),
@@ -202,7 +178,7 @@ def _repository(month: Month, name: str, facts: RepositoryFacts | None, *, empty
         full_name=name,
         aliases=tuple(sorted(told.former_names)),
         state=_state(told, empty),
-        archived_at=archived_at if told.is_archived else None,
+        archived_at=told.archived_at if told.is_archived else None,
         stars=told.stars if "stars" in given else UNKNOWN_STARS,
         language=told.language if "language" in given else UNKNOWN_LANGUAGE,
         description=told.description,

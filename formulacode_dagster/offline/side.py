@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 from formulacode_dagster.models.pull_request import LinkedIssue
@@ -18,19 +18,13 @@ _CLOSING = re.compile(
 )
 
 
-def utc(moment: datetime) -> datetime:
-    """In UTC and whole seconds, as GitHub tells times; a naive moment is taken as UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).replace(microsecond=0)
-
-
 E = TypeVar("E", Edit, TitleEdit)
 
 
 def _newest(edits: Sequence[E], before: datetime | None = None) -> E | None:
     """The last of *edits* of those made *before* a moment; None where there is none."""
-    made = [edit for edit in edits if before is None or utc(edit.edited_at) < before]
-    return sorted(made, key=lambda edit: utc(edit.edited_at))[-1] if made else None
+    made = [edit for edit in edits if before is None or edit.edited_at < before]
+    return sorted(made, key=lambda edit: edit.edited_at)[-1] if made else None
 
 
 def newest_title(facts: PullRequestFacts, derived: str) -> str:
@@ -58,7 +52,7 @@ def linked_issues(
         repository = known.get(target.lower(), "") if target else name
         issues = side[repository].issues if repository in side else ()
         issue = next((known_issue for known_issue in issues if known_issue.number == number), None)
-        if issue is not None and utc(issue.created_at) < merged_at:
+        if issue is not None and issue.created_at < merged_at:
             found[repository, number] = _issue(repository, issue, merged_at)
     return tuple(found[key] for key in sorted(found))
 
@@ -82,5 +76,5 @@ def _issue(repository: str, facts: IssueFacts, moment: datetime) -> LinkedIssue:
         title=title.title if title is not None else facts.title,
         body=body.body if body is not None else facts.body,
         author=facts.author,
-        created_at=utc(facts.created_at),
+        created_at=facts.created_at,
     )

@@ -6,10 +6,11 @@ requests are derived from the history alone (`Merge pull request #N`, `… (#N)`
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ConfigurationError
@@ -18,19 +19,28 @@ from formulacode_dagster.models.pull_request import MergeKind
 SIDE_FILE = "sandbox.json"
 
 
+def _utc(moment: datetime) -> datetime:
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).replace(microsecond=0)
+
+
+Moment = Annotated[datetime, AfterValidator(_utc)]
+"""In UTC and whole seconds, as GitHub tells times; a naive moment is taken as UTC."""
+
+
 class Edit(Frozen):
     """A later version of a body. A deleted one keeps its place in the history without its text."""
 
-    edited_at: datetime
+    edited_at: Moment
     body: str
     author: str | None = None
-    deleted_at: datetime | None = None
+    deleted_at: Moment | None = None
 
 
 class TitleEdit(Frozen):
     """A later title."""
 
-    edited_at: datetime
+    edited_at: Moment
     title: str
     author: str | None = None
 
@@ -40,7 +50,7 @@ class Comment(Frozen):
 
     author: str
     body: str
-    created_at: datetime
+    created_at: Moment
     edits: tuple[Edit, ...] = ()
 
     @property
@@ -67,8 +77,8 @@ class IssueFacts(Frozen):
     body: str = ""
     author: str = "ghost"
     labels: tuple[str, ...] = ()
-    created_at: datetime
-    closed_at: datetime | None = Field(default=None, description="derived from the pull request that closes it")
+    created_at: Moment
+    closed_at: Moment | None = Field(default=None, description="derived from the pull request that closes it")
     titles: tuple[TitleEdit, ...] = ()
     edits: tuple[Edit, ...] = ()
     comments: tuple[Comment, ...] = ()
@@ -85,8 +95,8 @@ class PullRequestFacts(Frozen):
     body: str | None = None
     author: str | None = None
     labels: tuple[str, ...] = ()
-    created_at: datetime | None = None
-    merged_at: datetime | None = None
+    created_at: Moment | None = None
+    merged_at: Moment | None = None
     merge_kind: MergeKind | None = None
     merge_commit_sha: str | None = None
     head_sha: str | None = None
@@ -109,7 +119,7 @@ class RepositoryFacts(Frozen):
     description: str = ""
     is_fork: bool = False
     is_archived: bool = False
-    archived_at: datetime | None = Field(default=None, description="time of the newest commit when unset")
+    archived_at: Moment | None = Field(default=None, description="time of the newest commit when unset")
     is_private: bool = Field(default=False, description="seen only with a token of scope `repo`")
     is_gone: bool = Field(default=False, description="still in the search index, answered with NOT_FOUND elsewhere")
     size_kb: int | None = Field(default=None, description="measured when unset")

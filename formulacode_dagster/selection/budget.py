@@ -46,7 +46,7 @@ class Budget:
         self._tokens = tokens
         self._dollars = dollars
         self._spent = spent
-        self._held = Cost()
+        self._held: list[Cost] = []
         self._settled = asyncio.Condition()
 
     @property
@@ -73,30 +73,17 @@ class Budget:
         Waits for calls under way when only they stand in the way; raises OutsideSystemError when the budget is spent.
         """
         async with self._settled:
-            while self._held != Cost() and self._shortage(self._held + worst):
+            while self._held and self._shortage(Cost.total((*self._held, worst))):
                 await self._settled.wait()
             if shortage := self._shortage(worst):
                 raise OutsideSystemError("llm", shortage[0], remedy=f"Raise {shortage[1]}. {_KEPT}")
-            self._held += worst
+            self._held.append(worst)
         try:
             yield
         finally:
             async with self._settled:
-                self._held = self._less(worst)
+                self._held.remove(worst)
                 self._settled.notify_all()
-
-    def _less(self, worst: Cost) -> Cost:
-        calls = self._held.model_calls - worst.model_calls
-        if calls == 0:
-            return Cost()
-        return self._held.model_copy(
-            update={
-                "model_calls": calls,
-                "tokens_in": self._held.tokens_in - worst.tokens_in,
-                "tokens_out": self._held.tokens_out - worst.tokens_out,
-                "dollars": self._held.dollars - worst.dollars,
-            }
-        )
 
     def _shortage(self, wanted: Cost) -> tuple[str, str] | None:
         spent, needed = self._spent.tokens_in + self._spent.tokens_out, wanted.tokens_in + wanted.tokens_out

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from formulacode_dagster.git.log import login
@@ -119,8 +119,8 @@ def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) 
         body=versions[-1].body if versions else facts.body,
         author=login(facts.author),
         state=State.CLOSED if closed_at else State.OPEN,
-        created_at=utc(facts.created_at),
-        closed_at=utc(closed_at) if closed_at else None,
+        created_at=facts.created_at,
+        closed_at=closed_at,
         closed_by=closer.number if closer else None,
         versions=versions,
         comments=facts.comments,
@@ -133,7 +133,7 @@ def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tup
     changes: list[Title] = []
     for edit in sorted(edits, key=lambda one: one.edited_at):
         previous = changes[-1].current if changes else title
-        changes.append(Title(utc(edit.edited_at), previous, edit.title, login(edit.author or author)))
+        changes.append(Title(edit.edited_at, previous, edit.title, login(edit.author or author)))
     return tuple(changes)
 
 
@@ -155,11 +155,11 @@ def _reference(match: re.Match[str]) -> Reference:
 def mentions_of(thread: Thread) -> dict[Reference, datetime]:
     """What *thread* mentions or closes in any version of its texts, each with the time of the first mention."""
     said = [(thread.created_at, thread.body)] if not thread.versions else []
-    said += [(utc(version.edited_at), version.body) for version in thread.versions]
+    said += [(version.edited_at, version.body) for version in thread.versions]
     for comment in thread.comments:
         if not comment.edits:
-            said.append((utc(comment.created_at), comment.body))
-        said += [(utc(version.edited_at), version.body) for version in comment.versions]
+            said.append((comment.created_at, comment.body))
+        said += [(version.edited_at, version.body) for version in comment.versions]
     found: dict[Reference, datetime] = {}
     if isinstance(thread, PullRequest):
         found |= dict.fromkeys((one for one in thread.closes if one not in thread.linked), thread.created_at)
@@ -173,9 +173,3 @@ def mentions_of(thread: Thread) -> dict[Reference, datetime]:
 def absent_sha(*parts: object) -> str:
     """A well-formed hash of a commit that no repository holds, as after a branch was deleted."""
     return hashlib.sha1("\0".join(("sandbox", *map(str, parts))).encode(), usedforsecurity=False).hexdigest()
-
-
-def utc(moment: datetime) -> datetime:
-    """In UTC and whole seconds, as the API tells times; a naive moment is taken as UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).replace(microsecond=0)

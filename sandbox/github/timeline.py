@@ -12,7 +12,7 @@ from formulacode_dagster.offline.side_file import Comment
 
 from .context import RequestContext
 from .library import ServedRepository
-from .threads import Issue, PullRequest, Reference, State, Thread, Title, utc
+from .threads import Issue, PullRequest, Reference, State, Thread, Title
 from .tracker import Mention
 
 
@@ -57,7 +57,7 @@ def events_of(asked: RequestContext, shelf: ServedRepository, thread: Thread) ->
 
 def _comments(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
     for position, comment in enumerate(thread.comments):
-        yield Event(EventKind.COMMENT, utc(comment.created_at), login(comment.author), shelf, position, comment)
+        yield Event(EventKind.COMMENT, comment.created_at, login(comment.author), shelf, position, comment)
 
 
 def _titles(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:

@@ -26,7 +26,6 @@ from .threads import (
     merge_moment,
     references_in,
     titles_of,
-    utc,
 )
 
 
@@ -147,9 +146,7 @@ class _Reader:
         return dict(sorted((merged | self._unmerged(found)).items()))
 
     def _merged(self, one: Landed) -> PullRequest:
-        facts = self._facts.get(one.number, PullRequestFacts(number=one.number))
-        merged_at = utc(facts.merged_at) if facts.merged_at else one.merged_at
-        created_at = utc(facts.created_at) if facts.created_at else min(one.created_at, merged_at)
+        facts, created_at = one.facts, one.created_at
         author = login(facts.author) if facts.author else one.author
         committer = one.commit.committer
         text = one.body if facts.body is None else facts.body
@@ -167,8 +164,8 @@ class _Reader:
             labels=facts.labels,
             state=State.MERGED,
             created_at=created_at,
-            merged_at=merged_at,
-            closed_at=merged_at,
+            merged_at=one.merged_at,
+            closed_at=one.merged_at,
             base_ref=facts.base_ref or self._heads.default_branch,
             base_sha=one.base_sha,
             fork_sha=one.fork_sha,
@@ -203,7 +200,7 @@ class _Reader:
 
     def _open(self, number: int, head: Commit) -> PullRequest:
         facts = self._facts.get(number, PullRequestFacts(number=number))
-        created_at = utc(facts.created_at) if facts.created_at else from_epoch(head.committed)
+        created_at = facts.created_at or from_epoch(head.committed)
         is_open = number in self._heads.mergeable or number not in self._heads.pulls
         text = head.body if facts.body is None else facts.body
         author = login(facts.author) if facts.author else login_of(head.author, head.author_email)

@@ -11,7 +11,7 @@ from formulacode_dagster.git.log import login
 from formulacode_dagster.offline.side_file import Comment, Edit
 from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
-from sandbox.github.threads import Thread, utc
+from sandbox.github.threads import Thread
 
 from .connections import Connection, connect
 
@@ -60,9 +60,7 @@ class EditNode:
 
 def edits_page(versions: Sequence[Edit], page: dict[str, Any]) -> Connection:
     """A page of *versions*, newest first; none when the text was never edited."""
-    return connect(
-        versions[::-1], lambda one: EditNode(utc(one.edited_at), None if one.deleted_at else one.body), **page
-    )
+    return connect(versions[::-1], lambda one: EditNode(one.edited_at, None if one.deleted_at else one.body), **page)
 
 
 @dataclass(frozen=True)
@@ -96,12 +94,12 @@ class CommentNode:
     @property
     def created_at(self) -> datetime:
         """When it was written."""
-        return utc(self._comment.created_at)
+        return self._comment.created_at
 
     @property
     def last_edited_at(self) -> datetime | None:
         """When it was last edited."""
-        return utc(self._comment.edited_at) if self._comment.edited_at else None
+        return self._comment.edited_at
 
     def user_content_edits(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Versions of its body."""

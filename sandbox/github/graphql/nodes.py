@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sandbox.github.context import Failure, Rate, RequestContext
 from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
-from sandbox.github.threads import Issue, PullRequest, Thread, utc
+from sandbox.github.threads import Issue, PullRequest, Thread
 from sandbox.github.timeline import EventKind, closed_issues, events_of
 
 from .connections import Connection, connect
@@ -157,7 +157,7 @@ class ThreadNode:
     @property
     def last_edited_at(self) -> datetime | None:
         """When its body was last edited."""
-        return utc(self.thread.versions[-1].edited_at) if self.thread.versions else None
+        return self.thread.versions[-1].edited_at if self.thread.versions else None
 
     @property
     def author(self) -> UserNode | None:

@@ -11,7 +11,7 @@ from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
 from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, stable_id, thread_id
-from sandbox.github.threads import PullRequest, State, Thread, utc
+from sandbox.github.threads import PullRequest, State, Thread
 from sandbox.github.timeline import Event, EventKind, events_of
 
 from .finding import find_thread
@@ -50,7 +50,7 @@ def _event_json(asked: RequestContext, shelf: ServedRepository, owner: Thread, e
             "node_id": node_id(Kind.COMMENT, shelf.id, thread_id(shelf.id, owner.number), event.position),
             "body": event.comment.text,
             "user": user_json(asked, login(event.comment.author)),
-            "updated_at": stamp(utc(event.comment.edited_at) if event.comment.edited_at else event.created_at),
+            "updated_at": stamp(event.comment.edited_at or event.created_at),
         }
     if event.kind is EventKind.CROSS_REFERENCED and event.other is not None:
         source = _issue_json(asked, event.shelf, event.other)
