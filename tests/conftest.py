@@ -19,6 +19,7 @@ with warnings.catch_warnings():
 
 pytest_plugins = [
     "tests.support.running",
+    "tests.support.sampling",
     "tests.support.sharing",
     "tests.support.databases",
     "tests.support.command_line",

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from formulacode_dagster.github.source import GitHubSource
@@ -26,6 +27,7 @@ from sandbox.server import serving
 from tests.support.clock import FakeClock
 from tests.support.github import CALM, FEBRUARY
 from tests.support.intake import window_ends
+from tests.support.sampling import SEED, TAKES_ALL, sampled
 from tests.support.small_world import SMALL_PAGES, WANTED, write_world
 
 PATIENCE = 0.5
@@ -190,7 +192,7 @@ CURED = set(Fault) - {Fault.GONE}
 
 @pytest.mark.parametrize("fault", Fault)
 def test_one_fault_at_any_call_is_cured_or_has_a_name(intake: Intake, calm: Ends, fault: Fault) -> None:
-    for endpoint, call in calls_of(intake, calm):
+    for endpoint, call in sampled(calls_of(intake, calm), most=6, of=fault):
         ends = intake.run(ScriptedFault(endpoint=endpoint, call=call, fault=fault), known=known(endpoint, calm))
         assert sum(intake.books["faults"].values()) == 1, (endpoint, call)
         failures = check(ends, calm, gone=fault is Fault.GONE)
@@ -200,7 +202,7 @@ def test_one_fault_at_any_call_is_cured_or_has_a_name(intake: Intake, calm: Ends
 @pytest.mark.parametrize("fault", Fault)
 def test_a_fault_that_lasts_has_a_name(intake: Intake, calm: Ends, fault: Fault) -> None:
     endpoints = sorted({endpoint for endpoint, _ in calls_of(intake, calm)})
-    for endpoint in endpoints if fault is not Fault.HANG else endpoints[:1]:
+    for endpoint in sampled(endpoints, most=3, of=fault) if fault is not Fault.HANG else endpoints[:1]:
         ends = intake.run(ScriptedFault(endpoint=endpoint, times=1000, fault=fault), known=known(endpoint, calm))
         failures = check(ends, calm, gone=fault is Fault.GONE)
         harmless = {Fault.SLOW, Fault.INCOMPLETE, Fault.HALF_PAGE, Fault.NULL_NODE, Fault.FIELD}
@@ -223,30 +225,33 @@ def test_any_part_of_any_answer_may_fail_and_nothing_is_taken_for_less_than_it_i
     intake: Intake, calm: Ends, error_type: str
 ) -> None:
     assert intake.run() == calm
+    first_answers: dict[str, Any] = {}
+    for operation, data in intake.answers:
+        first_answers.setdefault(operation, data)
+    parts = [
+        (operation, path)
+        for operation, data in first_answers.items()
+        for path in paths_of(data)
+        if not error_type or (len(path) <= 3 and "Repositories" in operation)
+    ]
     wrong = []
-    seen: dict[str, int] = {}
-    for operation, data in list(intake.answers):
-        seen[operation] = seen.get(operation, 0) + 1
-        if seen[operation] > 1:
-            continue
-        for path in paths_of(data):
-            if error_type and (len(path) > 3 or "Repositories" not in operation):
-                continue
-            fault = ScriptedFault(
-                endpoint=f"graphql {operation}", fault=Fault.FIELD, path=path, error_type=error_type, times=1000
-            )
-            ends = intake.run(fault, known=known(operation, calm))
-            try:
-                check(ends, calm, gone=error_type != "")
-            except AssertionError as error:
-                wrong.append(f"{operation} {'.'.join(map(str, path))}: {str(error).splitlines()[0][:100]}")
+    for operation, path in sampled(parts, most=len(parts) // 3, of=error_type):
+        fault = ScriptedFault(
+            endpoint=f"graphql {operation}", fault=Fault.FIELD, path=path, error_type=error_type, times=1000
+        )
+        ends = intake.run(fault, known=known(operation, calm))
+        try:
+            check(ends, calm, gone=error_type != "")
+        except AssertionError as error:
+            wrong.append(f"{operation} {'.'.join(map(str, path))}: {str(error).splitlines()[0][:100]}")
     assert not wrong, "\n".join(wrong)
 
 
 CHANCES = st.dictionaries(st.sampled_from(list(Fault)), st.floats(0.01, 0.2), min_size=1, max_size=5)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@seeded(SEED)
+@settings(max_examples=15 if TAKES_ALL else 6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chances=CHANCES, seed=st.integers(0, 10**6))
 def test_faults_of_all_kinds_mixed_leave_nothing_short(intake: Intake, calm: Ends, chances: Any, seed: int) -> None:
     check(intake.run(chances=chances, seed=seed), calm, gone=Fault.GONE in chances)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 
@@ -8,23 +7,21 @@ import pytest
 
 from sandbox.samples import SampleSet, catalog
 from sandbox.samples.definitions import SamplePullRequest
+from tests.support.sampling import sampled
 
-SAMPLED = ("sample-org/gridpath", "signal-kit/rollwin")
-"""Timed by the test command; `SAMPLES_TIMED=all` times every project."""
 ATTEMPTS = 3
 """What else runs on the machine may disturb one timing; what is not so shows in none of three."""
 LONGEST = 0.06
 """Seconds that a benchmark of the demo may take."""
 
 
-def _timed() -> list[SamplePullRequest]:
+def _working() -> list[SamplePullRequest]:
     chosen = [one for one in catalog() if one.expected is not None and one.expected.benchmark]
-    working = [one for one in chosen if one.expected is not None and one.expected.reason != "oracle_breaks_benchmarks"]
-    return [one for one in working if os.environ.get("SAMPLES_TIMED") == "all" or one.repository in SAMPLED]
+    return [one for one in chosen if one.expected is not None and one.expected.reason != "oracle_breaks_benchmarks"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", _timed(), ids=lambda one: one.item)
+@pytest.mark.parametrize("definition", sampled(_working(), most=8), ids=lambda one: one.item)
 def test_a_speedup_is_real_and_a_trap_has_none(
     definition: SamplePullRequest, samples: SampleSet, seconds_of: Callable[..., float]
 ) -> None:
