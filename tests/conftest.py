@@ -23,6 +23,7 @@ pytest_plugins = [
     "tests.support.sharing",
     "tests.support.databases",
     "tests.support.command_line",
+    "tests.support.dagster_instance",
     "tests.support.samples",
     "tests.support.declarations",
     "tests.support.images",

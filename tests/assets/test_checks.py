@@ -56,7 +56,7 @@ def test_the_share_of_positives_is_held_against_a_year_in_one_statement(database
 
 
 def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_verification_it_lacks(
-    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, database_url: str, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     earlier = tuple(Verification(name=name, ok=True) for name in VERIFICATION_NAMES[:-1])
     image = make_image(month="2026-02", number=1, benchmarks=("bench.time_x",), verifications=earlier)
@@ -74,6 +74,7 @@ def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_ve
     result = dg.materialize(
         [images, verifications_hold.definition(Stage.IMAGES)],
         partition_key="2026-02",
+        instance=dagster_instance,
         resources={"postgres": default_resources()["postgres"]},
         raise_on_error=False,
     )

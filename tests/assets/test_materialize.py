@@ -51,7 +51,9 @@ def postgres(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pos
     resource.teardown_after_execution(dg.build_init_resource_context())
 
 
-def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(postgres: PostgresResource) -> None:
+def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(
+    postgres: PostgresResource, dagster_instance: dg.DagsterInstance
+) -> None:
 
     @dg.asset(partitions_def=MONTHS)
     def probe(context) -> None:
@@ -59,9 +61,8 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(postgres: PostgresReso
             listener().waiting(Stage.REPOSITORIES, "GitHub's limit of graphql requests", 754.0)
             listener().warn(Stage.REPOSITORIES, "the cache was damaged")
 
-    with dg.DagsterInstance.ephemeral() as instance:
-        result = dg.materialize([probe], partition_key="2026-02", instance=instance)
-        said = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    result = dg.materialize([probe], partition_key="2026-02", instance=dagster_instance)
+    said = [entry.user_message for entry in dagster_instance.all_logs(result.run_id)]
     assert any(text.startswith("waiting 12 min 34 s, until ") for text in said)
     assert "the cache was damaged" in said
     assert isinstance(listener(), Silence)
@@ -76,7 +77,12 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(postgres: PostgresReso
     ],
 )
 def test_a_stage_is_tried_once_more_when_an_outside_system_failed_and_that_is_set(
-    postgres: PostgresResource, monkeypatch: pytest.MonkeyPatch, error: FormulaCodeError, delay: str, tries: int
+    postgres: PostgresResource,
+    dagster_instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    error: FormulaCodeError,
+    delay: str,
+    tries: int,
 ) -> None:
     monkeypatch.setenv("FC_RETRY_SECONDS", delay)
     seen: list[int] = []
@@ -87,7 +93,7 @@ def test_a_stage_is_tried_once_more_when_an_outside_system_failed_and_that_is_se
         with stage_run(context, postgres, repositories, ItemConfig()):
             raise error
 
-    result = dg.materialize([probe], partition_key="2026-02", raise_on_error=False)
+    result = dg.materialize([probe], partition_key="2026-02", raise_on_error=False, instance=dagster_instance)
     (failure,) = result.get_step_failure_events()
     assert seen == list(range(tries))
     assert failure.step_failure_data.user_failure_data.description == str(error)

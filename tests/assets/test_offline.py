@@ -52,7 +52,9 @@ def settings(database: Database, database_url: str, tmp_path: Path, monkeypatch:
 
 
 @pytest.fixture
-def offline(settings: None, database: Database, monkeypatch: pytest.MonkeyPatch) -> TakeIn:
+def offline(
+    settings: None, database: Database, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> TakeIn:
     """Take the month in from a path; the metadata of both assets. Connections to anything but Postgres fail."""
     before = socket.socket.connect
 
@@ -64,13 +66,19 @@ def offline(settings: None, database: Database, monkeypatch: pytest.MonkeyPatch)
         with monkeypatch.context() as patched:
             patched.setenv("FC_OFFLINE_SOURCE", str(source))
             patched.setattr(socket.socket, "connect", connect)
-            return _both(database)
+            return _both(database, dagster_instance)
 
     return materialize
 
 
 @pytest.fixture
-def online(settings: None, database: Database, world: World, monkeypatch: pytest.MonkeyPatch) -> TakeIn:
+def online(
+    settings: None,
+    database: Database,
+    dagster_instance: dg.DagsterInstance,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> TakeIn:
     """Ask the sandbox GitHub, for whom the same repository has an id of its own."""
 
     def materialize() -> list[dict[str, Any]]:
@@ -80,24 +88,25 @@ def online(settings: None, database: Database, world: World, monkeypatch: pytest
             patched.setenv("GITHUB_CLONE_URL", world.folder.as_uri())
             patched.setenv("GH_TOKENS", "one")
             try:
-                return _both(database)
+                return _both(database, dagster_instance)
             finally:
                 (world.folder / "sandbox.json").unlink()
 
     return materialize
 
 
-def _both(database: Database) -> list[dict[str, Any]]:
-    found = _materialize(repositories)
+def _both(database: Database, instance: dg.DagsterInstance) -> list[dict[str, Any]]:
+    found = _materialize(repositories, instance)
     assert all(verdict.passed for verdict in judge(database))
-    return [found, _materialize(pull_requests)]
+    return [found, _materialize(pull_requests, instance)]
 
 
-def _materialize(stage: StageAsset) -> dict[str, Any]:
+def _materialize(stage: StageAsset, instance: dg.DagsterInstance) -> dict[str, Any]:
     asset, known = stage.definition, default_resources()
     done = dg.materialize(
         [asset],
         partition_key=MONTH,
+        instance=instance,
         resources={name: known[name] for name in asset.required_resource_keys if name in known},
     )
     (event,) = done.asset_materializations_for_node(asset.op.name)
@@ -182,12 +191,12 @@ def test_an_exported_month_taken_in_elsewhere_is_the_same(world, offline, online
     assert (taken["rows_added"], taken["rows_changed"], taken["rows_removed"]) == (0, 0, 0)
 
 
-def test_a_file_that_is_wrong_stops_the_stage_with_all_that_is_wrong(settings, tmp_path, monkeypatch):
+def test_a_file_that_is_wrong_stops_the_stage_with_all_that_is_wrong(settings, dagster_instance, tmp_path, monkeypatch):
     path = tmp_path / "repositories.csv"
     path.write_text("full_name,stars\nengine,1\na/b,many\n")
     monkeypatch.setenv("FC_OFFLINE_SOURCE", str(path))
     with pytest.raises(dg.Failure) as caught:
-        _materialize(repositories)
+        _materialize(repositories, dagster_instance)
     said = caught.value.description or ""
     assert "repositories.csv, line 2, full_name: is 'engine': not owner/name" in said
     assert "repositories.csv, line 3, stars: is 'many': not a whole number" in said

@@ -84,7 +84,12 @@ def seeded(database: Database) -> Database:
 
 @pytest.fixture
 def run(
-    seeded: Database, database_url: str, github_folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seeded: Database,
+    database_url: str,
+    github_folder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dagster_instance: dg.DagsterInstance,
 ) -> Iterator[Run]:
     """Materialize; returns the result and what the sandbox was asked."""
     folder = github_folder(FACTS)
@@ -100,6 +105,7 @@ def run(
             done = dg.materialize(
                 [problem_statements.definition],
                 partition_key=MONTH,
+                instance=dagster_instance,
                 resources={name: known[name] for name in ("intake", "postgres")},
                 run_config={"ops": {"problem_statements": {"config": config}}},
                 raise_on_error=False,

@@ -50,7 +50,14 @@ def track(database: Database, rows: list[Repository]) -> None:
 
 
 @pytest.fixture
-def run(database: Database, database_url: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(
+    database: Database,
+    database_url: str,
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dagster_instance: dg.DagsterInstance,
+) -> Run:
     """Materialize the month; returns the metadata."""
     track(database, world.rows())
     open_gates(database, pull_requests, MONTH)
@@ -67,6 +74,7 @@ def run(database: Database, database_url: str, world: World, tmp_path: Path, mon
             done = dg.materialize(
                 [pull_requests.definition],
                 partition_key=MONTH,
+                instance=dagster_instance,
                 resources={name: known[name] for name in wanted},
                 run_config={"ops": {"pull_requests": {"config": config}}},
             )

@@ -50,7 +50,14 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-def run(database: Database, database_url: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def run(
+    database: Database,
+    database_url: str,
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dagster_instance: dg.DagsterInstance,
+) -> Any:
     """Materialize the asset of the month; returns the metadata."""
     monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
@@ -65,6 +72,7 @@ def run(database: Database, database_url: str, world: World, tmp_path: Path, mon
             done = dg.materialize(
                 [asset],
                 partition_key=MONTH,
+                instance=dagster_instance,
                 resources={name: known[name] for name in asset.required_resource_keys if name in known},
                 run_config={"ops": {asset.op.name: {"config": config}}},
             )

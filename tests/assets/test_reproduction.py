@@ -51,7 +51,9 @@ def shown(image: BuiltImage, *, digest: str) -> Reproduction:
 
 
 @pytest.fixture
-def judge(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def judge(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance
+) -> Any:
     monkeypatch.setenv("FC_HOME", str(tmp_path))
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
     monkeypatch.setenv("FC_ENGINE", "process")
@@ -63,7 +65,12 @@ def judge(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) ->
     def evaluate() -> Any:
         resources = default_resources()
         needed = {name: resources[name] for name in ("postgres", "mirrors", "containers")}
-        result = dg.materialize([images, reproduces.definition(Stage.IMAGES)], partition_key=MONTH, resources=needed)
+        result = dg.materialize(
+            [images, reproduces.definition(Stage.IMAGES)],
+            partition_key=MONTH,
+            resources=needed,
+            instance=dagster_instance,
+        )
         (evaluation,) = result.get_asset_check_evaluations()
         return evaluation
 

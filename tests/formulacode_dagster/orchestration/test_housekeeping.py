@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from formulacode_dagster.cli.housekeeping import show_or_remove
 from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.orchestration.jobs import HOUSEKEEPING_JOB, HOUSEKEEPING_SCHEDULE
 from resources.containers import ContainersResource
+
+Run = Callable[..., tuple[bool, dict[str, Any]]]
 
 
 @pytest.fixture
@@ -25,25 +28,32 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> 
     return tmp_path
 
 
-def run(config: dict[str, Any] | None) -> tuple[bool, dict[str, Any]]:
+@pytest.fixture
+def run(home: Path, dagster_instance: dg.DagsterInstance) -> Run:
+    """Run the job: whether it succeeded, and what it told."""
     job = build_definitions().resolve_job_def(HOUSEKEEPING_JOB.name)
-    result = job.execute_in_process(run_config=config, raise_on_error=False)
-    outputs = [event.step_output_data.metadata for event in result.all_node_events if event.is_successful_output]
-    told = {name: value for metadata in outputs for name, value in metadata.items()}
-    return result.success, {name: getattr(value, "records", value.value) for name, value in told.items()}
+
+    def execute(config: dict[str, Any] | None = None) -> tuple[bool, dict[str, Any]]:
+        result = job.execute_in_process(run_config=config, raise_on_error=False, instance=dagster_instance)
+        outputs = [event.step_output_data.metadata for event in result.all_node_events if event.is_successful_output]
+        told = {name: value for metadata in outputs for name, value in metadata.items()}
+        return result.success, {name: getattr(value, "records", value.value) for name, value in told.items()}
+
+    return execute
 
 
-def test_by_hand_it_only_says_what_would_go(home: Path) -> None:
-    success, told = run(None)
+def test_by_hand_it_only_says_what_would_go(home: Path, run: Run) -> None:
+    success, told = run()
     assert success
     assert (told["dry_run"], told["containers_and_folders_of_dead_runs"], told["bytes_freed"]) == (True, 1, 0)
     assert "to remove: leftovers of dead processes 1" in told["summary"]
     assert (home / "builds" / "building" / "half").is_dir()
 
 
-def test_as_the_schedule_runs_it_it_removes_and_records_what(home: Path) -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        tick = HOUSEKEEPING_SCHEDULE.evaluate_tick(dg.build_schedule_context(instance))
+def test_as_the_schedule_runs_it_it_removes_and_records_what(
+    home: Path, run: Run, dagster_instance: dg.DagsterInstance
+) -> None:
+    tick = HOUSEKEEPING_SCHEDULE.evaluate_tick(dg.build_schedule_context(dagster_instance))
     (request,) = tick.run_requests or []
     success, told = run(dict(request.run_config))
     assert success
@@ -53,9 +63,9 @@ def test_as_the_schedule_runs_it_it_removes_and_records_what(home: Path) -> None
     assert not (home / "builds" / "building" / "half").exists()
 
 
-def test_a_budget_that_is_no_number_fails_the_run_with_its_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_that_is_no_number_fails_the_run_with_its_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FC_IMAGES_GB", "many")
-    assert run(None)[0] is False
+    assert run()[0] is False
 
 
 def test_the_command_removes_only_when_told_to(home: Path) -> None:
