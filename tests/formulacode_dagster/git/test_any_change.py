@@ -184,6 +184,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 @settings(
     max_examples=int(os.environ.get("FC_EXAMPLES", "25")),
     deadline=None,

@@ -75,6 +75,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
     return measure
 
 
+@pytest.mark.slow
 def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
     after = {"pkg/core.py": FASTER.replace("[i * 2 for", "[2 * i for")}
     files = FILES | {"benchmarks/bench_download.py": "import a_download_that_is_not_there\n"}

@@ -61,6 +61,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_point_leaves_the_last_good_window(database: Database, writer: ModuleType) -> None:
     with database.transaction() as connection:
         before = {number: replace_window(connection, *writer.window(number, OLD, "an old text")) for number in POINTS}

@@ -126,6 +126,7 @@ def test_forgetting_drops_only_what_is_named(database: Database) -> None:
         assert names(ledger.entries_of(connection, "2026-01")) == ["a/b#1"]
 
 
+@pytest.mark.slow
 def test_a_big_month_is_recorded_and_forgotten_in_a_few_statements(database: Database) -> None:
     # with a parameter for each value, 7,000 entries are more than Postgres takes
     entries = [entry(f"a/b#{number}", state=ItemState.SKIPPED) for number in range(1, 7001)]
@@ -158,6 +159,7 @@ def test_the_database_refuses_a_month_that_is_none(database: Database) -> None:
         record(database, entry("a/b#1", month="February"))
 
 
+@pytest.mark.slow
 def test_an_item_is_found_among_hundreds_of_thousands_by_its_index(database: Database) -> None:
     entries = [
         entry(f"a/b#{number}").model_copy(update={"month": month})

@@ -58,6 +58,7 @@ def served(world):
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [True, False])
 def test_two_processes_stay_below_the_ceiling_together_and_only_together(served, tmp_path, shared):
     homes = [tmp_path / ("home" if shared else f"home{number}") for number in range(2)]

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 import asv_runner
+import pytest
 
 from formulacode_dagster.suites.remote import Remote, Timed, harness_archive
 from tests.support.measurement import take
@@ -43,6 +44,7 @@ def other_interpreters():
                 break
 
 
+@pytest.mark.slow
 def test_every_interpreter_of_this_machine_runs_it(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "def time_it():\n    pass\n"})
     shutil.copytree(Path(asv_runner.__file__).parent, Path(session.repository, "asv_runner"))
