@@ -4,7 +4,6 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu
 
 from formulacode_dagster.measurement.statistics import (
     cliffs_delta,
@@ -42,6 +41,9 @@ def test_with_ties_the_p_value_is_that_of_full_enumeration(first, second):
 @given(distinct, st.data())
 @settings(max_examples=60, deadline=None)
 def test_without_ties_the_p_value_is_scipys_exact_one(values, data):
+    # not for every process that collects the tests: it takes a second
+    from scipy.stats import mannwhitneyu
+
     cut = data.draw(st.integers(2, len(values) - 2))
     first, second = values[:cut], values[cut:]
     exact = mannwhitneyu(first, second, alternative="two-sided", method="exact").pvalue
