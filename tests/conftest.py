@@ -1,16 +1,10 @@
-"""What every test may use: the plugins of `tests.support`, and a small world for the sandbox GitHub."""
+"""What every test may use: the plugins of `tests.support`."""
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
-
-from tests.support.git_world import BareRepository
 
 with warnings.catch_warnings():
     # platformdirs warns on import where XDG_RUNTIME_DIR is unset
@@ -26,45 +20,14 @@ pytest_plugins = [
     "tests.support.dagster_instance",
     "tests.support.samples",
     "tests.support.declarations",
+    "tests.support.github_folder",
     "tests.support.images",
     "tests.support.docker",
     "tests.support.published",
 ]
-
-GitHubFolder = Callable[[Mapping[str, Any]], Path]
-BEGIN = "2025-01-01T00:00:00Z"
 
 
 @pytest.fixture(autouse=True)
 def failing_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test of what fails need not wait for a second try."""
     monkeypatch.setenv("FC_RETRY_SECONDS", "0")
-
-
-@pytest.fixture
-def github_folder(tmp_path: Path) -> GitHubFolder:
-    """`github_folder({"owner/name": facts})`: a folder to serve. Each pull request of the facts has `merged_at`, and
-    may have `files`: path → content after its merge; all else is as in `sandbox.json`.
-    """
-
-    def make(repositories: Mapping[str, Any]) -> Path:
-        folder = tmp_path / "github"
-        told = {}
-        for name, facts in repositories.items():
-            merged = sorted(facts.get("pull_requests", ()), key=lambda one: one["merged_at"])
-            _write(folder / f"{name}.git", merged)
-            kept = [{key: value for key, value in one.items() if key != "files"} for one in merged]
-            told[name] = {**facts, "pull_requests": kept}
-        (folder / "sandbox.json").write_text(json.dumps({"repositories": told}))
-        return folder
-
-    return make
-
-
-def _write(path: Path, merged: list[dict[str, Any]]) -> None:
-    made = BareRepository(path)
-    made.add("Begin", BEGIN, {"README": "here\n"})
-    for one in merged:
-        files = one.get("files") or {f"{one['number']}.py": f"x = {one['number']}\n"}
-        made.add(f"{one['title']} (#{one['number']})", one["merged_at"], files)
-    made.write()

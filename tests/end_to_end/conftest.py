@@ -7,58 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
+from tests.support.demo import Demo, Served, ServeUi, serve_ui_of
 from tests.support.wheel import install_wheel
-
-KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "XDG_RUNTIME_DIR", "FC_OS_IMAGE")
-
-
-@dataclass(frozen=True)
-class Demo:
-    """A home in which `fc-data demo` was run, and what it printed."""
-
-    program: Path
-    home: Path
-    output: str
-    status: int
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """A clean environment that uses this home."""
-        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        return {**kept, "FC_HOME": str(self.home), "FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", "COLUMNS": "160"}
-
-    @property
-    def empty_folder(self) -> Path:
-        """A folder to stand in, with nothing of a checkout in it."""
-        folder = self.home.with_name(f"{self.home.name}-empty")
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    def fc_data(self, *arguments: str, timeout: float = 600, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run `fc-data` in this home."""
-        return subprocess.run(
-            [str(self.program), *arguments],
-            env={**self.environment, **more},
-            cwd=self.empty_folder,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
 
 
 @pytest.fixture(scope="session")
@@ -77,105 +34,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory, fc_data: Path) -> Demo:
     return Demo(fc_data, home, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", first.stdout + first.stderr), first.returncode)
 
 
-_STATUS = "query Status($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
-_LAUNCH = """
-mutation Launch($parameters: ExecutionParams!) {
-  launchPipelineExecution(executionParams: $parameters) {
-    __typename
-    ... on LaunchRunSuccess { run { runId } }
-    ... on PythonError { message }
-    ... on RunConfigValidationInvalid { errors { message } }
-  }
-}
-"""
-
-
-@dataclass(frozen=True)
-class Served:
-    """A running `fc-data dev`."""
-
-    url: str
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def graphql(self, query: str, **variables: Any) -> Any:
-        """Ask the web server as the UI does; returns `data`."""
-        answer = httpx.post(f"{self.url}/graphql", json={"query": query, "variables": variables}, timeout=60)
-        body = answer.json()
-        assert "errors" not in body, body["errors"]
-        return body["data"]
-
-    def launch(self, parameters: dict[str, Any]) -> str:
-        """Launch a run as the UI's launch dialog does; returns the run's id."""
-        answer = self.graphql(_LAUNCH, parameters=parameters)["launchPipelineExecution"]
-        assert answer["__typename"] == "LaunchRunSuccess", answer
-        return str(answer["run"]["runId"])
-
-    def wait_for_run(self, run_id: str, seconds: float = 300) -> str:
-        """The status of a run: its final one, or the one it has after *seconds*."""
-        deadline = time.monotonic() + seconds
-        while True:
-            status = self.graphql(_STATUS, id=run_id)["runOrError"]["status"]
-            if status in ("SUCCESS", "FAILURE", "CANCELED") or time.monotonic() > deadline:
-                return str(status)
-            time.sleep(1)
-
-
-ServeUi = Callable[..., AbstractContextManager[Served]]
-
-
-@contextmanager
-def _serve_ui(demo: Demo, **more: str) -> Iterator[Served]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    demo.home.mkdir(parents=True, exist_ok=True)
-    log = demo.home / f"dev-{port}.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(demo.program), "dev", "--port", str(port)],
-            env={**demo.environment, **more},
-            cwd=demo.empty_folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    served = Served(f"http://127.0.0.1:{port}", process, log)
-    try:
-        _wait_for(served)
-        yield served
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait_for(served: Served) -> None:
-    deadline = time.monotonic() + 120
-    query = "{ workspaceOrError { ... on Workspace { locationEntries { loadStatus } } } }"
-    while time.monotonic() < deadline and served.process.poll() is None:
-        try:
-            entries = served.graphql(query)["workspaceOrError"]["locationEntries"]
-        except httpx.TransportError:
-            entries = []
-        if entries and all(entry["loadStatus"] == "LOADED" for entry in entries):
-            return
-        time.sleep(0.5)
-    raise AssertionError(f"fc-data dev does not answer:\n{served.log.read_text()[-4000:]}")
-
-
 @pytest.fixture(scope="session")
 def serve_ui() -> ServeUi:
     """`with serve_ui(demo, NAME=value) as served`: the UI over a home, ended by SIGTERM."""
-    return _serve_ui
+    return serve_ui_of
 
 
 @pytest.fixture(scope="session")
 def ui(demo: Demo) -> Iterator[Served]:
     """The UI over the demo's home, one for all tests."""
-    with _serve_ui(demo) as served:
+    with serve_ui_of(demo) as served:
         yield served
 
 

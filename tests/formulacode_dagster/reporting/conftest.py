@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import LedgerEntry, Stage
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store.usage import UsageTotal
+from tests.support.entries import MONTH, enter
 
-MONTH = "2026-02"
 STARTED = datetime(2026, 3, 25, tzinfo=UTC)
-Enter = Callable[..., LedgerEntry]
-
-
-def enter(stage: Stage, item: str, said: str = "done", month: str = MONTH, **cost: float) -> LedgerEntry:
-    """An entry; *said* is `done`, or `rejected title` and the like."""
-    state, _, reason = said.partition(" ")
-    return LedgerEntry(
-        stage=stage, month=month, item=item, state=ItemState(state), reason=reason, cost=Cost.model_validate(cost)
-    )
 
 
 @pytest.fixture(scope="session")
@@ -59,11 +49,6 @@ def usage() -> tuple[UsageTotal, ...]:
             | {"retries": 1, "limit_hits": 1, "seconds": 9.25, "bytes": 2_500_000}
         ),
     )
-
-
-@pytest.fixture(scope="session", name="enter")
-def enter_fixture() -> Enter:
-    return enter
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.reporting.charts import DPI, funnel_chart, ratio_text, speedup_chart
 from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
+from tests.support.entries import enter
 
 MOST_BYTES = 400_000
 """The pictures stay in Dagster's event log too."""
@@ -33,14 +34,14 @@ def test_a_funnel_of_nothing_can_be_drawn(nothing: MonthFacts) -> None:
     size(funnel_chart(nothing.funnel))
 
 
-def test_a_funnel_of_many_with_many_reasons_can_be_drawn(enter) -> None:
+def test_a_funnel_of_many_with_many_reasons_can_be_drawn() -> None:
     entries = [enter(Stage.PULL_REQUESTS, f"a/b#{n}") for n in range(20_000)]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", f"failed a_reason_of_its_own_{n % 9}") for n in range(20_000)]
     png = funnel_chart(count_funnel("2026-02", entries))
     assert size(png)[0] == 9 * DPI
 
 
-def test_a_reason_is_text_and_never_a_formula(enter) -> None:
+def test_a_reason_is_text_and_never_a_formula() -> None:
     # matplotlib reads what stands between dollar signs as mathematics, and fails on what is none
     size(funnel_chart(count_funnel("2026-02", [enter(Stage.IMAGES, "a/b#1", r"failed $\nothing{$")])))
 

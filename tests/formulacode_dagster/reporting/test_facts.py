@@ -13,6 +13,7 @@ from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.usage import add_usage
 from tests.records import make_merged
+from tests.support.entries import enter
 
 MONTH = "2026-02"
 
@@ -131,7 +132,7 @@ def test_the_first_month_has_no_month_before(database: Database) -> None:
     assert before.month == "2014-12"
 
 
-def test_stages_alone_make_no_release(database: Database, enter) -> None:
+def test_stages_alone_make_no_release(database: Database) -> None:
     with database.transaction() as connection:
         ledger.record(connection, [enter(Stage.PULL_REQUESTS, "a/b#1")])
         facts = month_facts(connection, Month.parse(MONTH))

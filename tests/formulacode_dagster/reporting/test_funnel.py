@@ -8,6 +8,7 @@ from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.reporting.funnel import SCREENED_OUT, Funnel, count_funnel
 from formulacode_dagster.store.usage import UsageTotal
+from tests.support.entries import enter
 
 MONTH = "2026-02"
 
@@ -65,7 +66,7 @@ def test_what_they_cost_counts_all_the_same(funnel: Funnel) -> None:
     assert list(costs) == [stage for stage in Stage if stage in costs]
 
 
-def test_skipped_pull_requests_are_lost_but_never_counted_as_reached(enter) -> None:
+def test_skipped_pull_requests_are_lost_but_never_counted_as_reached() -> None:
     entries = [
         enter(Stage.PULL_REQUESTS, "a/b#1"),
         enter(Stage.PULL_REQUESTS, "a/b#2", "skipped not_asked"),
@@ -80,18 +81,18 @@ def test_skipped_pull_requests_are_lost_but_never_counted_as_reached(enter) -> N
 
 
 @pytest.mark.parametrize("reason", [reason for reason in RejectionReason if reason not in SCREENED_OUT])
-def test_only_what_the_symbolic_filter_rejects_was_never_a_candidate(enter, reason: RejectionReason) -> None:
+def test_only_what_the_symbolic_filter_rejects_was_never_a_candidate(reason: RejectionReason) -> None:
     entries = [enter(Stage.CLASSIFICATIONS, "a/b#1", f"rejected {reason}")]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", f"rejected {one}") for n, one in enumerate(SCREENED_OUT, 2)]
     assert count_funnel(MONTH, entries).count("candidates") == 1
 
 
-def test_a_classification_that_failed_was_a_candidate(enter) -> None:
+def test_a_classification_that_failed_was_a_candidate() -> None:
     funnel = count_funnel(MONTH, [enter(Stage.CLASSIFICATIONS, "a/b#1", "failed model_answer")])
     assert (funnel.count("candidates"), funnel.count("performance")) == (1, 0)
 
 
-def test_losses_come_by_stage_the_most_frequent_first_with_three_examples_at_most(enter) -> None:
+def test_losses_come_by_stage_the_most_frequent_first_with_three_examples_at_most() -> None:
     entries = [enter(Stage.IMAGES, "a/b#1", "failed build")]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", "rejected title") for n in range(2, 7)]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", "rejected no_core_file") for n in range(7, 16)]
@@ -103,7 +104,7 @@ def test_losses_come_by_stage_the_most_frequent_first_with_three_examples_at_mos
     ]
 
 
-def test_one_months_losses_are_found_in_anothers(funnel: Funnel, enter) -> None:
+def test_one_months_losses_are_found_in_anothers(funnel: Funnel) -> None:
     earlier = count_funnel("2026-01", [enter(Stage.IMAGES, f"a/b#{n}", "failed build") for n in range(3)])
     build = next(loss for loss in funnel.losses if loss.reason == "build")
     title = next(loss for loss in funnel.losses if loss.reason == "title")

@@ -17,6 +17,7 @@ from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_P
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.database import Database
 from tests.records import make_change, make_merged
+from tests.support.strategies import rows_of
 
 MONTH = "2026-02"
 ALL = {name: value for name, value in vars(artifacts).items() if isinstance(value, Artifact)}
@@ -53,13 +54,13 @@ def statements(database: Database) -> Iterator[list[str]]:
 @pytest.mark.parametrize("name", ALL)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_row_comes_back_equal(data: st.DataObject, name: str, database: Database, strategy_for) -> None:
+def test_any_row_comes_back_equal(data: st.DataObject, name: str, database: Database) -> None:
     artifact = ALL[name]
     with database.engine.connect() as connection:
         fixed = {"month": MONTH}
         if artifact is CHANGES:
             fixed["patch_sha256"] = put_blob(connection, "patch", PATCH)
-        row = data.draw(strategy_for(artifact.model, **fixed))
+        row = data.draw(rows_of(artifact.model, **fixed))
         artifact.save(connection, [row])
         assert artifact.read(connection, MONTH) == [row]
         assert artifact.read_all(connection) == [row]

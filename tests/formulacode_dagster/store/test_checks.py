@@ -9,6 +9,7 @@ from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.checks import record_verdict, verdicts
 from formulacode_dagster.store.database import Database
+from tests.support.strategies import rows_of
 
 MONTH = "2026-02"
 
@@ -26,8 +27,8 @@ def record(database: Database, *said: CheckVerdict) -> None:
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_verdict_comes_back_equal(database: Database, data: st.DataObject, strategy_for) -> None:
-    written = data.draw(strategy_for(CheckVerdict, month=MONTH))
+def test_any_verdict_comes_back_equal(database: Database, data: st.DataObject) -> None:
+    written = data.draw(rows_of(CheckVerdict, month=MONTH))
     with database.engine.connect() as connection:
         record_verdict(connection, written, "run")
         assert verdicts(connection, MONTH) == [written]

@@ -10,6 +10,7 @@ from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.store.completions import StoredCompletions
 from formulacode_dagster.store.database import Database
+from tests.support.strategies import rows_of
 
 
 def answer(content: str = "{}", key: str = "k") -> Completion:
@@ -18,8 +19,8 @@ def answer(content: str = "{}", key: str = "k") -> Completion:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_answer_comes_back_equal(database: Database, data: st.DataObject, strategy_for) -> None:
-    completion = data.draw(strategy_for(Completion))
+def test_any_answer_comes_back_equal(database: Database, data: st.DataObject) -> None:
+    completion = data.draw(rows_of(Completion))
     cache = StoredCompletions(database)
     if cache.get(completion.key) is None:
         cache.put(completion)

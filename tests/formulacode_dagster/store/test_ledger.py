@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
+from tests.support.strategies import rows_of
 
 MONTH = "2026-02"
 
@@ -30,10 +31,10 @@ def names(entries: list[LedgerEntry]) -> list[str]:
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_entry_comes_back_equal(database: Database, data: st.DataObject, strategy_for) -> None:
+def test_any_entry_comes_back_equal(database: Database, data: st.DataObject) -> None:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
-    cost = data.draw(strategy_for(Cost))
-    written = data.draw(strategy_for(LedgerEntry, month=MONTH, finished_at=moment, attempt=3, cost=cost))
+    cost = data.draw(rows_of(Cost))
+    written = data.draw(rows_of(LedgerEntry, month=MONTH, finished_at=moment, attempt=3, cost=cost))
     with database.engine.connect() as connection:
         ledger.record(connection, [written])
         assert ledger.entries_of(connection, MONTH) == [written]

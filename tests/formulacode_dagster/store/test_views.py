@@ -11,6 +11,7 @@ from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.views import RELATIONS, VIEWS, Relation
 from tests.records import MONTH, make_change, make_merged
+from tests.support.strategies import rows_of
 
 SINGLE = [one for one in RELATIONS.values() if len(one.artifacts) == 1 and one.name != "changes"]
 FOUND = """
@@ -28,12 +29,10 @@ def shown(connection: Connection, relation: Relation) -> list[dict[str, object]]
 @pytest.mark.parametrize("relation", SINGLE, ids=lambda one: one.name)
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_people_read_what_the_model_holds(
-    data: st.DataObject, relation: Relation, database: Database, strategy_for
-) -> None:
+def test_people_read_what_the_model_holds(data: st.DataObject, relation: Relation, database: Database) -> None:
     artifact: Artifact[Frozen] = relation.artifacts[0]
     with database.engine.connect() as connection:
-        row = data.draw(strategy_for(artifact.model, month=MONTH))
+        row = data.draw(rows_of(artifact.model, month=MONTH))
         artifact.save(connection, [row])
         (found,) = shown(connection, relation)
     assert artifact.model.model_validate(found) == row

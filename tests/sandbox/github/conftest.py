@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from starlette.testclient import TestClient
 
 from sandbox.github import Limits, app
 from sandbox.github.library import FRESH_SECONDS, ServedFolder
+from tests.support.caller import Caller
 from tests.support.git_world import GITHUB, BareRepository
 
 TOKEN = "one"
@@ -36,32 +36,6 @@ def folder(tmp_path: Path) -> Path:
 def tell(folder: Path) -> Callable[[dict[str, Any]], None]:
     """Write the side file: facts by repository name."""
     return lambda facts: (folder / "sandbox.json").write_text(json.dumps({"repositories": facts})) and None
-
-
-@dataclass
-class Caller:
-    """Asks the app, with a token."""
-
-    http: TestClient
-
-    def query(self, text: str, **variables: Any) -> dict[str, Any]:
-        """The whole answer of a GraphQL query."""
-        answer = self.http.post("/graphql", json={"query": text, "variables": variables})
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    def data(self, text: str, **variables: Any) -> dict[str, Any]:
-        """The data of a GraphQL query that must succeed."""
-        answer = self.query(text, **variables)
-        assert "errors" not in answer, answer["errors"]
-        return answer["data"]
-
-    def get(self, path: str, accept: str = "application/json", **parameters: Any) -> Any:
-        return self.http.get(path, params=parameters or None, headers={"accept": accept}, follow_redirects=False)
-
-    @property
-    def books(self) -> dict[str, Any]:
-        return self.http.get("/_sandbox/calls").json()
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.samples import GeneratedPullRequest, SampleSet
+from tests.support.git_world import git_bytes
 
-GIT_ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
 RUN_BENCHMARK = Path(__file__).with_name("run_benchmark.py")
 
 
@@ -24,8 +24,7 @@ def git(samples: SampleSet) -> Callable[..., bytes]:
     """Runs git on one of the sample repositories: `git("owner/name", "log")`."""
 
     def run(repository: str, *arguments: str) -> bytes:
-        command = ["git", "--git-dir", str(samples.repository(repository)), *arguments]
-        return subprocess.run(command, env=GIT_ENVIRONMENT, check=True, capture_output=True).stdout
+        return git_bytes(samples.repository(repository), *arguments)
 
     return run
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-import pytest
 from annotated_types import Ge, Gt, Le, MinLen
 from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
 from formulacode_dagster.models.base import Frozen
-
-Strategies = Callable[..., st.SearchStrategy[Any]]
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
 INSTANTS = st.integers(1_420_070_400_000_000, 2_051_222_400_000_000).map(
@@ -64,9 +60,3 @@ def _any(kind: Any, low: float | None = None, high: float | None = None, fewest:
         NoneType: st.none(),
     }
     return known[kind]
-
-
-@pytest.fixture(scope="session")
-def strategy_for() -> Strategies:
-    """`strategy_for(Model, field=value)`: any row of *Model*."""
-    return rows_of
