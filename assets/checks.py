@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.items.failures import judge_failures
 from formulacode_dagster.models.check import CheckVerdict, Judgement
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
@@ -20,6 +21,7 @@ from formulacode_dagster.store.artifacts import Artifact, M
 from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import done_items
+from resources.settings import read_settings
 
 from .partitions import MONTHS, month_of
 from .stopping import stoppable
@@ -27,9 +29,10 @@ from .stopping import stoppable
 
 @dataclass(frozen=True)
 class JudgedMonth:
-    """The month a check is about, and where its rows are."""
+    """The month of an asset that a check is about, and where its rows are."""
 
     database: Database
+    stage: Stage
     key: str
     run_id: str
 
@@ -63,10 +66,11 @@ class MonthCheck:
         """As the function that judges."""
         return self.judge.__name__
 
-    def verdict(self, stage: Stage, month: JudgedMonth, **resources: Any) -> CheckVerdict:
-        """Judge *month* of the asset of *stage*, and keep what was found."""
+    def verdict(self, month: JudgedMonth, **resources: Any) -> CheckVerdict:
+        """Judge *month* of an asset, and keep what was found."""
         judgement = self.judge(month, **resources)
-        verdict = CheckVerdict(**dict(judgement), stage=stage, month=month.key, check=self.name, blocking=self.blocking)
+        named = {"stage": month.stage, "month": month.key, "check": self.name, "blocking": self.blocking}
+        verdict = CheckVerdict(**dict(judgement), **named)
         with month.database.transaction() as connection:
             record_verdict(connection, verdict, month.run_id)
         return verdict
@@ -88,9 +92,9 @@ class MonthCheck:
         def evaluate(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
             given = context.op_execution_context.resources
             try:
-                month = JudgedMonth(given.postgres.database(), month_of(context).key, context.run.run_id)
+                month = JudgedMonth(given.postgres.database(), stage, month_of(context).key, context.run.run_id)
                 with stoppable(context):
-                    verdict = self.verdict(stage, month, **{name: getattr(given, name) for name in resources})
+                    verdict = self.verdict(month, **{name: getattr(given, name) for name in resources})
             except FormulaCodeError as error:
                 raise dg.Failure(description=str(error), allow_retries=False) from error
             return _result(verdict)
@@ -101,6 +105,16 @@ class MonthCheck:
 def month_check(*, blocking: bool, pool: str | None = None) -> Callable[[Callable[..., Judgement]], MonthCheck]:
     """Declare a check: the function takes a `JudgedMonth`, and resources by name; it may raise FormulaCodeError."""
     return lambda judge: MonthCheck(judge, blocking, pool)
+
+
+@month_check(blocking=True)
+def failures_within_budget(month: JudgedMonth) -> Judgement:
+    """No more of what was tried failed than FC_FAILURE_BUDGET allows; if earlier months had some done, this has.
+
+    A person may accept a month as it is, by name and reason: `fc-data accept`.
+    """
+    with month.database.transaction() as connection:
+        return judge_failures(connection, month.key, month.stage, read_settings().failure_budget_of(month.stage))
 
 
 def _result(verdict: CheckVerdict) -> dg.AssetCheckResult:

@@ -19,7 +19,7 @@ from formulacode_dagster.store.views import RELATIONS
 from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run
 from .partitions import MONTHS
 from .pull_requests import pull_requests
@@ -65,7 +65,7 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
     description="One row is a candidate that passed the symbolic filter and was judged by the model, whichever way.",
     columns=RELATIONS["classifications"].columns,
     pool="llm",
-    checks=[every_candidate_has_verdict, share_of_positives],
+    checks=[failures_within_budget, every_candidate_has_verdict, share_of_positives],
 )
 def classifications(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, llm: LLMResource

@@ -22,7 +22,7 @@ from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .classifications import classifications
 from .materialize import ItemConfig, report, stage_asset, stage_run
 from .partitions import MONTHS
@@ -49,7 +49,7 @@ def interpreter_is_declared(month: JudgedMonth) -> Judgement:
     description="One row is the pinned environment of one task: a declared interpreter and a hashed lock of its date.",
     columns=RELATIONS["environments"].columns,
     pool="build",
-    checks=[every_lock_is_hashed, interpreter_is_declared],
+    checks=[failures_within_budget, every_lock_is_hashed, interpreter_is_declared],
 )
 def environments(
     context: dg.AssetExecutionContext,

@@ -22,7 +22,7 @@ from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
 from .attempts import attempts_metadata
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .environments import environments
 from .materialize import ItemConfig, report, stage_asset, stage_run
 from .partitions import MONTHS
@@ -50,7 +50,7 @@ def verifications_hold(month: JudgedMonth) -> Judgement:
     description="One row is the image of one task: the repository at the base commit, compiled, verified by the host.",
     columns=RELATIONS["images"].columns,
     pool="build",
-    checks=[verifications_hold, reproduces],
+    checks=[failures_within_budget, verifications_hold, reproduces],
 )
 def images(
     context: dg.AssetExecutionContext,

@@ -11,6 +11,7 @@ import dagster as dg
 from pydantic import Field
 from sqlalchemy import Connection
 
+from formulacode_dagster.items.failures import accept_failures, judge_failures
 from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.log_lines import AlsoLogged
@@ -23,7 +24,7 @@ from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
-from .checks import MonthCheck
+from .checks import MonthCheck, failures_within_budget
 from .partitions import month_of
 from .stopping import stoppable
 
@@ -39,10 +40,13 @@ class ItemConfig(dg.Config):
     max_concurrency: int = Field(default=8, description="items worked on at the same time")
     force: bool = Field(default=False, description="do again what is already done")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
+    accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")
+    accepted_because: str = Field(default="", description="why they do")
 
     def options(self) -> RunOptions:
-        """The same, frozen, for the domain."""
-        return RunOptions(**{**self.model_dump(), "only": tuple(self.only)})
+        """What of it limits the run, frozen, for the domain."""
+        limits = self.model_dump(include=set(RunOptions.model_fields))
+        return RunOptions(**{**limits, "only": tuple(self.only)})
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,21 @@ class StageAsset:
 
     @property
     def gates(self) -> tuple[tuple[Stage, str], ...]:
-        """What must have been judged and passed before this asset starts: stage and name of each blocking check."""
-        return tuple((one.stage, check.name) for one in self.upstream for check in one.checks if check.blocking)
+        """What must have been judged and passed before this asset starts: stage and name of each blocking check.
+
+        These are all those of the assets it reads, and of whatever lies before them the failure budgets: what was not
+        taken in, or not built, is missing in all that follows.
+        """
+        before = {one.stage: None for upstream in self.upstream for one in upstream.before}
+        budgets = [(stage, failures_within_budget.name) for stage in before]
+        read = [(one.stage, check.name) for one in self.upstream for check in one.checks if check.blocking]
+        return tuple(dict.fromkeys([*budgets, *read]))
+
+    @property
+    def before(self) -> tuple[StageAsset, ...]:
+        """Every asset that this one rests on, itself aside; the first of the graph first."""
+        found = [one for upstream in self.upstream for one in (*upstream.before, upstream)]
+        return tuple({one.stage: one for one in found}.values())
 
 
 def stage_asset(
@@ -111,7 +128,9 @@ def stage_run(
             require_open(database, month, asset.gates)
             logged = AlsoLogged(listener(), context.log.info, context.log.warning)
             with database.month_lock(stage, month, context.run.run_id), listening(logged):
-                yield StageRun(database, stage, month, context.run.run_id, config.options())
+                run = StageRun(database, stage, month, context.run.run_id, config.options())
+                yield run
+                _accept_if_asked(run, config)
     except OutsideSystemError as error:
         failure = dg.Failure(description=str(error), metadata={"system": error.system})
         # no RetryPolicy: its delay would have to be known when definitions load
@@ -120,6 +139,17 @@ def stage_run(
         raise failure from error
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+def _accept_if_asked(run: StageRun, config: ItemConfig) -> None:
+    if not (config.accepted_by or config.accepted_because):
+        return
+    budget = read_settings().failure_budget_of(run.stage)
+    with run.database.transaction() as connection:
+        if judge_failures(connection, run.month, run.stage, budget).passed:
+            return
+    by, reason = config.accepted_by, config.accepted_because
+    accept_failures(run.database, run.month, run.stage, budget, by=by, reason=reason, run_id=run.run_id)
 
 
 def usage_metadata(run: StageRun) -> dict[str, Any]:

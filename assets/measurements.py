@@ -16,7 +16,7 @@ from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 from resources.sampling import SamplingResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .images import images
 from .materialize import ItemConfig, report, stage_asset, stage_run
 from .partitions import MONTHS
@@ -37,7 +37,7 @@ def speedup_is_real(month: JudgedMonth) -> Judgement:
     description="One row is the author's patch timed against its base, with all samples and a placebo.",
     columns=RELATIONS["measurements"].columns,
     pool="measure",
-    checks=[speedup_is_real],
+    checks=[failures_within_budget, speedup_is_real],
 )
 def measurements(
     context: dg.AssetExecutionContext,

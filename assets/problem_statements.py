@@ -15,7 +15,7 @@ from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .classifications import classifications
 from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
 from .partitions import MONTHS
@@ -44,7 +44,7 @@ def nothing_leaks(month: JudgedMonth) -> Judgement:
     description="One row is the text a solver is given: people anonymized, the solution's lines withheld.",
     columns=RELATIONS["problem_statements"].columns,
     pool="github",
-    checks=[nothing_leaks],
+    checks=[failures_within_budget, nothing_leaks],
 )
 def problem_statements(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, intake: IntakeResource

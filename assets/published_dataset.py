@@ -18,10 +18,11 @@ from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame, ro
 from formulacode_dagster.release.records import month_records
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.acceptances import acceptances
 from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, keep_nothing, report, stage_asset, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
@@ -66,7 +67,7 @@ def _all_releases(month: JudgedMonth) -> list[Release]:
     kinds={"huggingface", "parquet"},
     description="One row is a task, measured to be faster, ready to be solved; under a tag that never changes.",
     columns=DATASET_COLUMNS,
-    checks=[reads_back_equal, schema_and_ids_stable, released_tags_untouched],
+    checks=[failures_within_budget, reads_back_equal, schema_and_ids_stable, released_tags_untouched],
 )
 def published_dataset(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource
@@ -76,12 +77,13 @@ def published_dataset(
         month = Month.parse(run.month)
         with run.database.transaction() as connection:
             records = month_records(connection, run.month)
+            accepted = acceptances(connection, run.month)
         frame = month_frame(list(records.values()))
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
             if config.only or config.limit_per_repository:
                 raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
-            released = hub.destination().release(month, frame)
+            released = hub.destination().release(month, frame, accepted)
             return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
 
         whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, rows_checksum(frame)), None, always=True)

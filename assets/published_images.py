@@ -21,7 +21,7 @@ from formulacode_dagster.store.views import RELATIONS
 from resources.postgres import PostgresResource
 from resources.registry import RegistryResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
@@ -42,7 +42,7 @@ def every_digest_pulled(month: JudgedMonth) -> Judgement:
     kinds={"docker", "postgres"},
     description="One row is an image that was measured, pushed, and pulled back by digest. Nothing else is pushed.",
     columns=RELATIONS["published_images"].columns,
-    checks=[every_digest_pulled],
+    checks=[failures_within_budget, every_digest_pulled],
 )
 def published_images(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, registry: RegistryResource

@@ -19,7 +19,7 @@ from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
 from .partitions import MONTHS
 from .repositories import repositories
@@ -53,7 +53,7 @@ def window_and_shas_valid(month: JudgedMonth) -> Judgement:
     description="One row is a pull request merged in the month, with the base for which base + patch = merge tree.",
     columns=RELATIONS["pull_requests"].columns,
     pool="github",
-    checks=[counts_match, window_and_shas_valid],
+    checks=[failures_within_budget, counts_match, window_and_shas_valid],
 )
 def pull_requests(
     context: dg.AssetExecutionContext,

@@ -20,7 +20,7 @@ from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource
 
-from .checks import JudgedMonth, month_check
+from .checks import JudgedMonth, failures_within_budget, month_check
 from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
 from .partitions import MONTHS
 
@@ -52,7 +52,7 @@ def every_repository_resolves(month: JudgedMonth) -> Judgement:
     "them are tracked, and why the others are not.",
     columns=RELATIONS["repositories"].columns,
     pool="github",
-    checks=[not_empty, every_repository_resolves],
+    checks=[failures_within_budget, not_empty, every_repository_resolves],
 )
 def repositories(
     context: dg.AssetExecutionContext,

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import Stage
 
 from .environment import prepare_environment
 
@@ -45,6 +46,18 @@ def _absolute(path: Path) -> Path:
 
 AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parts)]
+
+
+def _budgets(parts: tuple[str, ...]) -> tuple[str, ...]:
+    for part in parts:
+        stage, separator, share = part.rpartition("=")
+        if not 0 <= float(share) <= 1 or (separator and stage.strip() not in list(Stage)):
+            raise ValueError(part)
+    return parts
+
+
+FailureBudget = Annotated[Names, AfterValidator(_budgets)]
+"""A share from 0 to 1 for all stages, and `stage=share` for those that have one of their own."""
 
 
 class Settings(BaseSettings):
@@ -210,6 +223,13 @@ class Settings(BaseSettings):
     hf_endpoint: str = Field("https://huggingface.co", alias="HF_ENDPOINT", description="the Hub")
     hf_token: SecretStr = Field(SecretStr(""), alias="HF_TOKEN", description="token of the Hub")
     hf_token_path: Path | None = Field(None, alias="HF_TOKEN_PATH", description="file that holds that token")
+    failure_budget: FailureBudget = Field(
+        ("0.1", "environments=0.3", "images=0.4", "measurements=0.3"),
+        alias="FC_FAILURE_BUDGET",
+        description="share of a stage's items that may fail before its gate shuts, and of single stages, which differ: "
+        "building and running what others wrote fails more often",
+        examples=["0.1,images=0.4"],
+    )
     retry_seconds: int = Field(
         30,
         alias="FC_RETRY_SECONDS",
@@ -221,6 +241,11 @@ class Settings(BaseSettings):
     def github_tokens(self) -> tuple[str, ...]:
         """The tokens of `GH_TOKENS`."""
         return tuple(_parts(self.gh_tokens.get_secret_value()))
+
+    def failure_budget_of(self, stage: Stage) -> float:
+        """The share of the items of *stage* that may fail; 0 where nothing is said of it."""
+        shares = {name.strip(): float(share) for name, _, share in (one.rpartition("=") for one in self.failure_budget)}
+        return shares.get(stage, shares.get("", 0.0))
 
     @property
     def mirrors_root(self) -> Path:
@@ -270,6 +295,8 @@ def _allowed(field: FieldInfo) -> str:
         return f"{', '.join(first)} or {last}"
     bounds = [f", {one.ge} or more" for one in field.metadata if isinstance(one, Ge)]
     bounds += [f" above {one.gt}" for one in field.metadata if isinstance(one, Gt)]
+    if field.examples:
+        return f"a text such as {field.examples[0]}"
     word = "a whole number" if kind is int else "a number" if kind is float else "a text"
     return word + "".join(bounds)
 

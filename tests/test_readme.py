@@ -26,6 +26,7 @@ from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, block
 MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
 
 HERE = "tests/test_readme.py::test_a_cheap_command_does_what_it_says"
+ACCEPT = 'fc-data accept --month 2026-02 --stage images --by "Ada Byron" --reason "their mirror is gone for good"'
 RUN_BY = {
     "make demo": "tests/end_to_end/test_demo.py::test_the_demo_succeeds_and_says_what_it_did",
     "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",
@@ -53,6 +54,7 @@ RUN_BY = {
     ),
     "fc-data verify --task path/to/task": "tests/formulacode_dagster/images/test_verify_command.py::"
     "test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted",
+    ACCEPT: HERE,
     "fc-data migrate": HERE,
     "fc-data pools": HERE,
     "fc-data housekeeping": HERE,
@@ -73,6 +75,7 @@ SAID = {
     'fc-data repositories deny owner/repo --reason "its maintainers asked us to"': "owner/repo is denied",
     "fc-data repositories show --month 2026-02": "The list is empty",
     "fc-data offline schema": "pull_requests: a row is a merged pull request",
+    ACCEPT: "1 of 1 pull requests failed, 40% may; accepted by Ada Byron: their mirror is gone for good",
     "fc-data migrate": "is up to date",
     "fc-data pools": "measure: 1",
     "fc-data housekeeping": "builds: to remove: leftovers of dead processes",
@@ -229,4 +232,4 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", PAGES[ROOT / "README.md"].replace("\n", " "))
     local = [target for target in targets if not target.startswith("http")]
     assert {"LICENSE", ".env.example", "docs/asset-graph.png", "docs/library.md"} <= set(local)
-    assert [target for target in local if not (ROOT / target).exists()] == []
+    assert [target for target in local if not (ROOT / target.partition("#")[0]).exists()] == []

@@ -13,7 +13,22 @@ import typer
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
 
-from . import demo, dev, funnel, housekeeping, migrate, mirrors, pools, preflight, rebuild, run, sandbox, verify, why
+from . import (
+    accept,
+    demo,
+    dev,
+    funnel,
+    housekeeping,
+    migrate,
+    mirrors,
+    pools,
+    preflight,
+    rebuild,
+    run,
+    sandbox,
+    verify,
+    why,
+)
 from .console import complain, complaints, console
 from .offline import commands as offline_commands
 from .repositories import commands as repository_commands
@@ -39,7 +54,7 @@ class Group(StrEnum):
 
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
-    Group.MONTHS: (run.run, funnel.funnel, preflight.preflight),
+    Group.MONTHS: (run.run, funnel.funnel, accept.accept, preflight.preflight),
     Group.ITEMS: (why.why, rebuild.rebuild, verify.verify),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),

@@ -29,7 +29,7 @@ from resources.registry import RegistryResource
 from resources.settings import Settings, read_settings
 
 from .probes import Finding, Health, probe, programs
-from .terminal import Bars, show_funnel
+from .terminal import Bars, show_endings, show_funnel
 
 
 def database(*, migrated: bool = True) -> closing[Database]:
@@ -63,11 +63,23 @@ def run_months(
                 result = run_month(instance, month, options, stages=stages)
             show_result(console, result, time.monotonic() - started)
             succeeded = succeeded and result.success
-            if not stages and not options.dry_run:
-                show_funnel(console, read_funnel(store, month))
+            if not options.dry_run:
+                _show_month(console, store, month, stages)
         if not succeeded:
             console.print(f"To know more: {_tells_more(store, months)}", markup=False, highlight=False)
     return succeeded
+
+
+def _show_month(console: Console, store: Database, month: Month, stages: tuple[Stage, ...]) -> None:
+    try:
+        with store.transaction() as connection:
+            ended = ledger.endings(connection, month.key)
+        show_endings(console, [one for one in ended if not stages or one.stage in stages])
+        if not stages:
+            show_funnel(console, read_funnel(store, month))
+    except OutsideSystemError:
+        # the run has said so already
+        return
 
 
 def _tells_more(store: Database, months: Sequence[Month]) -> str:

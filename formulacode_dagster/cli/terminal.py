@@ -28,6 +28,7 @@ from formulacode_dagster.items.progress import duration
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import Funnel
+from formulacode_dagster.store.ledger import Ending
 
 from .probes import Finding, Health
 
@@ -159,6 +160,19 @@ class Bars:
         self._progress.update(self._tasks[stage], note=text, waits_for=("", 0.0))
         if not self._draws:
             self._console.print(f"  {stage.value}: {text}", highlight=False)
+
+
+def show_endings(console: Console, endings: Sequence[Ending]) -> None:
+    """How many items of each stage ended in which state; repositories and pull requests together."""
+    table = Table(title="How items ended", title_justify="left", box=None)
+    table.add_column("stage")
+    for state in ItemState:
+        table.add_column(state.value, justify="right")
+    for stage in dict.fromkeys(one.stage for one in endings):
+        counts = [sum(one.count for one in endings if (one.stage, one.state) == (stage, state)) for state in ItemState]
+        table.add_row(stage.value, *(str(count) if count else "" for count in counts))
+    if endings:
+        console.print(table)
 
 
 def show_funnel(console: Console, funnel: Funnel) -> None:

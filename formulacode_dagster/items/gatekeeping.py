@@ -10,6 +10,8 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 
+from .failures import FAILURES_WITHIN_BUDGET
+
 
 def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, str]]) -> None:
     """Raise GateClosedError unless each of *gates* (stage, check) was judged and passed for *month*.
@@ -30,8 +32,9 @@ def _require(verdict: CheckVerdict | None, stage: Stage, check: str, month: str)
         )
     if not verdict.passed:
         offenders = f" ({', '.join(verdict.offenders[:5])})" if verdict.offenders else ""
+        remedy = f"Mend the cause, materialize {stage} of {month} again with its checks, then this asset"
+        if check == FAILURES_WITHIN_BUDGET:
+            remedy += f"; or accept it as it is: fc-data accept --month {month} --stage {stage} --by NAME --reason WHY"
         raise GateClosedError(
-            f"the gate {stage}/{check} is shut for {month}",
-            why=f"{verdict.summary}{offenders}",
-            remedy=f"Mend the cause, materialize {stage} of {month} again with its checks, then this asset",
+            f"the gate {stage}/{check} is shut for {month}", why=f"{verdict.summary}{offenders}", remedy=remedy
         )

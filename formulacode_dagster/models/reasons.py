@@ -26,6 +26,17 @@ class RejectionReason(StrEnum):
     NO_SPEEDUP = "no_speedup"
 
 
+SCREENED_OUT = frozenset(
+    {
+        RejectionReason.TITLE,
+        RejectionReason.NO_CORE_FILE,
+        RejectionReason.PATCH_TOO_LARGE,
+        RejectionReason.TOO_MANY_FILES,
+    }
+)
+"""Reasons the symbolic filter gives: such a pull request never was a candidate."""
+
+
 class SkipReason(StrEnum):
     """Why an item was left out of a run."""
 

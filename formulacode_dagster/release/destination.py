@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
@@ -26,8 +27,10 @@ class Destination(Protocol):
     def name(self) -> str:
         """`hub:owner/name`, or the folder's path."""
 
-    def release(self, month: Month, frame: pl.DataFrame) -> Release:
+    def release(self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> Release:
         """Write, tag and read back the month; the second time with the same rows, only read it back.
+
+        The card tells what people *accepted* of it.
 
         Raises ItemFailure (`released_tag`) when the month was released with other rows, OutsideSystemError when the
         destination does not answer or is full, ConfigurationError when it refuses us.
@@ -37,9 +40,9 @@ class Destination(Protocol):
         """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
 
 
-def files_of(month: Month, frame: pl.DataFrame, index: Index) -> dict[str, bytes]:
+def files_of(month: Month, frame: pl.DataFrame, index: Index, accepted: Sequence[Acceptance]) -> dict[str, bytes]:
     """What a release of *month* writes, by path, given the *index* of what is there already."""
-    index = index.with_month(facts_of(month, frame))
+    index = index.with_month(facts_of(month, frame, accepted))
     return {
         data_path(month.key): to_parquet(frame),
         verified_path(month.key): to_parquet(frame.filter(frame["verified"])),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from uuid import uuid4
 from pydantic import Field, ValidationError
 
 from formulacode_dagster.files.atomic import PARTIAL, disk_errors, sync_folder, write_atomically
+from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
@@ -55,13 +56,13 @@ class FolderDestination:
         """The folder's path."""
         return str(self._path)
 
-    def release(self, month: Month, frame: pl.DataFrame) -> Release:
+    def release(self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> Release:
         """See `Destination.release`; the revision is a hash over the release's files."""
         released = self._releases / month.release
         with disk_errors(f"the dataset in {self._path}"), self._locked():
             is_first = not released.exists()
             index = Index.parse(self._read(self._path / INDEX_FILE), str(self._path / INDEX_FILE))
-            files = files_of(month, frame, index)
+            files = files_of(month, frame, index, accepted)
             if is_first:
                 self._write_release(month, files)
             manifest = _manifest(released)

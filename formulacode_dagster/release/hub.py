@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release
@@ -41,13 +42,13 @@ class HubDestination:
         """`hub:owner/name`."""
         return f"hub:{self._repo_id}"
 
-    def release(self, month: Month, frame: pl.DataFrame) -> Release:
+    def release(self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> Release:
         """See `Destination.release`. A run that was killed after the commit is finished by the next one."""
         api = self._api()
         with hub_errors(f"release {month.key} to {self._repo_id} at {self._endpoint}", self._token):
             if month.release not in self._tags(api):
                 api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True)
-                commit = self._commit(api, month, frame)
+                commit = self._commit(api, month, frame, accepted)
                 self._tag(api, month, commit)
             else:
                 commit = None
@@ -90,7 +91,7 @@ class HubDestination:
             return {}
         return {ref.name: ref.target_commit for ref in refs.tags}
 
-    def _commit(self, api: HfApi, month: Month, frame: pl.DataFrame) -> str:
+    def _commit(self, api: HfApi, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance]) -> str:
         """The commit on the branch that holds the month's rows: made now, or found from a run that was killed."""
         from huggingface_hub import CommitOperationAdd
         from huggingface_hub.errors import HfHubHTTPError
@@ -100,11 +101,12 @@ class HubDestination:
             head = next((ref.target_commit for ref in refs.branches if ref.name == BRANCH), None)
             where = f"{self.name}, {INDEX_FILE}"
             index = Index.parse(self._download(api, INDEX_FILE, head) if head else None, where)
-            if head and index.month(month.key) == facts_of(month, frame) and self._holds(api, month, head, frame):
+            there = index.month(month.key) == facts_of(month, frame, accepted)
+            if head and there and self._holds(api, month, head, frame):
                 return head
             operations = [
                 CommitOperationAdd(path_in_repo=path, path_or_fileobj=content)
-                for path, content in files_of(month, frame, index).items()
+                for path, content in files_of(month, frame, index, accepted).items()
             ]
             try:
                 made = api.create_commit(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
+from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
@@ -31,6 +33,7 @@ class MonthFacts(Frozen):
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
     rows_sha256: str
     schema_sha256: str
+    accepted: tuple[str, ...] = Field(default=(), description="what people accepted although too much of it failed")
 
 
 class Index(Frozen):
@@ -67,8 +70,8 @@ class Index(Frozen):
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
-def facts_of(month: Month, frame: pl.DataFrame) -> MonthFacts:
-    """The line of the index for *month* with the rows of *frame*."""
+def facts_of(month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> MonthFacts:
+    """The line of the index for *month* with the rows of *frame*, and what of it people *accepted* as it is."""
     speedups = frame["speedup"].to_list()
     return MonthFacts(
         month=month.key,
@@ -79,4 +82,5 @@ def facts_of(month: Month, frame: pl.DataFrame) -> MonthFacts:
         median_speedup=statistics.median(speedups) if speedups else None,
         rows_sha256=rows_checksum(frame),
         schema_sha256=schema_checksum(frame),
+        accepted=tuple(one.told for one in accepted),
     )

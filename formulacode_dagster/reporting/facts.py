@@ -5,12 +5,14 @@ from __future__ import annotations
 from pydantic import Field
 from sqlalchemy import Connection
 
+from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.acceptances import acceptances
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.pull_requests import items_by_key
 from formulacode_dagster.store.usage import UsageTotal, usage_totals
@@ -43,6 +45,7 @@ class MonthFacts(Frozen):
     measured: tuple[MeasuredTask, ...]
     checks: tuple[CheckVerdict, ...]
     release: Release | None
+    accepted: tuple[Acceptance, ...] = Field(default=(), description="what people accepted although too much failed")
     usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
 
     @property
@@ -89,5 +92,6 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
         checks=tuple(verdicts(connection, key)),
         release=releases[0] if releases else None,
+        accepted=tuple(acceptances(connection, key)),
         usage=tuple(usage),
     )

@@ -9,19 +9,8 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.models.reasons import SCREENED_OUT, RejectionReason
 from formulacode_dagster.store.usage import UsageTotal
-
-SCREENED_OUT = frozenset(
-    {
-        RejectionReason.TITLE,
-        RejectionReason.NO_CORE_FILE,
-        RejectionReason.PATCH_TOO_LARGE,
-        RejectionReason.TOO_MANY_FILES,
-    }
-)
-"""Reasons the symbolic filter gives: such a pull request never was a candidate."""
-
 
 _STEP_MISSED = {
     Stage.PULL_REQUESTS: "candidates",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +36,43 @@ def items_in_state(connection: Connection, month: str, stage: Stage, state: Item
         select(LEDGER.c.item)
         .where(LEDGER.c.month == month, LEDGER.c.stage == stage.value, LEDGER.c.state == state.value)
         .order_by(LEDGER.c.item)
+    )
+    return list(connection.execute(statement).scalars())
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How many items of one kind, repositories or pull requests, ended a stage in one way."""
+
+    stage: Stage
+    is_pull_request: bool
+    state: ItemState
+    reason: str
+    count: int
+
+
+def endings(connection: Connection, month: str) -> list[Ending]:
+    """How the items of *month* ended, by stage in the order of the graph; a stage's own steps are no items."""
+    is_pull_request = LEDGER.c.item.contains("#", autoescape=True).label("is_pull_request")
+    ways = (LEDGER.c.stage, is_pull_request, LEDGER.c.state, LEDGER.c.reason)
+    statement = (
+        select(*ways, func.count())
+        .where(LEDGER.c.month == month, LEDGER.c.item.contains("/", autoescape=True))
+        .group_by(*ways)
+    )
+    found = [Ending(Stage(row[0]), row[1], ItemState(row[2]), row[3], row[4]) for row in connection.execute(statement)]
+    order = list(Stage)
+    return sorted(found, key=lambda one: (order.index(one.stage), one.is_pull_request, one.state, one.reason))
+
+
+def months_with_done(connection: Connection, stage: Stage, *, pull_requests: bool, before: str) -> list[str]:
+    """The months before *before* in which *stage* ended pull requests, or repositories, as done; in order."""
+    like = LEDGER.c.item.contains("#") if pull_requests else LEDGER.c.item.contains("/") & ~LEDGER.c.item.contains("#")
+    statement = (
+        select(LEDGER.c.month)
+        .where(LEDGER.c.stage == stage.value, LEDGER.c.month < before, LEDGER.c.state == ItemState.DONE.value, like)
+        .distinct()
+        .order_by(LEDGER.c.month)
     )
     return list(connection.execute(statement).scalars())
 

@@ -52,6 +52,16 @@ CHECK_VERDICTS = Table(
     *_time("judged_at"),
 )
 
+ACCEPTANCES = Table(
+    "acceptances",
+    METADATA,
+    *_text("month", "stage", key=True),
+    Column("accepted_at", UtcTime, primary_key=True),
+    *_text("accepted_by", "reason", "summary"),
+    Column("failed", Integer, nullable=False),
+    Column("done", Integer, nullable=False),
+)
+
 COMPLETIONS = Table(
     "completions",
     METADATA,

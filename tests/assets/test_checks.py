@@ -1,22 +1,26 @@
-from __future__ import annotations
-
 import dagster as dg
 import pytest
 from sqlalchemy import event
 
-from assets.checks import JudgedMonth
+from assets.checks import JudgedMonth, failures_within_budget
 from assets.classifications import share_of_positives
 from assets.images import verifications_hold
+from assets.materialize import ItemConfig, report, stage_asset, stage_run
 from assets.partitions import MONTHS
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import ledger
+from formulacode_dagster.store.acceptances import acceptances
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS, IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.verification import VERIFICATION_NAMES
 from resources.defaults import default_resources
+from resources.postgres import PostgresResource
 from tests.records import make_image, make_merged
 
 
@@ -45,8 +49,8 @@ def test_the_share_of_positives_is_held_against_a_year_in_one_statement(database
             CLASSIFICATIONS.save(connection, judged(month, positives, 300))
     sent: list[str] = []
     event.listen(database.engine, "before_cursor_execute", lambda *told: sent.append(told[2]))
-    verdict = share_of_positives.judge(JudgedMonth(database, "2026-02", "run"))
-    first = share_of_positives.judge(JudgedMonth(database, "2015-01", "run"))
+    verdict = share_of_positives.judge(JudgedMonth(database, Stage.CLASSIFICATIONS, "2026-02", "run"))
+    first = share_of_positives.judge(JudgedMonth(database, Stage.CLASSIFICATIONS, "2015-01", "run"))
     assert len(sent) == 2
     assert not verdict.passed
     # January 2025 is more than twelve months back
@@ -88,3 +92,41 @@ def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_ve
         (kept,) = verdicts(connection, "2026-02")
     assert (kept.stage, kept.check, kept.blocking) == (Stage.IMAGES, "verifications_hold", True)
     assert kept.offenders == (f"{image.spec.task_id}: {missing} not made",)
+
+
+@pytest.mark.parametrize("accepted", [{}, {"accepted_by": "Ada", "accepted_because": "their server is gone"}])
+def test_a_stage_over_its_budget_shuts_the_gate_unless_the_run_config_accepts_it(
+    accepted: dict[str, str], database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    failed = LedgerEntry(
+        stage=Stage.IMAGES, month="2026-02", item="a/b#1", state=ItemState.FAILED, reason="build", inputs="same"
+    )
+    with database.transaction() as connection:
+        ledger.record(connection, [failed])
+
+    def build(
+        context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource
+    ) -> dg.MaterializeResult:
+        with stage_run(context, postgres, images, config) as run:
+            summary = run_loop(run_items(run, [WorkItem("a/b#1", "same", None)], in_thread(lambda _: Outcome()), None))
+        return report(context, summary)
+
+    declare = stage_asset(
+        Stage.IMAGES, partitions_def=MONTHS, group_name="build", kinds={"docker"}, description="images"
+    )
+    images = declare(build)
+    result = dg.materialize(
+        [images.definition, failures_within_budget.definition(Stage.IMAGES)],
+        partition_key="2026-02",
+        resources={"postgres": default_resources()["postgres"]},
+        run_config={"ops": {"images": {"config": accepted}}},
+        raise_on_error=False,
+    )
+    (evaluation,) = result.get_asset_check_evaluations()
+    assert (result.success, evaluation.passed) == (bool(accepted), bool(accepted))
+    assert evaluation.description == "1 of 1 pull requests failed, 40% may" + (
+        "; accepted by Ada: their server is gone" if accepted else ""
+    )
+    with database.transaction() as connection:
+        assert len(acceptances(connection, "2026-02")) == bool(accepted)

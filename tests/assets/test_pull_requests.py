@@ -90,7 +90,7 @@ def entries(database: Database) -> dict[str, LedgerEntry]:
 
 
 def judge(database: Database) -> Judgement:
-    return counts_match.judge(JudgedMonth(database, MONTH, "run"))
+    return counts_match.judge(JudgedMonth(database, Stage.PULL_REQUESTS, MONTH, "run"))
 
 
 def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_again(run, world, database):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import Stage
 from resources.documentation import SETTINGS, env_example, settings_table
 from resources.environment import load_env_file, trust_system_certificates
 from resources.settings import EngineChoice, read_settings
@@ -52,6 +53,25 @@ def test_values_have_their_types_and_an_empty_one_stands_for_the_default(
     assert (settings.engine, settings.languages) == (EngineChoice.docker, ("C", "Rust"))
     assert (settings.home, settings.mirrors_root) == (tmp_path / ".formulacode", tmp_path / ".formulacode" / "mirrors")
     assert settings.llm_dollars_per_month is None
+
+
+def test_the_failure_budget_is_a_share_for_all_stages_and_others_for_single_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert read_settings().failure_budget_of(Stage.CLASSIFICATIONS) == 0.1
+    assert read_settings().failure_budget_of(Stage.IMAGES) == 0.4
+    monkeypatch.setenv("FC_FAILURE_BUDGET", "images = 0.5, 0")
+    budgets = [read_settings().failure_budget_of(stage) for stage in (Stage.IMAGES, Stage.ENVIRONMENTS)]
+    assert budgets == [0.5, 0]
+    monkeypatch.setenv("FC_FAILURE_BUDGET", "images=0.5")
+    assert read_settings().failure_budget_of(Stage.ENVIRONMENTS) == 0
+
+
+@pytest.mark.parametrize("budget", ["1.5", "-0.1", "some", "pictures=0.1", "images=", "nan"])
+def test_a_failure_budget_that_cannot_be_is_named(budget: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FC_FAILURE_BUDGET", budget)
+    with pytest.raises(ConfigurationError, match=r"Write a text such as 0\.1,images=0\.4 for FC_FAILURE_BUDGET"):
+        read_settings()
 
 
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,11 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.probes import Finding, Health
-from formulacode_dagster.cli.terminal import Bars, plain, show_findings, show_funnel, show_story
+from formulacode_dagster.cli.terminal import Bars, plain, show_endings, show_findings, show_funnel, show_story
 from formulacode_dagster.items.progress import ProgressListener
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.store.ledger import Ending
 from formulacode_dagster.store.usage import UsageTotal
 
 HOSTILE = "[/red] [bold]{} \\"
@@ -201,3 +202,20 @@ def test_a_wait_and_a_warning_are_lines_where_there_are_no_bars() -> None:
     assert said.count("waiting 1 min 30 s, until ") == 1
     assert "GitHub's limit [of] requests" in said
     assert "repositories: the cache [x] was damaged" in said
+
+
+def test_a_run_tells_of_each_stage_how_its_items_ended() -> None:
+    to = console()
+    show_endings(
+        to,
+        [
+            Ending(Stage.PULL_REQUESTS, False, ItemState.DONE, "", 2),
+            Ending(Stage.PULL_REQUESTS, True, ItemState.DONE, "", 40),
+            Ending(Stage.CLASSIFICATIONS, True, ItemState.FAILED, "timeout", 1),
+            Ending(Stage.CLASSIFICATIONS, True, ItemState.FAILED, "model_answer", 3),
+            Ending(Stage.CLASSIFICATIONS, True, ItemState.REJECTED, "title", 36),
+        ],
+    )
+    title, head, *rows = (line.split() for line in printed(to).splitlines())
+    assert (" ".join(title), head) == ("How items ended", ["stage", "done", "rejected", "failed", "skipped"])
+    assert rows == [["pull_requests", "42"], ["classifications", "36", "4"]]

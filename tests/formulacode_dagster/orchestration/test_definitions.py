@@ -31,7 +31,9 @@ GRAPH = {
     "monthly_report": {"published_dataset"},
 }
 """Each asset, and what it reads."""
+PER_ITEM = [name for name in GRAPH if name != "monthly_report"]
 CHECKS = {
+    **{(name, "failures_within_budget"): True for name in PER_ITEM},
     ("repositories", "not_empty"): True,
     ("repositories", "every_repository_resolves"): False,
     ("pull_requests", "counts_match"): True,
@@ -81,11 +83,18 @@ def test_the_checks_are_the_ones_of_the_design(definitions: dg.Definitions) -> N
         assert check.partitions_def is not None
 
 
-def test_an_asset_waits_for_every_gate_of_what_it_reads_and_for_no_other() -> None:
+def before(name: str) -> set[str]:
+    """Every asset that *name* rests on."""
+    return GRAPH[name].union(*(before(one) for one in GRAPH[name]))
+
+
+def test_an_asset_waits_for_every_gate_of_what_it_reads_and_for_the_failure_budgets_of_all_before_it() -> None:
     for asset in STAGE_ASSETS:
-        read = GRAPH[asset.stage.value]
+        name = asset.stage.value
         assert {(stage.value, check) for stage, check in asset.gates} == {
-            key for key, blocking in CHECKS.items() if blocking and key[0] in read
+            key
+            for key, blocking in CHECKS.items()
+            if blocking and (key[0] in GRAPH[name] or (key[1] == "failures_within_budget" and key[0] in before(name)))
         }
 
 

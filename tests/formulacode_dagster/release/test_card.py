@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import yaml
 
+from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.card import render_card
@@ -36,3 +39,20 @@ def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskR
 
 def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:
     assert render_card(_index(record)) == render_card(Index.parse(_index(record).to_json(), "here"))
+
+
+def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[..., TaskRecord]) -> None:
+    accepted = Acceptance(
+        month="2026-02",
+        stage=Stage.IMAGES,
+        accepted_at=datetime(2026, 3, 5, tzinfo=UTC),
+        accepted_by="Ada",
+        reason="a mirror was down",
+        summary="3 of 5 pull requests failed, 40% may",
+        failed=3,
+        done=2,
+    )
+    facts = facts_of(Month.parse("2026-02"), month_frame([record(1)]), [accepted])
+    line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
+    assert line in render_card(Index().with_month(facts)).splitlines()
+    assert "Accepted" not in render_card(_index(record))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import LedgerEntry, Stage
@@ -124,12 +125,23 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
         released_at=datetime(2026, 3, 25, 2, 30, tzinfo=UTC),
     )
     open_gate = shut.model_copy(update={"check": "declared_commit", "passed": True, "summary": "all", "offenders": ()})
+    accepted = Acceptance(
+        month="2026-02",
+        stage=Stage.IMAGES,
+        accepted_at=datetime(2026, 3, 5, tzinfo=UTC),
+        accepted_by="Ada",
+        reason="it is theirs",
+        summary="1 of 4 pull requests failed",
+        failed=1,
+        done=3,
+    )
     return MonthFacts(
         month=MONTH,
         funnel=count_funnel(MONTH, ledger_of_a_month, usage),
         measured=(fast, slow),
         checks=(open_gate, shut),
         release=release,
+        accepted=(accepted,),
         usage=usage,
     )
 

@@ -9,6 +9,7 @@ from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.reporting.facts import MonthFacts, month_facts
 from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.acceptances import add_acceptance
 from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.usage import add_usage
@@ -89,6 +90,8 @@ def told(
         )
         for check in facts.checks:
             record_verdict(connection, check, "run")
+        for acceptance in facts.accepted:
+            add_acceptance(connection, acceptance)
         assert facts.release is not None
         artifacts.RELEASES.save(connection, [facts.release])
         return month_facts(connection, Month.parse(MONTH))
@@ -101,6 +104,7 @@ def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) 
     }
     assert {check.check: check for check in told.checks} == {check.check: check for check in facts.checks}
     assert told.release == facts.release
+    assert told.accepted == facts.accepted
     assert told.cost == facts.cost
     assert told.usage == facts.usage
 

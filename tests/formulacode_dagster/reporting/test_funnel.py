@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.reporting.funnel import SCREENED_OUT, Funnel, count_funnel
+from formulacode_dagster.models.reasons import SCREENED_OUT, RejectionReason
+from formulacode_dagster.reporting.funnel import Funnel, count_funnel
 from formulacode_dagster.store.usage import UsageTotal
 from tests.support.entries import enter
 

@@ -62,6 +62,7 @@ def test_the_report_answers_the_first_questions(facts: MonthFacts, nothing: Mont
         "images failed build 1 a/b#5",
         "imports failed 1 of 4 images does not import (a/b#5)",
         "declared_commit passed all",
+        "images 1 of 4 pull requests failed Ada 2026-03-05 it is theirs",
         "repositories code_search 1 20 18 2 0 0 0.0 120.5 0.0",
         "pull_requests graphql 2 61 81 0 1 1 9.2 0.0 2.5",
         "2026-02 81 99 2 1 1 9.2 120.5 2.5",
@@ -91,6 +92,7 @@ def test_what_comes_from_outside_is_text_and_nothing_else(facts: MonthFacts, not
         measured=(facts.measured[0].model_copy(update={"item": HOSTILE, "category": HOSTILE}),),
         checks=(facts.checks[1].model_copy(update={"summary": HOSTILE, "offenders": (HOSTILE,)}),),
         release=facts.release.model_copy(update={"destination": HOSTILE, "tag": HOSTILE}),
+        accepted=(facts.accepted[0].model_copy(update={"accepted_by": HOSTILE, "reason": HOSTILE}),),
     )
     html = render_report(hostile, nothing)
     page = Page(html)

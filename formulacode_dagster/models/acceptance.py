@@ -1,0 +1,33 @@
+"""A month that a person took as it is, although a stage failed more of it than its budget allows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from .base import Frozen
+from .items import Stage
+
+
+class Acceptance(Frozen):
+    """By whom and why, and what of the stage was accepted; more failures than that are not."""
+
+    month: str
+    stage: Stage
+    accepted_at: datetime
+    accepted_by: str = Field(min_length=1, description="name of the person")
+    reason: str = Field(min_length=1)
+    summary: str = Field(description="what the check had found")
+    failed: int = Field(ge=0, description="items that had failed")
+    done: int = Field(ge=0, description="items that were done")
+
+    @property
+    def told(self) -> str:
+        """One line for those who read the dataset's card."""
+        day = f"{self.accepted_at:%Y-%m-%d}"
+        return f"{self.stage}: {self.summary}; accepted by {self.accepted_by} on {day}: {self.reason}"
+
+    def covers(self, *, failed: int, done: int) -> bool:
+        """Whether the stage is no worse than what was accepted: no more has failed, no less is done."""
+        return failed <= self.failed and done >= self.done
