@@ -12,13 +12,18 @@ _DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNOR
 _INDEX_DEAD = re.compile(
     r"dns error|failed to lookup address|client error \(connect\)|connection refused|network is unreachable"
     r"|temporary failure in name resolution|invalid peer certificate|error sending request|operation timed out"
-    r"|http status server error",
+    r"|http status server error|429 too many requests",
     re.IGNORECASE,
 )
 _DOCKER_DEAD = re.compile(
     r"cannot connect to the docker daemon|error during connect|connection reset|failed to create endpoint"
     r"|failed to set up container networking|failed to create shim task|rpc error: code = unavailable"
     r"|closing transport|failed to start daemon",
+    re.IGNORECASE,
+)
+_REGISTRY_BUSY = re.compile(
+    r"toomanyrequests|429 too many requests|rate limit|50\d (internal server error|bad gateway|service unavailable)"
+    r"|504 gateway time-?out|tls handshake timeout|i/o timeout|context deadline exceeded",
     re.IGNORECASE,
 )
 _STEP_CODE = re.compile(r"did not complete successfully: exit code: (\d+)")
@@ -55,6 +60,25 @@ def tail(log: str) -> str:
 def docker_is_dead(end: str) -> bool:
     """Whether the *end* of a log says that the daemon is gone, or can run nothing any more."""
     return _DOCKER_DEAD.search(end) is not None
+
+
+def registry_is_busy(words: str) -> bool:
+    """Whether a registry's *words* say that it cannot answer now, which tells nothing of the image.
+
+    One that cannot be reached at all is how a machine without a network sees every registry: there the images that are
+    here count.
+    """
+    return _REGISTRY_BUSY.search(words) is not None
+
+
+def registry_outage(image: str, words: str) -> OutsideSystemError:
+    """The error for a registry that did not tell whether it has *image*."""
+    return OutsideSystemError(
+        "registry",
+        f"does not tell whether it has {image}",
+        why=_last_line(words),
+        remedy="Run the month again later, log in to the registry, or pull the image",
+    )
 
 
 def code_of_step(end: str) -> int | None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name
 from formulacode_dagster.engines.uv_runner import UvResult, UvRunner
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 
 from . import uv_messages
@@ -196,7 +196,8 @@ class Resolver:
             answer = uv.compile(call, interpreter=fitting, timeout=self._timeout)
         log = uv_messages.scrub(answer.log)
         if answer.timed_out:
-            raise ItemFailure(
+            raise SuspectedOutage(
+                "package index",
                 FailureKind.TIMEOUT,
                 f"resolving {len(request.requirements)} requirements took longer than {self._timeout:.0f} s",
                 log_tail=log[-_LOG_TAIL:],

@@ -19,7 +19,7 @@ NO_SOLUTION = "No solution found when resolving"
 UNBUILDABLE = (re.compile(r"Failed to (?:download and )?build `(?P<name>[\w.-]+?)=="),)
 UNREACHABLE = re.compile(
     r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
-    r"|HTTP status server error|invalid peer certificate|Network is unreachable"
+    r"|HTTP status server error|429 Too Many Requests|invalid peer certificate|Network is unreachable"
 )
 REFUSED = re.compile(r"lack of valid authentication credentials|returned a 40[13] ")
 GONE = re.compile(r"404 Not Found|410 Gone")

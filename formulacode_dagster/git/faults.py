@@ -6,10 +6,13 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 
 from .command import GitError
+
+SYSTEM = "git"
+"""What errors call the host that repositories are cloned from."""
 
 
 class Fault(StrEnum):
@@ -94,10 +97,11 @@ def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:
             return OutsideSystemError("disk", f"cannot {subject}", why=why, remedy="Free space under FC_MIRRORS_DIR")
         case Fault.HOST | Fault.PASSING:
             return OutsideSystemError(
-                "git", f"cannot {subject}", why=why, remedy="See whether the host in GITHUB_CLONE_URL answers"
+                SYSTEM, f"cannot {subject}", why=why, remedy="See whether the host in GITHUB_CLONE_URL answers"
             )
         case Fault.VANISHED:
-            return ItemFailure(FailureKind.VANISHED, f"{repository} cannot be cloned: it is gone, or private", why=why)
+            what = f"{repository} cannot be cloned: it is gone, or private"
+            return SuspectedOutage(SYSTEM, FailureKind.VANISHED, what, why=why)
         case Fault.BROKEN:
             return ItemFailure(
                 FailureKind.MIRROR_BROKEN,
@@ -106,6 +110,7 @@ def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:
                 remedy="The next run rebuilds it",
             )
         case Fault.TIMEOUT:
-            return ItemFailure(FailureKind.TIMEOUT, f"git took too long to {subject}", why=why, remedy="Try again")
+            what = f"git took too long to {subject}"
+            return SuspectedOutage(SYSTEM, FailureKind.TIMEOUT, what, why=why, remedy="Try again")
         case _:
             return ItemFailure(FailureKind.GIT, f"git failed to {subject}", why=why, log_tail=error.stderr)

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.running.stopping import stop_request
 
 from .blobs import REMOTE
 from .command import GitError, git
-from .faults import Fault, fault_of, refused_object, translate, unlock
+from .faults import SYSTEM, Fault, fault_of, refused_object, translate, unlock
 
 ATTEMPTS = 3
 BACKOFF = Backoff(first_seconds=1.0, longest_seconds=60.0)
@@ -128,10 +128,10 @@ class Remote:
             return self._url_of(repository)
         if not self._folder.is_dir():
             raise OutsideSystemError(
-                "git", f"the folder {self._folder} is not there", remedy="Set GITHUB_CLONE_URL to a folder of mirrors"
+                SYSTEM, f"the folder {self._folder} is not there", remedy="Set GITHUB_CLONE_URL to a folder of mirrors"
             )
-        raise ItemFailure(
-            FailureKind.VANISHED, f"{repository} cannot be cloned: there is no {self._folder / repository}.git"
+        raise SuspectedOutage(
+            SYSTEM, FailureKind.VANISHED, f"{repository} cannot be cloned: there is no {self._folder / repository}.git"
         )
 
     def _url_of(self, repository: str) -> str:

@@ -19,6 +19,7 @@ from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.running import loops
 from formulacode_dagster.store import ledger
 
+from .outages import Outages
 from .pending import is_pending, within
 from .progress import listener
 from .results import Result, keep, result_of, skipped
@@ -111,6 +112,7 @@ async def _work_off(
     running: set[asyncio.Task[None]] = set()
     finished: list[Result[R]] = []
     worked: list[LedgerEntry] = []
+    outages: Outages[R] = Outages()
     news = asyncio.Event()
     dead: OutsideSystemError | ConfigurationError | None = None
     due = 0.0
@@ -129,7 +131,7 @@ async def _work_off(
     try:
         while running or (waiting and dead is None):
             while waiting and dead is None and len(running) < concurrency:
-                task = asyncio.create_task(_work_on(run, waiting.pop(), before, work, finish))
+                task = asyncio.create_task(_work_on(run, waiting.pop(), before, work, outages, finish))
                 task.add_done_callback(lambda _: news.set())
                 running.add(task)
             with suppress(TimeoutError):
@@ -149,6 +151,8 @@ async def _work_off(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        if not running and dead is None:
+            finished.extend(outages.rest())
         await keep_finished()
     if dead is not None:
         await asyncio.to_thread(_forgive, run, worked)
@@ -161,6 +165,7 @@ async def _work_on(
     batch: Sequence[WorkItem[T]],
     before: Mapping[str, LedgerEntry],
     work: BatchWork[T, R],
+    outages: Outages[R],
     finish: Callable[[Result[R]], None],
 ) -> None:
     """Finish each item of *batch* once, whatever *work* does; raises what stops the stage."""
@@ -173,7 +178,8 @@ async def _work_on(
         seconds = time.monotonic() - started
         result = result_of(run, item, how, previous=before.get(item.name), seconds=seconds)
         listener().item_finished(run.stage, item.name, result.entry.state, result.entry.reason, seconds)
-        finish(result)
+        for settled in outages.settle(item, how, result):
+            finish(settled)
 
     try:
         await work.work(batch, end)

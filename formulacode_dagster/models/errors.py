@@ -6,6 +6,7 @@ FormulaCodeError
  ├── BusyError              another run holds the same month of the same stage
  ├── GateClosedError        a gate of an upstream asset failed for this month
  ├── ItemFailure            one item could not be processed; the others go on; may be tried again
+ │    └── SuspectedOutage   … by what an outside system did, which may do it to everybody: then it is that system's
  ├── NotAsked               one item is outside what this run, with these settings, can or should do
  └── Rejection              one item was decided against: not an error, a verdict with a reason code
 """
@@ -58,6 +59,16 @@ class ItemFailure(FormulaCodeError):
         self.cost = cost
         self.log = ""
         super().__init__(what, why=why, remedy=remedy)
+
+
+class SuspectedOutage(ItemFailure):
+    """One item was lost to *system*, which may be down for all of them: three unlike ones in a row stop the stage."""
+
+    def __init__(
+        self, system: str, kind: FailureKind, what: str, *, why: str = "", remedy: str = "", log_tail: str = ""
+    ) -> None:
+        self.system = system
+        super().__init__(kind, what, why=why, remedy=remedy, log_tail=log_tail)
 
 
 class NotAsked(FormulaCodeError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.backoff import Backoff, retry_after
 
@@ -182,7 +182,8 @@ class Endpoint:
         if status >= 500 or status in _RETRIED:
             return said
         self._count_unanswered(said)
-        raise ItemFailure(
+        raise SuspectedOutage(
+            SYSTEM,
             FailureKind.MODEL_REQUEST,
             f"{self._place} refuses the request",
             why=said,
@@ -215,7 +216,8 @@ class Endpoint:
                 remedy="Check LLM_BASE_URL, and that the endpoint runs",
             )
         self._count_unanswered(said)
-        return ItemFailure(
+        return SuspectedOutage(
+            SYSTEM,
             FailureKind.TIMEOUT if timed_out else FailureKind.MODEL_ANSWER,
             f"the model at {self._place} gave no answer in {attempts} attempts",
             why=said,

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from formulacode_dagster.models.completion import Completion, CompletionCache
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
 
 from .budget import Budget, Prices
-from .endpoint import Endpoint, Message, Reply, Retries
+from .endpoint import SYSTEM, Endpoint, Message, Reply, Retries
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -89,14 +89,16 @@ class LanguageModel:
                 return parsed, cost
             talk = [*messages, *_correction(reply, problem)]
         said = (reply.refusal or reply.content)[:_BEGINNING]
-        raise ItemFailure(
+        failure = SuspectedOutage(
+            SYSTEM,
             FailureKind.MODEL_ANSWER,
             f"{self.name} gave no usable answer in {_ASKED} attempts",
             why=f"{problem}; it said: {said!r}",
             remedy="Run again to ask again, or use another LLM_MODEL",
             log_tail=reply.refusal or reply.content,
-            cost=cost,
         )
+        failure.cost = cost
+        raise failure
 
     async def _send(
         self, messages: Sequence[Message], name: str, schema: dict[str, Any], so_far: Cost

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from formulacode_dagster.engines.failures import registry_is_busy, registry_outage
 from formulacode_dagster.engines.files import ImageConfig, ImageFile
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.engines.processes import FILE_BYTES
@@ -82,7 +83,10 @@ class DockerEngine:
         return DockerUvRunner(self._daemon, self._settings, self._os_image)
 
     def interpreters(self) -> frozenset[str] | None:
-        """None when OS images can be pulled; else the versions whose OS image is here."""
+        """None when OS images can be pulled; else the versions whose OS image is here.
+
+        Raises OutsideSystemError when the registry answers that it cannot tell now.
+        """
         return self._interpreters
 
     def build(
@@ -167,14 +171,21 @@ class DockerEngine:
         newest = self._os_image.replace("{python}", INSTRUMENT_VERSIONS[-1])
         client = self._daemon.client
         with self._daemon.watched("look for OS images"):
-            with suppress(docker.errors.APIError):
+            try:
                 client.images.get_registry_data(newest)
+            except docker.errors.APIError as error:
+                said = str(error.explanation or error)
+            else:
                 return None
             # not `images.list`, which asks for each again and stumbles over one that goes meanwhile
             here = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
-        return frozenset(
+        found = frozenset(
             version for version in INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
         )
+        if registry_is_busy(said) and len(found) < len(INSTRUMENT_VERSIONS):
+            # those that happen to be here would be taken in place of the right ones
+            raise registry_outage(newest, said)
+        return found
 
     def _create(self, image: BuiltImage, *, run_id: str, command: list[str]) -> Container:
         import docker.errors

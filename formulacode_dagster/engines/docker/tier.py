@@ -11,7 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from formulacode_dagster.engines.failures import BuildFailure, code_of_step, docker_is_dead, failure_of
+from formulacode_dagster.engines.failures import (
+    BuildFailure,
+    code_of_step,
+    docker_is_dead,
+    failure_of,
+    registry_is_busy,
+    registry_outage,
+)
 from formulacode_dagster.engines.protocol import Progress
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
@@ -150,6 +157,9 @@ class TierBuilder:
         what = f"{tier} tier of {self._what}"
         if not timed_out and docker_is_dead(end):
             return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
+        if tier == "base" and _NO_IMAGE.search(end) and registry_is_busy(end):
+            # an older interpreter's image would be no answer to that
+            return registry_outage(arguments["OS_IMAGE"], end)
         if tier == "base" and _NO_IMAGE.search(end):
             return BuildFailure(
                 FailureKind.INTERPRETER,

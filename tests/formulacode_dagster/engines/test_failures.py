@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.engines.failures import BuildFailure, code_of_step, docker_is_dead, failure_of
+from formulacode_dagster.engines.failures import (
+    BuildFailure,
+    code_of_step,
+    docker_is_dead,
+    failure_of,
+    registry_is_busy,
+)
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
 
 BRIDGE = (
@@ -46,6 +52,7 @@ def test_the_exit_code_of_a_step_is_read_from_buildkits_words() -> None:
     [
         ("error: No space left on device", "disk"),
         ("  cause: dns error", "package index"),
+        ("  cause: HTTP status client error (429 Too Many Requests) for url (https://index/simple/x)", "package index"),
         ("error: Request failed after 3 retries in 67.1s\n  cause: operation timed out", "package index"),
     ],
 )
@@ -53,3 +60,24 @@ def test_an_outside_system_that_is_gone_is_not_the_items_failure(log: str, syste
     failure = ended(log)
     assert isinstance(failure, OutsideSystemError)
     assert failure.system == system
+
+
+UNRESOLVED = (
+    "ERROR: failed to solve: python:3.12-slim: failed to resolve source metadata for docker.io/library/python: "
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_busy"),
+    [
+        ("unexpected status from HEAD request to https://hub/v2/: 429 Too Many Requests", True),
+        ("toomanyrequests: You have reached your unauthenticated pull rate limit.", True),
+        ("unexpected status from HEAD request to https://hub/v2/: 503 Service Unavailable", True),
+        ("failed to do request: Head https://hub/v2/: net/http: TLS handshake timeout", True),
+        ("docker.io/library/python:3.99-slim: not found", False),
+        ("pull access denied, repository does not exist or may require authorization", False),
+        ("failed to do request: dial tcp: lookup hub: no such host", False),
+    ],
+)
+def test_a_registry_that_cannot_tell_now_is_told_from_one_that_has_no_such_image(words: str, is_busy: bool) -> None:
+    assert registry_is_busy(UNRESOLVED + words) is is_busy

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from formulacode_dagster.models.completion import Completion
-from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.selection.budget import Budget, Prices
@@ -177,7 +177,7 @@ def test_an_endpoint_that_answers_nobody_stops_the_stage(fault: Fault) -> None:
 
     with sandbox(ModelFaults(every=fault)) as (url, _):
         outcomes = asyncio.run(many(url))
-    assert [type(one) for one in outcomes].count(ItemFailure) == 4
+    assert [type(one) for one in outcomes].count(SuspectedOutage) == 4
     (dead,) = (one for one in outcomes if isinstance(one, OutsideSystemError))
     assert "none of the last 5 questions" in str(dead)
     assert dead.system == "llm"

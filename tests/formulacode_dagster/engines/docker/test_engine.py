@@ -8,12 +8,17 @@ import uuid
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, EngineName
+from sandbox.server import serving
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, PURE, Sample, build_sample, command, make_sample, make_spec
 
@@ -198,6 +203,25 @@ def test_an_os_image_that_cannot_be_had_is_named(docker: DockerEngine, compiled:
     with pytest.raises(BuildFailure, match=r"127\.0\.0\.1:9/none:py3\.11 cannot be had") as caught:
         docker.build(spec, mirror=compiled.mirror, run_id="none")
     assert caught.value.kind == "interpreter"
+
+
+def test_a_registry_that_has_enough_of_us_is_not_taken_for_one_without_the_image(
+    docker: DockerEngine, compiled: Sample, lock: str
+) -> None:
+    said = {
+        "errors": [{"code": "TOOMANYREQUESTS", "message": "toomanyrequests: You have reached your pull rate limit."}]
+    }
+
+    def refuse(_: Request) -> JSONResponse:
+        return JSONResponse(said, status_code=429)
+
+    with serving(Starlette(routes=[Route("/{path:path}", refuse)]), name="registry") as url:
+        os_image = f"{url.removeprefix('http://')}/busy:py{{python}}"
+        with pytest.raises(OutsideSystemError, match="registry: does not tell whether it has 127") as caught:
+            docker.build(make_spec(compiled, lock, os_image=os_image), mirror=compiled.mirror, run_id="busy")
+        with pytest.raises(OutsideSystemError, match="registry: does not tell whether it has 127"):
+            DockerEngine(os_image).interpreters()
+    assert "429" in str(caught.value)
 
 
 def test_an_os_image_with_another_interpreter_is_refused(docker: DockerEngine, compiled: Sample, lock: str) -> None:
