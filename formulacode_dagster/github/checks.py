@@ -10,7 +10,6 @@ from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, LedgerEntry
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
-from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -46,17 +45,14 @@ def counts_match(
     """For every tracked repository, as many pull requests are stored as GitHub reports, or it is named.
 
     *rows* are how many pull requests the table holds, by repository id; *windows* the ledger's entries of repositories.
-    A window that was rejected, not asked for, or whose repository is gone ended in a state of its own.
+    A window that failed, was rejected or not asked for ended in a state of its own: how many may fail, the failure budget
+    says.
     """
     names = {row.id: row.full_name for row in tracked}
     judged = [row for row in counts if row.repository_id in names]
     times = Counter(row.repository_id for row in judged)
     entries = {entry.item: entry for entry in windows}
-    failed = [
-        f"{entry.item}: {entry.detail}"
-        for entry in windows
-        if entry.state is ItemState.FAILED and entry.reason != FailureKind.VANISHED
-    ]
+    failed = sum(entry.state is ItemState.FAILED for entry in windows)
     silent = [
         f"{name}: neither counted nor failed"
         for id_, name in names.items()
@@ -69,9 +65,9 @@ def counts_match(
     ]
     strangers = [f"{row.repository}: counted for {row.month}" for row in judged if row.month != month]
     doubled = [f"{names[id_]}: counted {count} times" for id_, count in times.items() if count > 1]
-    offenders = failed + silent + wrong + strangers + doubled
+    offenders = silent + wrong + strangers + doubled
     stored, reported = sum(row.stored for row in judged), sum(row.reported for row in judged)
-    missing = len(failed) + len(silent)
+    missing = failed + len(silent)
     summary = f"{stored} of the {reported} pull requests that GitHub reports, in {len(judged)} repositories"
     if missing:
         summary = f"{summary}; {missing} repositories could not be taken in"

@@ -112,15 +112,16 @@ def test_a_tracked_repository_with_neither_a_count_nor_a_failure_shuts_the_gate(
 
 
 @pytest.mark.parametrize("rows", [[], [count()]])
-def test_a_repository_that_failed_shuts_the_gate_even_behind_the_count_of_an_earlier_intake(rows):
+def test_a_repository_that_failed_is_counted_as_missing_and_left_to_the_failure_budget(rows):
     verdict = counts_match(rows, windows=[window(state=ItemState.FAILED, reason="incomplete")])
-    assert not verdict.passed
-    assert verdict.offenders == ("demo/project: why",)
+    assert verdict.passed
+    assert verdict.figures["missing"] == 1
+    assert "1 repositories could not be taken in" in verdict.summary
 
 
-def test_a_repository_that_failed_under_its_former_name_is_not_hidden():
-    verdict = counts_match([count()], windows=[window(), window("old/name", ItemState.FAILED, "incomplete")])
-    assert verdict.offenders == ("old/name: why",)
+def test_a_repository_that_failed_hides_nothing_of_the_others():
+    verdict = counts_match([count(stored=2)], windows=[window(), window("old/name", ItemState.FAILED, "incomplete")])
+    assert verdict.offenders == ("demo/project: 2 of 3, 3 in the table",)
 
 
 @pytest.mark.parametrize(
