@@ -63,9 +63,9 @@ def environments(
         with run.database.transaction() as connection:
             found = done_in(connection, run.month, Stage.CLASSIFICATIONS)
         cache = mirrors.cache()
+        engine, _ = containers.engine_for(run.database, run.month)
         resolver = containers.resolver()
         month = Month.parse(run.month)
-        engine, _ = containers.chosen()
         interpreters = engine.interpreters()
 
         def plan(item: WorkItem[PullRequest]) -> Outcome[Environment]:

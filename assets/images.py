@@ -61,7 +61,7 @@ def images(
 ) -> dg.MaterializeResult[Any]:
     """Build and verify an image for every environment."""
     with stage_run(context, postgres, images, config) as run:
-        engine, why = containers.chosen()
+        engine, why = containers.engine_for(run.database, run.month)
         context.log.info(why)
         os_image = containers.settings.os_image
         builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image)

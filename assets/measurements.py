@@ -49,7 +49,7 @@ def measurements(
 ) -> dg.MaterializeResult[Any]:
     """Time every image's benchmarks, one task at a time unless FC_MEASURED_AT_ONCE says otherwise."""
     with stage_run(context, postgres, measurements, config) as run:
-        engine, why = containers.chosen()
+        engine, why = containers.engine_for(run.database, run.month)
         stage = Measurements(
             run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=sampling.tasks_at_once
         )

@@ -21,7 +21,7 @@ def reproduces(month: JudgedMonth, mirrors: MirrorsResource, containers: Contain
     """A sample of the month's images, built again from spec and locks alone, comes out the same."""
     made: list[Reproduction] = []
     failures: dict[str, str] = {}
-    engine, _ = containers.chosen()
+    engine, _ = containers.engine_for(month.database, month.key)
     for item, image in _sampled(month, engine).items():
         try:
             made.append(

@@ -87,7 +87,9 @@ def _laboratory(repositories: Path, results: Results | None) -> Laboratory:
     from resources.containers import ContainersResource
 
     containers = ContainersResource()
-    engine, why = containers.chosen()
+    engine, why = containers.engine_for_repositories(
+        f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git")
+    )
     print(why, file=sys.stderr)
     return Laboratory(repositories, containers, engine, results or Results(None))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from pydantic import PrivateAttr
@@ -14,12 +15,16 @@ from formulacode_dagster.engines.installation import installation_id
 from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.engines.select import choose_engine
+from formulacode_dagster.engines.select import choose_engine, require_same_engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.eviction import GIGABYTE
 from formulacode_dagster.housekeeping.cleanup import Budgets
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.image import EngineName, ResourceLimits
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.store.attempts import engines_of
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import done_items
 
 from .base import SettingsResource, setting
 from .settings import EngineChoice
@@ -29,6 +34,8 @@ class ContainersResource(SettingsResource):
     """Hands out the engine and the limits untrusted code is held to."""
 
     home: str | None = setting("home")
+    github_clone_url: str | None = setting("github_clone_url")
+    offline_source: str | None = setting("offline_source")
     engine: EngineChoice | None = setting("engine")
     os_image: str | None = setting("os_image")
     build_network: str | None = setting("build_network")
@@ -76,8 +83,35 @@ class ContainersResource(SettingsResource):
             benchmark_seconds=settings.benchmark_seconds,
         )
 
+    def engine_for(self, database: Database, month: str) -> tuple[Engine, str]:
+        """The engine for *month*, and a sentence saying which it is and why.
+
+        Raises OutsideSystemError where that would be folders of this machine, only since Docker does not answer, and
+        the month was built with Docker, or holds candidates of repositories that are not the samples.
+        """
+        with database.transaction() as connection:
+            items = done_items(connection, month, Stage.CLASSIFICATIONS).values()
+            engines = engines_of(connection, month)
+        return self.engine_for_repositories({item.partition("#")[0] for item in items}, engines)
+
+    def engine_for_repositories(
+        self, names: Iterable[str], built_with: Collection[EngineName] = ()
+    ) -> tuple[Engine, str]:
+        """The engine for repositories by name, of a month with images *built_with* some; raises as `engine_for`."""
+        strangers = {name for name in names if not self._is_sample(name)}
+        chosen = self.chosen()
+        require_same_engine(self.settings.engine.value, chosen, strangers=strangers, built_with=built_with)
+        return chosen
+
+    def _is_sample(self, repository: str) -> bool:
+        """Whether *repository* is one of those that the demo has made, and is cloned from there."""
+        settings = self.settings
+        made = settings.home / "sandbox" / "repositories"
+        served = settings.github_clone_url.rstrip("/") == made.as_uri() and not settings.offline_source
+        return served and (made / f"{repository}.git").is_dir()
+
     def chosen(self) -> tuple[Engine, str]:
-        """The engine, and a sentence saying which it is and why."""
+        """The engine as the settings have it, whatever it is to build, and a sentence saying which it is and why."""
         if self._chosen is None:
             settings = self.settings
             self._chosen = choose_engine(

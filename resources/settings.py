@@ -145,7 +145,10 @@ class Settings(BaseSettings):
         0, alias="LLM_DOLLARS_PER_MILLION_OUT", ge=0, description="price of a million answer tokens"
     )
     engine: EngineChoice = Field(
-        EngineChoice.auto, alias="FC_ENGINE", description="docker, process, or auto: Docker when a daemon answers"
+        EngineChoice.auto,
+        alias="FC_ENGINE",
+        description="docker; process: folders of this machine; auto: Docker, and process for the demo's samples alone "
+        "where no daemon answers",
     )
     os_image: str = Field(
         "python:{python}-slim-bookworm",

@@ -39,7 +39,7 @@ def rebuild_and_compare(console: Console, text: str) -> bool:
     name = ItemName.parse(text)
     with database() as store:
         image, item = _image_of(store, name)
-        engine, why = ContainersResource().chosen()
+        engine, why = ContainersResource().engine_for_repositories([name.repository], [image.engine])
         console.print(why, highlight=False)
         with console.status(f"building {image.tag} again"):
             cache = MirrorsResource().cache()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE
 
 from .protocol import Engine
+
+_FOLDERS = "Building the samples in folders of this machine"
 
 
 def choose_engine(
@@ -31,6 +33,8 @@ def choose_engine(
     installation: str = "",
 ) -> tuple[Engine, str]:
     """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
+
+    What `auto` chooses is to be held against the month at hand, see `require_same_engine`.
 
     *root* is where the process engine keeps its folders, *installation* marks what Docker builds. Raises
     ConfigurationError for another setting, and OutsideSystemError when Docker is asked for and does not answer.
@@ -60,8 +64,37 @@ def choose_engine(
     try:
         daemon.check()
     except OutsideSystemError as error:
-        return process, f"Building in folders of this machine, since {error}; nothing can be published"
+        return process, f"{_FOLDERS}, since {error}; nothing can be published"
     if docker.interpreters() == frozenset():
         missing = os_image.replace("{python}", "3.x")
-        return process, f"Building in folders of this machine, since Docker can neither pull nor find {missing}"
+        return (
+            process,
+            f"Building the samples in folders of this machine, since Docker can neither pull nor find {missing}",
+        )
     return docker, "Building with Docker, since a daemon answers"
+
+
+def require_same_engine(
+    setting: str, chosen: tuple[Engine, str], *, strangers: Collection[str], built_with: Collection[EngineName]
+) -> None:
+    """Raise OutsideSystemError where `auto` has *chosen* folders of this machine and Docker is what it takes.
+
+    That is for *strangers*, repositories that are no samples: their code would run as the caller does. And for a month
+    that has images *built_with* Docker already.
+    """
+    engine, why = chosen
+    if setting != "auto" or engine.name is not EngineName.PROCESS:
+        return
+    if EngineName.DOCKER in built_with:
+        what = "the month was built with Docker, and is not built otherwise"
+    elif strangers:
+        others = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
+        what = f"{min(strangers)}{others} would be built in folders of this machine, where code runs as you do"
+    else:
+        return
+    raise OutsideSystemError(
+        "docker",
+        what,
+        why=why,
+        remedy="Start Docker or set DOCKER_HOST; or take folders by name, with FC_ENGINE=process",
+    )

@@ -45,8 +45,8 @@ def counts_match(
     """For every tracked repository, as many pull requests are stored as GitHub reports, or it is named.
 
     *rows* are how many pull requests the table holds, by repository id; *windows* the ledger's entries of repositories.
-    A window that failed, was rejected or not asked for ended in a state of its own: how many may fail, the failure budget
-    says.
+    A window that failed, was rejected or not asked for ended in a state of its own; the failure budget says how many
+    may fail.
     """
     names = {row.id: row.full_name for row in tracked}
     judged = [row for row in counts if row.repository_id in names]

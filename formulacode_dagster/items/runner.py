@@ -118,6 +118,8 @@ async def _work_off(
     due = 0.0
 
     def finish(result: Result[R]) -> None:
+        entry = result.entry
+        listener().item_finished(run.stage, entry.item, entry.state, entry.reason, entry.cost.seconds)
         finished.append(result)
         news.set()
 
@@ -152,7 +154,8 @@ async def _work_off(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         if not running and dead is None:
-            finished.extend(outages.rest())
+            for result in outages.rest():
+                finish(result)
         await keep_finished()
     if dead is not None:
         await asyncio.to_thread(_forgive, run, worked)
@@ -177,7 +180,6 @@ async def _work_on(
         del left[item.name]
         seconds = time.monotonic() - started
         result = result_of(run, item, how, previous=before.get(item.name), seconds=seconds)
-        listener().item_finished(run.stage, item.name, result.entry.state, result.entry.reason, seconds)
         for settled in outages.settle(item, how, result):
             finish(settled)
 

@@ -8,9 +8,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, and_, func, select, union
 
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.recipe import Fix
 
 from .blobs import get_blob, put_blob
@@ -45,6 +46,13 @@ def save_attempt(connection: Connection, attempt: BuildAttempt) -> None:
     row = attempt.model_dump(mode="json", exclude=set(_STORED_APART))
     sha256 = put_blob(connection, "log", attempt.log.encode(errors="replace"))
     insert_new(connection, BUILD_ATTEMPTS, [{**row, "started_at": attempt.started_at, "log_sha256": sha256}])
+
+
+def engines_of(connection: Connection, month: str) -> set[EngineName]:
+    """The engines that were at work on the images of *month*."""
+    tried = select(_COLUMNS.engine).where(_COLUMNS.month == month)
+    built = select(func.jsonb_extract_path_text(IMAGES.c.document, "engine")).where(IMAGES.c.month == month)
+    return {EngineName(name) for name in connection.execute(union(tried, built)).scalars()}
 
 
 def last_attempt(connection: Connection, month: str, key: tuple[int, int]) -> int:

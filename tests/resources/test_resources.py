@@ -12,9 +12,13 @@ from pydantic import SecretStr
 
 from formulacode_dagster.engines.docker.uv_runner import DockerUvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
+from formulacode_dagster.store import ledger
+from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.database import Database
 from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.documentation import SETTINGS
@@ -22,6 +26,7 @@ from resources.github import GitHubResource
 from resources.settings import EngineChoice, RegistryMode, Settings, make_home
 from sandbox.model.app import app as model
 from sandbox.server import serving
+from tests.records import make_image, make_merged
 
 
 @pytest.fixture(autouse=True)
@@ -183,3 +188,55 @@ def test_no_token_for_github_is_a_warning_and_asks_nobody() -> None:
     healthy, said = GitHubResource().preflight()
     assert not healthy
     assert "GH_TOKENS is empty" in said
+
+
+@pytest.fixture
+def no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+
+
+def enter_candidate(database: Database, repository: str) -> None:
+    merged = make_merged(month="2026-02", repository_id=7, repository=repository, number=1)
+    done = LedgerEntry(stage=Stage.CLASSIFICATIONS, month="2026-02", item=f"{repository}#1", state=ItemState.DONE)
+    with database.transaction() as connection:
+        MERGED_PULL_REQUESTS.save(connection, [merged])
+        ledger.record(connection, [done])
+
+
+def serve_samples(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    folder = make_home() / "sandbox" / "repositories"
+    for name in names:
+        (folder / f"{name}.git").mkdir(parents=True)
+    monkeypatch.setenv("GITHUB_CLONE_URL", folder.as_uri())
+
+
+def test_without_a_daemon_auto_builds_the_samples_in_folders_and_nothing_else(
+    no_docker: None, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_samples(monkeypatch, "sample-org/gridpath")
+    enter_candidate(database, "sample-org/gridpath")
+    engine, why = ContainersResource().engine_for(database, "2026-02")
+    assert engine.name is EngineName.PROCESS
+    assert why.startswith("Building the samples in folders of this machine, since docker: connect: no answer")
+    # a name is not enough: what is cloned from elsewhere may be anything
+    for name, value in (("GITHUB_CLONE_URL", "https://github.com"), ("FC_OFFLINE_SOURCE", "/some/where")):
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv(name, value)
+            with pytest.raises(OutsideSystemError, match="sample-org/gridpath would be"):
+                ContainersResource().engine_for(database, "2026-02")
+    enter_candidate(database, "pandas-dev/pandas")
+    with pytest.raises(OutsideSystemError, match="pandas-dev/pandas would be built in folders of this machine"):
+        ContainersResource().engine_for(database, "2026-02")
+    monkeypatch.setenv("FC_ENGINE", "process")
+    assert ContainersResource().engine_for(database, "2026-02")[0].name is EngineName.PROCESS
+
+
+def test_a_month_built_with_docker_is_not_moved_when_the_daemon_is_gone(
+    no_docker: None, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_samples(monkeypatch, "sample-org/gridpath")
+    enter_candidate(database, "sample-org/gridpath")
+    with database.transaction() as connection:
+        IMAGES.save(connection, [make_image(month="2026-02", number=1, engine="docker")])
+    with pytest.raises(OutsideSystemError, match="the month was built with Docker, and is not built otherwise"):
+        ContainersResource().engine_for(database, "2026-02")

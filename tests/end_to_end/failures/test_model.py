@@ -45,6 +45,20 @@ def test_a_busy_model_is_waited_for_and_nothing_is_lost(seeded) -> None:
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
 
 
+def test_a_model_that_talks_nonsense_to_everybody_stops_the_stage_and_no_item_has_failed(seeded) -> None:
+    platform = seeded_platform(seeded)
+    with platform.serve(model_faults=ModelFaults(every=Fault.GARBAGE)) as served:
+        said = platform.run(Stage.CLASSIFICATIONS)
+        assert served.calls("model") < CANDIDATES * 2
+    assert not said.succeeded
+    said.tells("failed: classifications: llm: ", "gave no usable answer in 2 attempts")
+    assert platform.states(Stage.CLASSIFICATIONS).keys() == {ItemState.REJECTED}
+    with platform.serve() as served:
+        assert platform.run(Stage.CLASSIFICATIONS).succeeded
+        assert served.calls("model") == CANDIDATES
+    assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
+
+
 def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_what_was_judged(seeded) -> None:
     platform = seeded_platform(seeded)
     good = 4
@@ -54,8 +68,10 @@ def test_a_model_that_only_answers_500_stops_the_stage_and_keeps_what_was_judged
         said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=32)
         assert served.calls("model") < 100
     assert not said.succeeded
-    said.tells("failed: classifications: llm: ", "has answered none of the last", "HTTP 500", "then run again")
-    assert said.text.splitlines()[-1].startswith("To know more: fc-data why ")
+    said.tells("failed: classifications: llm: 3 items of 3 repositories in a row were lost to it", "HTTP 500")
+    said.tells("See whether it works, then run the month again: it goes on where this run stopped")
+    assert ItemState.FAILED not in platform.states(Stage.CLASSIFICATIONS), "it is not the items' failure"
+    assert said.text.splitlines()[-1].startswith("To know more: fc-data ")
     assert len(said.complaints) == 1
     assert platform.count("classifications") == good
     with platform.serve() as served:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.select import choose_engine
+from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.select import choose_engine, require_same_engine
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.image import EngineName
 
@@ -37,6 +39,39 @@ def test_docker_that_does_not_answer_is_an_error_when_it_was_asked_for(tmp_path:
 def test_another_setting_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="FC_ENGINE=podman"):
         choose_engine("podman", root=tmp_path)
+
+
+FOLDERS = "Building the samples in folders of this machine, since docker: connect: no answer"
+
+
+@pytest.mark.parametrize(
+    ("strangers", "built_with", "what"),
+    [
+        ({"pandas-dev/pandas"}, (), "pandas-dev/pandas would be built in folders of this machine"),
+        ({"b/b", "a/a", "c/c"}, (), "a/a and 2 more would be built in folders"),
+        (
+            set(),
+            {EngineName.DOCKER},
+            "built with Docker, and is not built otherwise: Building the samples",
+        ),
+        (set(), {EngineName.DOCKER, EngineName.PROCESS}, "the month was built with Docker"),
+    ],
+)
+def test_auto_never_moves_a_month_or_a_stranger_to_folders_of_the_host(
+    tmp_path: Path, strangers: set[str], built_with: set[EngineName], what: str
+) -> None:
+    chosen = (ProcessEngine(tmp_path), FOLDERS)
+    with pytest.raises(OutsideSystemError, match=what) as stopped:
+        require_same_engine("auto", chosen, strangers=strangers, built_with=built_with)
+    assert "FC_ENGINE=process" in str(stopped.value)
+    assert stopped.value.system == "docker"
+    require_same_engine("process", chosen, strangers=strangers, built_with=built_with)
+
+
+def test_auto_takes_folders_for_samples_and_docker_for_whatever_it_is_to_build(tmp_path: Path) -> None:
+    require_same_engine("auto", (ProcessEngine(tmp_path), FOLDERS), strangers=(), built_with={EngineName.PROCESS})
+    docker = (DockerEngine(), "Building with Docker")
+    require_same_engine("auto", docker, strangers={"a/a"}, built_with={EngineName.DOCKER})
 
 
 @pytest.mark.docker

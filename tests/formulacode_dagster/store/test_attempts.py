@@ -7,10 +7,12 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import (
     attempts_of,
+    engines_of,
     ineffective_fixes,
     last_attempt,
     log_of_attempt,
@@ -119,3 +121,12 @@ def _keep_image(database: Database, number: int, merged_at: datetime, *fixes: Fi
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [facts])
         IMAGES.save(connection, [image])
+
+
+def test_a_months_engines_are_those_that_tried_and_those_that_built(database: Database) -> None:
+    with database.transaction() as connection:
+        assert engines_of(connection, MONTH) == set()
+        save_attempt(connection, make_attempt(1, engine="docker"))
+        IMAGES.save(connection, [make_image(month=MONTH, number=6, engine="process")])
+        assert engines_of(connection, MONTH) == {EngineName.DOCKER, EngineName.PROCESS}
+        assert engines_of(connection, "2026-01") == set()
