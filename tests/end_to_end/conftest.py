@@ -15,13 +15,14 @@ import pytest
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
 from tests.support.demo import Demo, Served, ServeUi, serve_ui_of
+from tests.support.sharing import RunFolder
 from tests.support.wheel import install_wheel
 
 
 @pytest.fixture(scope="session")
-def fc_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of the installed wheel."""
-    return install_wheel(tmp_path_factory.mktemp("wheel"))
+def fc_data(run_folder: RunFolder) -> Path:
+    """The command of the installed wheel, one for the whole run: to install and first to run it takes half a minute."""
+    return run_folder.once("wheel", install_wheel) / "environment" / "bin" / "fc-data"
 
 
 @pytest.fixture(scope="session")

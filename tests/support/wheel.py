@@ -7,29 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-from filelock import FileLock
-
 from .documents import ROOT
 
 
-def install_wheel(folder: Path) -> Path:
-    """Build the wheel and install it below *folder* at the locked versions, once whoever asks; its `fc-data`."""
+def install_wheel(folder: Path) -> None:
+    """Build the wheel and install it at the locked versions; the environment is `environment` in *folder*."""
     import uv
 
-    program, environment, built = uv.find_uv_bin(), folder / "environment", folder / "built"
-    fc_data = environment / "bin" / "fc-data"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):
-        if not (folder / "done").exists():
-            _uv(program, "build", "--wheel", "--out-dir", str(built), str(ROOT))
-            locked = folder / "locked.txt"
-            options = ("--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--output-file", str(locked))
-            _uv(program, "export", "--project", str(ROOT), *options)
-            _uv(program, "venv", "--clear", "--python", sys.executable, str(environment))
-            (wheel,) = built.glob("*.whl")
-            _uv(program, "pip", "install", "--python", str(environment), "--constraints", str(locked), str(wheel))
-            (folder / "done").touch()
-    return fc_data
+    program, environment, built, locked = uv.find_uv_bin(), folder / "environment", folder / "built", folder / "locked"
+    folder.mkdir()
+    _uv(program, "build", "--wheel", "--out-dir", str(built), str(ROOT))
+    options = ("--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--output-file", str(locked))
+    _uv(program, "export", "--project", str(ROOT), *options)
+    _uv(program, "venv", "--python", sys.executable, str(environment))
+    (wheel,) = built.glob("*.whl")
+    _uv(program, "pip", "install", "--python", str(environment), "--constraints", str(locked), str(wheel))
 
 
 def _uv(program: str, *arguments: str) -> None:
