@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,16 @@ def _remove_what_failed_runs_left() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Two for each core: much of a test is waiting for processes, containers and the database."""
     return 2 * len(os.sched_getaffinity(0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage in what is imported and collected: all of it stays."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -115,6 +115,7 @@ def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
     assert [(f.benchmark, f.side, f.kind) for f in measured.failures] == [("bench.time_new", Side.BASE, "error")]
 
 
+@pytest.mark.slow
 def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_change(measure):
     """Most real losses: the benchmark of a change is often written after it."""
     files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
