@@ -59,17 +59,23 @@ def test_neither_configuration_nor_environment_has_a_part_in_the_shas(
         time.tzset()
 
 
+def processor_seconds() -> float:
+    """Of this process and of those it has waited for, whatever else the machine does."""
+    return sum(os.times()[:4])
+
+
 def test_generating_takes_less_than_three_seconds_and_nothing_the_second_time(tmp_path: Path) -> None:
-    start = time.perf_counter()
+    start = processor_seconds()
     first = generate(tmp_path / "samples")
-    middle = time.perf_counter()
+    middle = processor_seconds()
     before = snapshot(tmp_path / "samples")
+    start_again = processor_seconds()
     again = generate(tmp_path / "samples")
-    end = time.perf_counter()
+    end = processor_seconds()
     assert again == first
     assert snapshot(tmp_path / "samples") == before
     assert middle - start < 3
-    assert end - middle < 0.1
+    assert end - start_again < 0.1
 
 
 def test_base_plus_patch_is_the_tree_after_the_merge(
