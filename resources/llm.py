@@ -7,6 +7,7 @@ from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.selection.budget import Budget, Prices
+from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import LanguageModel
 
 from .base import SettingsResource, setting
@@ -45,17 +46,20 @@ class LLMResource(SettingsResource):
     def language_model(self, cache: CompletionCache, *, month: str, spent: Cost) -> LanguageModel:
         """A client that pays for nothing twice, with what *month* has left of its budget; close it after use."""
         settings = self.settings
-        return LanguageModel(
+        endpoint = Endpoint(
             base_url=settings.llm_base_url,
             api_key=settings.llm_api_key.get_secret_value(),
             model=settings.llm_model,
             max_tokens=settings.llm_max_tokens,
             timeout_seconds=settings.llm_seconds,
+            on_wait=lambda text: listener().note(Stage.CLASSIFICATIONS, text),
+        )
+        return LanguageModel(
+            endpoint,
             cache=cache,
             budget=Budget(
                 month, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent
             ),
-            on_wait=lambda text: listener().note(Stage.CLASSIFICATIONS, text),
             prices=Prices(
                 dollars_per_million_in=settings.llm_dollars_per_million_in,
                 dollars_per_million_out=settings.llm_dollars_per_million_out,

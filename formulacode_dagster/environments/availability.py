@@ -13,7 +13,7 @@ from formulacode_dagster.models.base import Frozen
 
 from .interpreter import RELEASED
 from .pylock import read_pylock
-from .resolution import Refusal, Resolution, Unsolvable
+from .resolution import Refusal, Resolution, ResolutionRequest, Unsolvable
 from .resolver import Resolver
 from .uv_compile import BUILD_FLOOR
 
@@ -89,17 +89,17 @@ class Availability:
         self._settled_at = self._era.settled_at
         for _ in range(_MOST_ROUNDS):
             try:
-                found = self._resolver.resolve(
-                    (item.text for item in wanted),
+                request = ResolutionRequest(
+                    requirements=tuple(item.text for item in wanted),
                     python=self._python,
                     exclude_newer=self._era.exclude_newer,
-                    settled_at=self._settled_at,
                     constraints=(*self._era.constraints, *constraints),
-                    floors=self._floors,
+                    floors=dict(self._floors),
                     own=self._era.own,
-                    build_sources=self._reads_sources,
-                    as_wheels=self._as_wheels if self._reads_sources else (),
+                    reads_sources=self._reads_sources,
+                    as_wheels=tuple(self._as_wheels) if self._reads_sources else (),
                 )
+                found = self._resolver.resolve(request, settled_at=self._settled_at)
             except Unsolvable as failure:
                 refusal = failure.refusal
                 lacking = [name for name in (*refusal.lacking, *refusal.unbuildable) if name not in loosenable]

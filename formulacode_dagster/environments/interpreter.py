@@ -53,32 +53,24 @@ class DeclaredPythons(Frozen):
         return "; ".join(filter(None, parts)) or "nothing declared"
 
 
-class Candidate(Frozen):
-    """One interpreter, and the declarations that allow it."""
-
-    python: str
-    reason: str
-
-
 class RankedInterpreters(Frozen):
     """The candidates, best first."""
 
-    candidates: tuple[Candidate, ...]
+    reasons: dict[str, str] = Field(description="candidate → the declarations that allow it")
     unavailable: tuple[str, ...] = Field(default=(), description="better ones that the engine cannot provide")
     declared: str
 
     @property
     def pythons(self) -> tuple[str, ...]:
         """The candidates' versions."""
-        return tuple(candidate.python for candidate in self.candidates)
+        return tuple(self.reasons)
 
     def reason_for(self, python: str, *, stepped_down: Iterable[str] = ()) -> str:
         """Why *python* is used; *stepped_down* says what spoke against the better ones."""
-        reason = next(candidate.reason for candidate in self.candidates if candidate.python == python)
         ranking = [*self.unavailable, *self.pythons]
         better = [version for version in ranking[: ranking.index(python)] if version in self.unavailable]
         missing = [f"the engine cannot provide {', '.join(better)}"] if better else []
-        return "; ".join([f"{python}: {reason}", *missing, *stepped_down, f"declared: {self.declared}"])
+        return "; ".join([f"{python}: {self.reasons[python]}", *missing, *stepped_down, f"declared: {self.declared}"])
 
 
 def rank_interpreters(
@@ -113,8 +105,8 @@ def rank_interpreters(
             remedy="Use an engine that provides one of the declared versions",
         )
     return RankedInterpreters(
-        candidates=tuple(Candidate(python=version, reason=ranked[version]) for version in usable),
-        unavailable=tuple(version for version in list(ranked)[: list(ranked).index(usable[0])]),
+        reasons={version: ranked[version] for version in usable},
+        unavailable=tuple(list(ranked)[: list(ranked).index(usable[0])]),
         declared=str(declared),
     )
 

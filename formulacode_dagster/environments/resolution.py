@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
+Sorted = Annotated[tuple[str, ...], BeforeValidator(lambda texts: tuple(sorted(set(texts))))]
+"""Texts, each once."""
+
 
 class ResolutionRequest(Frozen):
     """Requirements, and the state of the index in which they are to be pinned. Equal questions, equal answers."""
 
-    requirements: tuple[str, ...] = Field(description="sorted, each once")
+    requirements: Sorted
     python: str = Field(description="`3.12`")
     exclude_newer: datetime
-    constraints: tuple[str, ...] = Field(default=(), description="bounds on what the lock may hold, sorted")
+    constraints: Sorted = Field(default=(), description="bounds on what the lock may hold")
     floors: dict[str, datetime] = Field(default_factory=dict, description="later cut-offs of single projects")
-    reads_sources: bool = Field(default=False, description="source distributions count, whose code may be run")
-    as_wheels: tuple[str, ...] = Field(
-        default=(), description="projects of which only wheels count all the same, sorted"
-    )
+    reads_sources: bool = Field(default=False, description="source distributions count; reading one may run its code")
+    as_wheels: Sorted = Field(default=(), description="projects of which only wheels count all the same")
     own: str = Field(default="", description="project that is built from the checkout, and in no lock of its own")
     earliest: bool = Field(default=False, description="the lowest versions, and of the requirements alone")
     preferred: str = Field(default="", description="`pylock.toml` whose versions are kept where they can be")

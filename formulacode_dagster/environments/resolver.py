@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -82,41 +82,16 @@ class Resolver:
         """`uv 0.13.8`."""
         return f"uv {metadata.version('uv')}"
 
-    def resolve(
-        self,
-        requirements: Iterable[str],
-        *,
-        python: str,
-        exclude_newer: datetime,
-        settled_at: datetime | None = None,
-        constraints: Iterable[str] = (),
-        floors: Mapping[str, datetime] | None = None,
-        build_sources: bool = False,
-        as_wheels: Iterable[str] = (),
-        own: str = "",
-    ) -> Resolution:
-        """Pin *requirements* for *python* (`3.12`) within *constraints*, with what the index held at *exclude_newer*.
+    def resolve(self, request: ResolutionRequest, *, settled_at: datetime | None = None) -> Resolution:
+        """Pin the requirements of *request* with what the index held at its `exclude_newer`.
 
         Where the index of the earlier instant *settled_at* holds a solution, that is the answer: questions that differ
-        only in *exclude_newer* then have one lock. Where it lacks a project, versions move only as far as they must;
+        only in `exclude_newer` then have one lock. Where it lacks a project, versions move only as far as they must;
         where it lacks a wheel, or only what came later would do, the Unsolvable names these for the caller to judge.
-        *floors* are later cut-offs of single projects. Source distributions count only with *build_sources*, since
-        reading one may run its code, and not those of *as_wheels*. *own* is the project that is built: whatever needs
-        it, it is not in its own lock. Requirements whose project has no version at that date are left out, each with
-        its reason. Raises Unsolvable, ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not
-        answer.
+        Requirements whose project has no version at that date are left out, each with its reason. Raises Unsolvable,
+        ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not answer.
         """
-        request = ResolutionRequest(
-            requirements=tuple(sorted(set(requirements))),
-            python=python,
-            exclude_newer=exclude_newer,
-            constraints=tuple(sorted(set(constraints))),
-            floors=dict(floors or {}),
-            reads_sources=build_sources,
-            as_wheels=tuple(sorted(set(as_wheels))),
-            own=own,
-        )
-        if settled_at is None or settled_at >= exclude_newer:
+        if settled_at is None or settled_at >= request.exclude_newer:
             return self._answer(request)
         try:
             settled = self._answer(request.model_copy(update={"exclude_newer": settled_at}))
@@ -207,7 +182,8 @@ class Resolver:
     def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
         """The constraint that keeps *name* in the lock as old as it must be, while a newer one reads sources."""
         try:
-            lock = self.resolve([name, "setuptools"], python=python, exclude_newer=cut_off).lock
+            asked = ResolutionRequest(requirements=(name, "setuptools"), python=python, exclude_newer=cut_off)
+            lock = self.resolve(asked).lock
         except Unsolvable:
             return ""
         version = read_lock(lock).versions.get(name)

@@ -65,18 +65,22 @@ class Endpoint:
         api_key: str,
         model: str,
         max_tokens: int,
-        timeout_seconds: float,
-        retries: Retries,
+        timeout_seconds: float = 120.0,
+        retries: Retries | None = None,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
-        """Raises ConfigurationError when the key or the model is missing, or the address is none."""
+        """*base_url* `` means OpenAI's own. *max_tokens* limits an answer; *timeout_seconds* one attempt at it.
+
+        *on_wait* hears of waits worth a line. Raises ConfigurationError when LLM_API_KEY or LLM_MODEL is missing, or
+        the address is none.
+        """
         from openai import AsyncOpenAI
 
         _require_settings(base_url, api_key, model)
-        self._model = model
-        self._max_tokens = max_tokens
+        self.model = model
+        self.max_tokens = max_tokens
         self._timeout = timeout_seconds
-        self._retries = retries
+        self._retries = retries or Retries()
         self._on_wait = on_wait
         self._secret = api_key
         self._resume_at = 0.0
@@ -128,9 +132,9 @@ class Endpoint:
 
     async def _create(self, messages: Sequence[Message], name: str, schema: dict[str, Any]) -> ChatCompletion:
         return await self._client.chat.completions.create(
-            model=self._model,
+            model=self.model,
             messages=cast("list[ChatCompletionMessageParam]", [message.model_dump() for message in messages]),
-            max_completion_tokens=self._max_tokens,
+            max_completion_tokens=self.max_tokens,
             response_format={
                 "type": "json_schema",
                 "json_schema": {"name": name, "schema": schema, "strict": True},
@@ -143,13 +147,11 @@ class Endpoint:
         message = getattr(choices[0], "message", None) if choices else None
         usage = getattr(completion, "usage", None)
         tokens_in, tokens_out = (getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
-        if message is None:
-            content = self._clean(f"not a completion: {completion}")
-            return Reply(content=content, refusal="", cut=False, tokens_in=tokens_in, tokens_out=tokens_out)
+        content = self._clean(f"not a completion: {completion}") if message is None else str(message.content or "")
         return Reply(
-            content=str(message.content or ""),
-            refusal=str(message.refusal or ""),
-            cut=choices[0].finish_reason == "length",
+            content=content,
+            refusal=str(getattr(message, "refusal", None) or ""),
+            cut=message is not None and choices[0].finish_reason == "length",
             tokens_in=tokens_in,
             tokens_out=tokens_out,
         )
@@ -175,7 +177,7 @@ class Endpoint:
         if status == 404:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self._place} has no model {self._model!r}",
+                f"{self._place} has no model {self.model!r}",
                 why=said,
                 remedy="Check LLM_MODEL, and that LLM_BASE_URL ends where the API begins, usually in /v1",
             )

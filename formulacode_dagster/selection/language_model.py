@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -16,7 +16,7 @@ from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
 
 from .budget import Budget, Prices
-from .endpoint import SYSTEM, Endpoint, Message, Reply, Retries
+from .endpoint import SYSTEM, Endpoint, Message, Reply
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -29,40 +29,14 @@ _CHARACTERS_PER_TOKEN = 3
 class LanguageModel:
     """A model that answers in pydantic models. Lives in one event loop; call `close` when done."""
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        api_key: str,
-        model: str,
-        max_tokens: int,
-        cache: CompletionCache,
-        budget: Budget,
-        timeout_seconds: float = 120.0,
-        prices: Prices | None = None,
-        retries: Retries | None = None,
-        on_wait: Callable[[str], None] | None = None,
-    ) -> None:
-        """*base_url* `` means OpenAI's own. *max_tokens* limits an answer; *timeout_seconds* one attempt at it.
-
-        *on_wait* hears of waits worth a line. Raises ConfigurationError when LLM_API_KEY or LLM_MODEL is missing, or
-        there is a dollar budget without prices.
-        """
-        self.name = model
-        self._max_tokens = max_tokens
+    def __init__(self, endpoint: Endpoint, *, cache: CompletionCache, budget: Budget, prices: Prices) -> None:
+        """Raises ConfigurationError when there is a dollar budget without prices."""
+        budget.require_prices(prices)
+        self.name = endpoint.model
+        self._endpoint = endpoint
         self._cache = cache
         self._budget = budget
-        self._prices = prices or Prices()
-        budget.require_prices(self._prices)
-        self._endpoint = Endpoint(
-            base_url=base_url,
-            api_key=api_key,
-            model=model,
-            max_tokens=max_tokens,
-            timeout_seconds=timeout_seconds,
-            retries=retries or Retries(),
-            on_wait=on_wait,
-        )
+        self._prices = prices
 
     async def close(self) -> None:
         """Close the connections."""
@@ -104,7 +78,7 @@ class LanguageModel:
         self, messages: Sequence[Message], name: str, schema: dict[str, Any], so_far: Cost
     ) -> tuple[Reply, Cost]:
         size = sum(len(message.content) for message in messages)
-        worst = self._prices.cost(size // _CHARACTERS_PER_TOKEN, self._max_tokens)
+        worst = self._prices.cost(size // _CHARACTERS_PER_TOKEN, self._endpoint.max_tokens)
         async with self._budget.hold(worst):
             try:
                 reply = await self._endpoint.send(messages, name, schema)
@@ -119,7 +93,12 @@ class LanguageModel:
         return reply, price
 
     def _key(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
-        question = [self.name, [message.model_dump() for message in messages], schema, {"max_tokens": self._max_tokens}]
+        question = [
+            self.name,
+            [message.model_dump() for message in messages],
+            schema,
+            {"max_tokens": self._endpoint.max_tokens},
+        ]
         return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
     def _completion(self, key: str, content: str, cost: Cost) -> Completion:

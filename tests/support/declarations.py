@@ -9,15 +9,17 @@ import tarfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from formulacode_dagster.declarations.tree import Tree
+from formulacode_dagster.environments.resolution import Resolution, ResolutionRequest
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.models.pull_request import PullRequest
 from tests.records import make_merged, make_pull_request
@@ -208,3 +210,16 @@ def resolver(index: PackageIndex, tmp_path: Path) -> Resolver:
     """A real uv that asks the index on localhost."""
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "UV_HTTP_RETRIES": "0"}
     return Resolver(tmp_path / "cache", environment=settings, timeout=60)
+
+
+def resolve(
+    resolver: Resolver,
+    requirements: Iterable[str],
+    *,
+    settled_at: datetime | None = None,
+    build_sources: bool = False,
+    **asked: Any,
+) -> Resolution:
+    """The answer of *resolver* to a question in words."""
+    request = ResolutionRequest(requirements=tuple(requirements), reads_sources=build_sources, **asked)
+    return resolver.resolve(request, settled_at=settled_at)

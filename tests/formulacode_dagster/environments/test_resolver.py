@@ -12,6 +12,7 @@ from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.resolution import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from tests.support.declarations import resolve
 
 AT = datetime(2026, 1, 15, tzinfo=UTC)
 
@@ -21,7 +22,7 @@ def pins(resolution):
 
 
 def test_every_pin_is_hashed_and_nothing_of_this_machine_is_in_the_lock(resolver, index, tmp_path):
-    resolution = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    resolution = resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)
     assert pins(resolution) == {"attrs": "2.0", "numpy": "1.26", "scipy": "1.0"}
     assert all(pin.hashes for pin in read_lock(resolution.lock).pins)
     assert read_lock(resolution.lock).strange == ()
@@ -32,29 +33,29 @@ def test_every_pin_is_hashed_and_nothing_of_this_machine_is_in_the_lock(resolver
 
 def test_nothing_newer_than_the_cut_off_is_pinned(resolver):
     day_before = datetime(2026, 1, 9, tzinfo=UTC)
-    assert pins(resolver.resolve(["attrs"], python="3.12", exclude_newer=day_before)) == {"attrs": "1.0"}
+    assert pins(resolve(resolver, ["attrs"], python="3.12", exclude_newer=day_before)) == {"attrs": "1.0"}
 
 
 def test_the_same_question_costs_nothing_and_gives_the_same_bytes(resolver, index, tmp_path):
-    first = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    first = resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)
     asked, calls = index.requests, resolver.calls
-    assert resolver.resolve(["scipy", "attrs", "attrs"], python="3.12", exclude_newer=AT) == first
+    assert resolve(resolver, ["scipy", "attrs", "attrs"], python="3.12", exclude_newer=AT) == first
     assert (index.requests, resolver.calls) == (asked, calls)
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
     elsewhere = Resolver(tmp_path / "other", environment=settings)
-    assert elsewhere.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT).lock == first.lock
+    assert resolve(elsewhere, ["attrs", "scipy"], python="3.12", exclude_newer=AT).lock == first.lock
 
 
 def test_a_damaged_cache_file_is_resolved_again(resolver, tmp_path):
-    first = resolver.resolve(["attrs"], python="3.12", exclude_newer=AT)
+    first = resolve(resolver, ["attrs"], python="3.12", exclude_newer=AT)
     (kept,) = (tmp_path / "cache" / "locks").rglob("*.json")
     kept.write_text("{half")
-    assert resolver.resolve(["attrs"], python="3.12", exclude_newer=AT) == first
+    assert resolve(resolver, ["attrs"], python="3.12", exclude_newer=AT) == first
     assert resolver.calls == 2
 
 
 def test_projects_that_do_not_exist_at_the_date_are_left_out_with_the_reason(resolver):
-    resolution = resolver.resolve(["attrs", "late>=1", "never-there"], python="3.12", exclude_newer=AT)
+    resolution = resolve(resolver, ["attrs", "late>=1", "never-there"], python="3.12", exclude_newer=AT)
     assert pins(resolution) == {"attrs": "2.0"}
     assert {item.requirement for item in resolution.absent} == {"late>=1", "never-there"}
     assert all("2026-01-15" in item.reason for item in resolution.absent)
@@ -62,7 +63,7 @@ def test_projects_that_do_not_exist_at_the_date_are_left_out_with_the_reason(res
 
 def test_a_version_that_does_not_exist_is_no_reason_to_drop_the_project(resolver):
     with pytest.raises(Unsolvable) as caught:
-        resolver.resolve(["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
+        resolve(resolver, ["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
     assert caught.value.kind == "lock"
     assert caught.value.refusal.blamed == ("attrs>=9",)
     assert "attrs>=9" in caught.value.log_tail
@@ -70,12 +71,12 @@ def test_a_version_that_does_not_exist_is_no_reason_to_drop_the_project(resolver
 
 def test_markers_are_judged_for_linux_and_the_interpreter(resolver):
     wanted = ["attrs; platform_system == 'Windows'", "numpy; python_version < '3.10'", "scipy; sys_platform == 'linux'"]
-    assert set(pins(resolver.resolve(wanted, python="3.12", exclude_newer=AT))) == {"scipy", "numpy"}
+    assert set(pins(resolve(resolver, wanted, python="3.12", exclude_newer=AT))) == {"scipy", "numpy"}
 
 
 def test_setuptools_has_a_floor_before_it_spoke_pep_517(resolver):
-    resolution = resolver.resolve(
-        ["setuptools>=40.8.0", "attrs"], python="3.7", exclude_newer=datetime(2018, 6, 1, tzinfo=UTC)
+    resolution = resolve(
+        resolver, ["setuptools>=40.8.0", "attrs"], python="3.7", exclude_newer=datetime(2018, 6, 1, tzinfo=UTC)
     )
     assert pins(resolution) == {"setuptools": "41.0", "attrs": "1.0"}
     assert "2019-03-01" in resolution.notes[0]
@@ -87,7 +88,7 @@ def test_a_wheel_whose_metadata_uv_refuses_is_pinned_by_what_is_known_of_it(reso
     index.publish("pytz", "2018.9", "2019-01-01T00:00:00Z")
     index.publish("python-dateutil", "2.8.0", "2019-01-01T00:00:00Z")
     index.publish("numpy", "1.16", "2019-01-01T00:00:00Z")
-    resolution = resolver.resolve(["pandas"], python="3.7", exclude_newer=datetime(2019, 4, 16, tzinfo=UTC))
+    resolution = resolve(resolver, ["pandas"], python="3.7", exclude_newer=datetime(2019, 4, 16, tzinfo=UTC))
     assert pins(resolution) == {"numpy": "1.16", "pandas": "0.24.2", "python-dateutil": "2.8.0", "pytz": "2018.9"}
 
 
@@ -95,8 +96,8 @@ def test_the_project_that_is_built_is_not_in_its_own_lock_whatever_needs_it(reso
     index.publish("own", "1.0", "2025-01-01T00:00:00Z", ("numpy<2",))
     index.publish("data-of-own", "1.0", "2025-01-01T00:00:00Z", ("own==1.0", "attrs"))
     wanted = ["data-of-own", "numpy"]
-    assert "own" in pins(resolver.resolve(wanted, python="3.12", exclude_newer=AT))
-    resolution = resolver.resolve(wanted, python="3.12", exclude_newer=AT, own="Own")
+    assert "own" in pins(resolve(resolver, wanted, python="3.12", exclude_newer=AT))
+    resolution = resolve(resolver, wanted, python="3.12", exclude_newer=AT, own="Own")
     assert pins(resolution) == {"attrs": "2.0", "data-of-own": "1.0", "numpy": "2.1"}
 
 
@@ -105,7 +106,7 @@ def test_source_distributions_are_read_only_when_asked_for(resolver, index):
         "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
     )
     with pytest.raises(Unsolvable) as caught:
-        resolver.resolve(["old"], python="3.12", exclude_newer=AT)
+        resolve(resolver, ["old"], python="3.12", exclude_newer=AT)
     assert caught.value.refusal.lacking == ("old",)
 
 
@@ -114,7 +115,7 @@ def test_what_would_have_to_compile_numpy_first_is_not_read(resolver, index):
     pyproject = '[build-system]\nrequires = ["setuptools", "numpy==0.9"]\n'
     index.publish_source("fast", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject})
     with pytest.raises(Unsolvable) as caught:
-        resolver.resolve(["fast"], python="3.12", exclude_newer=AT, build_sources=True)
+        resolve(resolver, ["fast"], python="3.12", exclude_newer=AT, build_sources=True)
     assert (caught.value.refusal.unbuildable, caught.value.refusal.lacking) == (("fast",), ())
     assert "numpy was run" not in caught.value.log_tail
 
@@ -123,13 +124,13 @@ def test_source_distributions_are_not_built_where_the_index_settings_hold_creden
     url = index.url.replace("http://", "http://user:hunter2@")
     secretive = Resolver(tmp_path, environment={"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": url})
     with pytest.raises(Unsolvable, match="credentials") as caught:
-        secretive.resolve(["attrs"], python="3.12", exclude_newer=AT, build_sources=True)
+        resolve(secretive, ["attrs"], python="3.12", exclude_newer=AT, build_sources=True)
     assert "hunter2" not in str(caught.value)
 
 
 def test_tokens_of_the_process_do_not_reach_uv(index, tmp_path):
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "GH_TOKENS": "secret", "UV_OFFLINE": "1"}
-    resolution = Resolver(tmp_path, environment=settings).resolve(["attrs"], python="3.12", exclude_newer=AT)
+    resolution = resolve(Resolver(tmp_path, environment=settings), ["attrs"], python="3.12", exclude_newer=AT)
     assert pins(resolution) == {"attrs": "2.0"}
 
 
@@ -137,14 +138,14 @@ def test_tokens_of_the_process_do_not_reach_uv(index, tmp_path):
 def test_an_index_that_refuses_stops_the_stage(resolver, index, answer):
     index.answer = answer
     with pytest.raises(OutsideSystemError) as caught:
-        resolver.resolve(["attrs"], python="3.12", exclude_newer=AT)
+        resolve(resolver, ["attrs"], python="3.12", exclude_newer=AT)
     assert caught.value.system == "package index"
 
 
 def test_a_single_project_that_is_refused_fails_the_item_and_is_never_dropped(resolver, index):
     index.refused = "attrs"
     with pytest.raises(Unsolvable) as caught:
-        resolver.resolve(["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
+        resolve(resolver, ["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
     assert "403" in caught.value.log_tail
 
 
@@ -152,14 +153,14 @@ def test_an_index_without_setuptools_is_a_wrong_setting_and_no_empty_environment
     index.projects.clear()
     for wanted in (["attrs", "numpy"], ["attrs", "setuptools"]):
         with pytest.raises(OutsideSystemError, match="index settings"):
-            resolver.resolve(wanted, python="3.12", exclude_newer=AT)
+            resolve(resolver, wanted, python="3.12", exclude_newer=AT)
 
 
 def test_an_index_that_is_gone_stops_the_stage_and_no_credential_is_told(tmp_path):
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": "http://u:hunter2@127.0.0.1:9/simple"}
     dead = Resolver(tmp_path, environment={**settings, "UV_HTTP_RETRIES": "0"})
     with pytest.raises(OutsideSystemError) as caught:
-        dead.resolve(["attrs"], python="3.12", exclude_newer=AT)
+        resolve(dead, ["attrs"], python="3.12", exclude_newer=AT)
     assert "hunter2" not in str(caught.value)
     assert caught.value.remedy
 
@@ -169,15 +170,15 @@ def test_an_index_that_never_answers_is_a_timeout(index, tmp_path):
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}
     impatient = Resolver(tmp_path, environment=settings, timeout=1)
     with pytest.raises(ItemFailure) as caught:
-        impatient.resolve(["attrs"], python="3.12", exclude_newer=AT)
+        resolve(impatient, ["attrs"], python="3.12", exclude_newer=AT)
     assert caught.value.kind == "timeout"
 
 
 @pytest.mark.network
 def test_the_real_index_answers_the_same_twice(tmp_path):
     wanted = ["attrs", "packaging", "numpy>=1.26", "surely-no-such-project-of-ours"]
-    first = Resolver(tmp_path / "a").resolve(wanted, python="3.12", exclude_newer=AT)
-    second = Resolver(tmp_path / "b").resolve(list(reversed(wanted)), python="3.12", exclude_newer=AT)
+    first = resolve(Resolver(tmp_path / "a"), wanted, python="3.12", exclude_newer=AT)
+    second = resolve(Resolver(tmp_path / "b"), list(reversed(wanted)), python="3.12", exclude_newer=AT)
     assert first.lock == second.lock
     assert pins(first) == {"attrs": "25.4.0", "numpy": "2.4.1", "packaging": "25.0"}
     assert [item.requirement for item in first.absent] == ["surely-no-such-project-of-ours"]
@@ -186,8 +187,8 @@ def test_the_real_index_answers_the_same_twice(tmp_path):
 @pytest.mark.network
 def test_the_real_index_has_source_distributions_of_another_era(tmp_path):
     at = datetime(2018, 6, 1, tzinfo=UTC)
-    resolution = Resolver(tmp_path).resolve(
-        ["docopt", "setuptools"], python="3.6", exclude_newer=at, build_sources=True
+    resolution = resolve(
+        Resolver(tmp_path), ["docopt", "setuptools"], python="3.6", exclude_newer=at, build_sources=True
     )
     assert pins(resolution) == {"docopt": "0.6.2", "setuptools": "40.8.0"}
     assert len(resolution.notes) == 2
@@ -201,17 +202,17 @@ def test_a_source_distribution_is_read_by_the_interpreter_it_was_written_for(tmp
         pytest.skip("no Python 3.8 on this machine")
     at = datetime(2021, 8, 2, tzinfo=UTC)
     resolver = Resolver(tmp_path, interpreters=lambda: here, timeout=120)
-    resolution = resolver.resolve(["bottleneck"], python="3.8", exclude_newer=at, build_sources=True)
+    resolution = resolve(resolver, ["bottleneck"], python="3.8", exclude_newer=at, build_sources=True)
     assert pins(resolution) == {"bottleneck": "1.3.2", "numpy": "1.21.1"}
 
 
 def test_a_lock_settles_at_the_earlier_instant_where_that_holds_a_solution(resolver, index):
     index.publish("numpy", "2.2", "2026-01-07T00:00:00Z")
     start, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 20, tzinfo=UTC)
-    settled = resolver.resolve(["attrs", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
+    settled = resolve(resolver, ["attrs", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
     assert pins(settled) == {"attrs": "1.0", "numpy": "2.1"}
     assert settled.cut_off == start
-    assert resolver.resolve(["attrs", "numpy"], python="3.12", exclude_newer=later, settled_at=start) == settled
+    assert resolve(resolver, ["attrs", "numpy"], python="3.12", exclude_newer=later, settled_at=start) == settled
 
 
 def test_versions_move_only_where_they_must(resolver, index):
@@ -219,17 +220,17 @@ def test_versions_move_only_where_they_must(resolver, index):
     index.publish("fresh", "1.0", "2026-01-08T00:00:00Z")
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with pytest.raises(Unsolvable) as caught:
-        resolver.resolve(["attrs>1", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
+        resolve(resolver, ["attrs>1", "numpy"], python="3.12", exclude_newer=AT, settled_at=start)
     assert caught.value.refusal.late == ("attrs",)
-    kept = resolver.resolve(["attrs", "numpy", "fresh"], python="3.12", exclude_newer=AT, settled_at=start)
+    kept = resolve(resolver, ["attrs", "numpy", "fresh"], python="3.12", exclude_newer=AT, settled_at=start)
     assert pins(kept) == {"attrs": "1.0", "numpy": "2.1", "fresh": "1.0"}
     assert kept.cut_off == AT
-    before = resolver.resolve(["attrs", "numpy", "late"], python="3.12", exclude_newer=AT, settled_at=start)
+    before = resolve(resolver, ["attrs", "numpy", "late"], python="3.12", exclude_newer=AT, settled_at=start)
     assert (pins(before), before.cut_off) == ({"attrs": "1.0", "numpy": "2.1"}, start)
 
 
 def test_the_pylock_holds_the_same_pins_and_nothing_of_the_index(resolver, index):
-    resolution = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    resolution = resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)
     lock = Pylock.from_dict(tomllib.loads(resolution.pylock))
     assert {package.name: str(package.version) for package in lock.packages} == pins(resolution)
     assert "127.0.0.1" not in resolution.pylock
@@ -238,12 +239,12 @@ def test_the_pylock_holds_the_same_pins_and_nothing_of_the_index(resolver, index
 
 def test_resolving_another_repository_in_between_changes_nothing(resolver, index, tmp_path):
     other = ["attrs<2", "numpy<2", "scipy", "never-there"]
-    cold = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
-    resolver.resolve(other, python="3.12", exclude_newer=AT, constraints=["numpy<2"])
+    cold = resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    resolve(resolver, other, python="3.12", exclude_newer=AT, constraints=["numpy<2"])
     shutil.rmtree(tmp_path / "cache" / "locks")
-    warm = resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    warm = resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)
     shutil.rmtree(tmp_path / "cache")
-    assert cold == warm == resolver.resolve(["attrs", "scipy"], python="3.12", exclude_newer=AT)
+    assert cold == warm == resolve(resolver, ["attrs", "scipy"], python="3.12", exclude_newer=AT)
 
 
 def test_the_first_wheel_for_an_interpreter_and_its_day_are_found(resolver, index):
@@ -259,7 +260,7 @@ def test_a_project_that_is_taken_as_sources_leaves_the_others_to_their_wheels(re
         "old", "1.0", "2018-01-01T00:00:00Z", "from setuptools import setup\nsetup(name='old', version='1.0')\n"
     )
     with pytest.raises(Unsolvable) as caught:
-        resolver.resolve(["old", "attrs"], python="3.12", exclude_newer=AT)
+        resolve(resolver, ["old", "attrs"], python="3.12", exclude_newer=AT)
     assert caught.value.refusal.lacking == ("old",)
 
 
@@ -267,7 +268,7 @@ def test_a_question_without_a_solution_is_answered_without_a_call_too(resolver, 
     first, second = [], []
     for caught in (first, second):
         with pytest.raises(Unsolvable) as info:
-            resolver.resolve(["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
+            resolve(resolver, ["attrs>=9", "numpy"], python="3.12", exclude_newer=AT)
         caught.append((str(info.value), info.value.refusal.blamed, info.value.log_tail))
     assert first == second
     assert resolver.calls == 1
@@ -276,7 +277,7 @@ def test_a_question_without_a_solution_is_answered_without_a_call_too(resolver, 
 def test_a_project_that_is_refused_is_asked_for_again(resolver, index):
     index.refused = "attrs"
     with pytest.raises(Unsolvable):
-        resolver.resolve(["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
+        resolve(resolver, ["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
     index.refused = ""
-    resolution = resolver.resolve(["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
+    resolution = resolve(resolver, ["attrs", "numpy", "setuptools"], python="3.12", exclude_newer=AT)
     assert pins(resolution)["attrs"] == "2.0"

@@ -12,6 +12,7 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.specs.spec import INSTRUMENT_VERSIONS
 from formulacode_dagster.suites.remote import Remote, Timed
+from tests.support.declarations import resolve
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec
 
@@ -34,7 +35,7 @@ def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(
     if interpreters is not None and OLDEST not in interpreters:
         pytest.skip(f"no Python {OLDEST} on this machine")
     at = datetime(2022, 7, 1, tzinfo=UTC)
-    lock = Resolver(tmp_path / "cache").resolve(["setuptools", "wheel"], python=OLDEST, exclude_newer=at).lock
+    lock = resolve(Resolver(tmp_path / "cache"), ["setuptools", "wheel"], python=OLDEST, exclude_newer=at).lock
     spec = make_spec(compiled, lock, python=OLDEST, os_image=OS_IMAGE, exclude_newer=at)
     image, _ = build_sample(engine, spec, compiled, run_id="test-oldest", force=True)
     assert all(verification.ok for verification in image.verifications)

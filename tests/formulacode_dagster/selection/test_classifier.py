@@ -10,8 +10,9 @@ from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.selection.budget import Budget
+from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.classifier import classify
+from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import LanguageModel
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
 from sandbox.model.app import MODEL, app
@@ -33,9 +34,8 @@ class NoCache:
 def classify_with(pr: PullRequest, patch: bytes, faults: ModelFaults | None = None) -> tuple[Classification, Cost]:
     async def run(url: str) -> tuple[Classification, Cost]:
         budget = Budget(pr.facts.month)
-        model = LanguageModel(
-            base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500, cache=NoCache(), budget=budget
-        )
+        endpoint = Endpoint(base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500)
+        model = LanguageModel(endpoint, cache=NoCache(), budget=budget, prices=Prices())
         try:
             return await classify(pr, patch, model)
         finally:

@@ -19,7 +19,7 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, O
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.selection.budget import Budget, Prices
-from formulacode_dagster.selection.endpoint import Message, Retries
+from formulacode_dagster.selection.endpoint import Endpoint, Message, Retries
 from formulacode_dagster.selection.language_model import LanguageModel
 from formulacode_dagster.selection.prompts import Judgement
 from sandbox.model.app import MODEL, app
@@ -48,12 +48,13 @@ async def model_at(url: str, **settings: object) -> AsyncIterator[LanguageModel]
         "api_key": KEY,
         "model": MODEL,
         "max_tokens": 200,
-        "cache": MemoryCache(),
-        "budget": Budget("2026-02"),
         "timeout_seconds": 20.0,
         "retries": QUICK,
     }
-    model = LanguageModel(**{**defaults, **settings})  # type: ignore[arg-type]
+    own: dict[str, object] = {"cache": MemoryCache(), "budget": Budget("2026-02"), "prices": Prices()}
+    given = {name: value for name, value in settings.items() if name in own}
+    endpoint = Endpoint(**{**defaults, **{name: settings[name] for name in settings.keys() - given}})  # type: ignore[arg-type]
+    model = LanguageModel(endpoint, **{**own, **given})  # type: ignore[arg-type]
     try:
         yield model
     finally:

@@ -18,7 +18,7 @@ from formulacode_dagster.environments.resolution import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
-from tests.support.declarations import PackageIndex
+from tests.support.declarations import PackageIndex, resolve
 from tests.support.docker import MakeDockerEngine
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
@@ -114,10 +114,10 @@ def publish(index: PackageIndex, name: str, backend: str) -> None:
 
 def test_what_it_needs_is_told_by_its_own_interpreter_and_kept(reader: Resolver, index: PackageIndex) -> None:
     publish(index, "told", TELLS)
-    first = reader.resolve(["told"], python="3.12", exclude_newer=AT, build_sources=True)
+    first = resolve(reader, ["told"], python="3.12", exclude_newer=AT, build_sources=True)
     assert [line.split(" ")[0] for line in first.lock.splitlines() if "==" in line] == ["attrs==2.0", "told==1.0"]
     calls = reader.calls
-    assert reader.resolve(["told"], python="3.12", exclude_newer=AT, build_sources=True) == first
+    assert resolve(reader, ["told"], python="3.12", exclude_newer=AT, build_sources=True) == first
     assert reader.calls == calls
 
 
@@ -127,7 +127,7 @@ def test_its_code_sees_nothing_of_this_machine(
     planted = tmp_path / "planted"
     publish(index, "nosy", LOOKS_AROUND.replace("PLACES", json.dumps([str(secret), str(planted)])))
     with pytest.raises(Unsolvable) as caught:
-        reader.resolve(["nosy"], python="3.12", exclude_newer=AT, build_sources=True)
+        resolve(reader, ["nosy"], python="3.12", exclude_newer=AT, build_sources=True)
     assert caught.value.refusal.unbuildable == ("nosy",)
     told = re.search(r"FACTS(.*)END", " ".join(caught.value.log_tail.split()))
     assert told is not None
@@ -142,7 +142,7 @@ def test_what_it_leaves_in_the_place_of_an_answer_fails_its_item_and_no_stage(
 ) -> None:
     publish(index, "forger", FORGES)
     with pytest.raises(ItemFailure, match=r"reading source distributions with Python 3\.12") as caught:
-        reader.resolve(["forger"], python="3.12", exclude_newer=AT, build_sources=True)
+        resolve(reader, ["forger"], python="3.12", exclude_newer=AT, build_sources=True)
     assert caught.value.kind == "build"
     assert "root:" not in str(caught.value)
 
@@ -152,7 +152,7 @@ def test_one_that_hangs_is_a_timeout_and_is_gone(engine: DockerEngine, index: Pa
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "UV_HTTP_RETRIES": "0"}
     reader = Resolver(tmp_path, environment=settings, reading=engine.uv_runner(), timeout=15)
     with pytest.raises(ItemFailure) as caught:
-        reader.resolve(["hanging"], python="3.12", exclude_newer=AT, build_sources=True)
+        resolve(reader, ["hanging"], python="3.12", exclude_newer=AT, build_sources=True)
     assert caught.value.kind == "timeout"
     deadline = time.monotonic() + 30
     while (left := hanging()) and time.monotonic() < deadline:
@@ -166,5 +166,5 @@ def test_the_real_index_gives_the_lock_that_this_machine_would_give(
     at = datetime(2021, 6, 1, tzinfo=UTC)
     engine = make_docker_engine()
     asked = {"python": "3.9", "exclude_newer": at, "build_sources": True}
-    inside = Resolver(tmp_path / "in", reading=engine.uv_runner()).resolve(["docopt"], **asked)
-    assert inside.lock == Resolver(tmp_path / "out").resolve(["docopt"], **asked).lock
+    inside = resolve(Resolver(tmp_path / "in", reading=engine.uv_runner()), ["docopt"], **asked)
+    assert inside.lock == resolve(Resolver(tmp_path / "out"), ["docopt"], **asked).lock
