@@ -28,7 +28,7 @@ from intake_report import Contender, Report, judged
 from intake_world import MONTH, World, WorldSize, open_world
 
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from sandbox.github.library import ServedFolder
+from sandbox.github.served_folder import ServedFolder
 
 BENCH = Path(__file__).parent
 SMALL = WorldSize(repositories=8, merged=420, largest=230, files=130)
@@ -88,14 +88,14 @@ def discovered(world: World) -> list[dict[str, Any]]:
     rows = [
         Repository(
             month=MONTH.key,
-            id=shelf.id,
-            node_id=shelf.node_id,
-            full_name=shelf.name,
-            state=RepositoryState.ARCHIVED if shelf.facts.is_archived else RepositoryState.ACTIVE,
+            id=served.id,
+            node_id=served.node_id,
+            full_name=served.name,
+            state=RepositoryState.ARCHIVED if served.facts.is_archived else RepositoryState.ACTIVE,
             default_branch="main",
             config_path="asv.conf.json",
         )
-        for shelf in ServedFolder(world.folder / "served").shelves()
+        for served in ServedFolder(world.folder / "served").repositories()
     ]
     return [row.model_dump(mode="json") for row in rows]
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from sandbox.github import Fault, Faults, Limits, app
-from sandbox.github.library import ServedFolder
+from sandbox.github.served_folder import ServedFolder
 from sandbox.server import serving
 
 BROKEN = (
@@ -29,27 +29,27 @@ def main() -> None:
     options = parser.parse_args()
     # The server complains of every answer that is broken off on purpose.
     logging.disable(logging.ERROR)
-    library = ServedFolder(options.folder)
-    warm(library, options.since, options.until)
+    folder = ServedFolder(options.folder)
+    warm(folder, options.since, options.until)
     faults = Faults(
         chances=dict.fromkeys(BROKEN, options.broken / len(BROKEN)),
         seed=7,
         slow_seconds=1.0,
         latency_seconds=options.latency,
     )
-    with serving(app(library, limits=Limits(), faults=faults)) as url:
+    with serving(app(folder, limits=Limits(), faults=faults)) as url:
         print(url, flush=True)
         sys.stdin.read()
 
 
-def warm(library: ServedFolder, since: str, until: str) -> None:
+def warm(folder: ServedFolder, since: str, until: str) -> None:
     """Read every history and measure the diffs of the month, as GitHub has long done."""
-    for shelf in library.shelves():
+    for served in folder.repositories():
         month = [
-            one for one in shelf.tracker().by_merge if one.merged_at and since <= one.merged_at.isoformat() < until
+            one for one in served.tracker().by_merge if one.merged_at and since <= one.merged_at.isoformat() < until
         ]
         for one in month[:1]:
-            shelf.size(one, month)
+            served.size(one, month)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from .answers import Answer
 from .context import Account, RequestContext
 from .faults import Faults, FaultSource
 from .gateway import Call, Gateway, Incoming, read_body
-from .library import ServedFolder
 from .limits import Limits, Resource
 from .rest import ENDPOINTS
+from .served_folder import ServedFolder
 
 GRAPHQL = "graphql"
 
@@ -41,8 +41,8 @@ def app(
     `{"seconds": …}` puts the clock of the limits forward, and answers with its time.
     Raises ConfigurationError when the folder is none, or its side file malformed.
     """
-    library = served if isinstance(served, ServedFolder) else ServedFolder(served)
-    gateway = Gateway(library, limits, FaultSource(faults), tokens)
+    folder = served if isinstance(served, ServedFolder) else ServedFolder(served)
+    gateway = Gateway(folder, limits, FaultSource(faults), tokens)
     routes = [
         Route("/graphql", _graphql(gateway), methods=["POST"]),
         Route("/_sandbox/calls", _books(gateway)),

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 
-from .library import ServedFolder, ServedRepository
 from .limits import Limits, Resource
 from .node_ids import stable_id
+from .served_folder import ServedFolder, ServedRepository
 
 WEB = "https://github.com"
 
@@ -59,7 +59,7 @@ class Failure:
 class RequestContext:
     """One call, allowed to be answered. *account* is None without a token, *url* is where this API answers."""
 
-    library: ServedFolder
+    folder: ServedFolder
     limits: Limits
     account: Account | None
     url: str
@@ -72,11 +72,11 @@ class RequestContext:
         """Whether private repositories exist for the caller."""
         return self.account is not None and "repo" in (self.account.scopes or ())
 
-    def visible(self, shelf: ServedRepository | None) -> ServedRepository | None:
-        """*shelf*, unless it is gone or hidden from the caller."""
-        if shelf is None or shelf.facts.is_gone or (shelf.facts.is_private and not self.sees_private):
+    def visible(self, served: ServedRepository | None) -> ServedRepository | None:
+        """*served*, unless it is gone or hidden from the caller."""
+        if served is None or served.facts.is_gone or (served.facts.is_private and not self.sees_private):
             return None
-        return shelf
+        return served
 
 
 def rates_json(rates: Mapping[str, Rate]) -> dict[str, dict[str, int | str]]:

@@ -22,8 +22,8 @@ from .budgets import Budgets
 from .context import Account, RequestContext
 from .failing import Broken, instead, spoil
 from .faults import Fault, FaultSource, ScriptedFault
-from .library import ServedFolder
 from .limits import Limits, Resource
+from .served_folder import ServedFolder
 
 Handler = Callable[[RequestContext, "Incoming"], Answer]
 MEDIA_TYPE = "github.v3"
@@ -71,12 +71,12 @@ class Gateway:
 
     def __init__(
         self,
-        library: ServedFolder,
+        folder: ServedFolder,
         limits: Limits,
         faults: FaultSource,
         tokens: Mapping[str, Account] | None,
     ) -> None:
-        self.library = library
+        self.folder = folder
         self.limits = limits
         self.faults = faults
         self.accounting = Accounting()
@@ -136,7 +136,7 @@ class Gateway:
                 return self._finish(visit, answer, used_up=fault.fault is Fault.PRIMARY_LIMIT)
         url = str(visit.request.base_url).rstrip("/")
         asked = RequestContext(
-            self.library,
+            self.folder,
             self.limits,
             visit.account,
             url,

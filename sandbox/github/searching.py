@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from .library import ServedFolder, ServedRepository
+from .served_folder import ServedFolder, ServedRepository
 from .threads import PullRequest, State, merge_moment
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -24,7 +24,7 @@ class BadQueryError(ValueError):
 class Hit:
     """A pull request that was found, and where."""
 
-    shelf: ServedRepository
+    served: ServedRepository
     pull_request: PullRequest
 
 
@@ -93,29 +93,29 @@ def _moment(text: str) -> Moments:
     return Moments(low, low + timedelta(days=1) - _SECOND if _DAY.fullmatch(text) else low)
 
 
-def search_pull_requests(library: ServedFolder, query: Query, *, private: bool) -> list[Hit]:
+def search_pull_requests(folder: ServedFolder, query: Query, *, private: bool) -> list[Hit]:
     """All pull requests that *query* finds, in its order.
 
     Former names of repositories find nothing, as on GitHub; *private* says whether private repositories are seen.
     """
     hits = [
-        Hit(shelf, one)
-        for shelf in library.shelves()
-        if (not query.repositories or shelf.name.lower() in query.repositories)
-        and not shelf.facts.is_gone
-        and (private or not shelf.facts.is_private)
-        for one in _wanted(shelf, query)
+        Hit(served, one)
+        for served in folder.repositories()
+        if (not query.repositories or served.name.lower() in query.repositories)
+        and not served.facts.is_gone
+        and (private or not served.facts.is_private)
+        for one in _wanted(served, query)
         if not query.only_merged or one.state is State.MERGED
     ]
     return sorted(
         hits,
-        key=lambda hit: (hit.pull_request.created_at, hit.shelf.name.lower(), hit.pull_request.number),
+        key=lambda hit: (hit.pull_request.created_at, hit.served.name.lower(), hit.pull_request.number),
         reverse=query.newest_first,
     )
 
 
-def _wanted(shelf: ServedRepository, query: Query) -> Sequence[PullRequest]:
-    tracker = shelf.tracker()
+def _wanted(served: ServedRepository, query: Query) -> Sequence[PullRequest]:
+    tracker = served.tracker()
     if not query.merged:
         return list(tracker.pull_requests.values())
     by_merge = tracker.by_merge

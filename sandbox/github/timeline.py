@@ -11,7 +11,7 @@ from formulacode_dagster.git.log import Commit, login, login_of
 from formulacode_dagster.offline.side_file import Comment
 
 from .context import RequestContext
-from .library import ServedRepository
+from .served_folder import ServedRepository
 from .threads import Issue, PullRequest, Reference, State, Thread, Title
 from .tracker import Mention
 
@@ -30,12 +30,12 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry. `other` is the thread that mentions this one or is linked with it, in the repository `shelf`."""
+    """One entry. `other` is the thread that mentions this one or is linked with it, in the repository `served`."""
 
     kind: EventKind
     created_at: datetime
     actor: str | None
-    shelf: ServedRepository
+    served: ServedRepository
     position: int = 0
     comment: Comment | None = None
     other: Thread | None = None
@@ -43,30 +43,30 @@ class Event:
     title: Title | None = None
 
 
-def events_of(asked: RequestContext, shelf: ServedRepository, thread: Thread) -> list[Event]:
+def events_of(asked: RequestContext, served: ServedRepository, thread: Thread) -> list[Event]:
     """Everything that happened to *thread*, as far as the caller may see it."""
     found = [
-        *_comments(shelf, thread),
-        *_references(asked, shelf, thread),
-        *_links(asked, shelf, thread),
-        *_titles(shelf, thread),
-        *_ending(shelf, thread),
+        *_comments(served, thread),
+        *_references(asked, served, thread),
+        *_links(asked, served, thread),
+        *_titles(served, thread),
+        *_ending(served, thread),
     ]
     return sorted(found, key=lambda event: event.created_at)
 
 
-def _comments(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
+def _comments(served: ServedRepository, thread: Thread) -> Iterator[Event]:
     for position, comment in enumerate(thread.comments):
-        yield Event(EventKind.COMMENT, comment.created_at, login(comment.author), shelf, position, comment)
+        yield Event(EventKind.COMMENT, comment.created_at, login(comment.author), served, position, comment)
 
 
-def _titles(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
+def _titles(served: ServedRepository, thread: Thread) -> Iterator[Event]:
     for position, title in enumerate(thread.titles):
-        yield Event(EventKind.RENAMED, title.moment, title.author, shelf, position=position, title=title)
+        yield Event(EventKind.RENAMED, title.moment, title.author, served, position=position, title=title)
 
 
-def _references(asked: RequestContext, shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
-    for position, (where, mention) in enumerate(mentions_of(asked, shelf, thread)):
+def _references(asked: RequestContext, served: ServedRepository, thread: Thread) -> Iterator[Event]:
+    for position, (where, mention) in enumerate(mentions_of(asked, served, thread)):
         source, commit = mention.source, mention.commit
         if source is not None:
             yield Event(
@@ -78,57 +78,57 @@ def _references(asked: RequestContext, shelf: ServedRepository, thread: Thread) 
 
 
 def mentions_of(
-    asked: RequestContext, shelf: ServedRepository, thread: Thread
+    asked: RequestContext, served: ServedRepository, thread: Thread
 ) -> Iterator[tuple[ServedRepository, Mention]]:
     """Who mentions *thread*, and in which repository; under former names of its own, too."""
-    names = ["", *(name.lower() for name in (shelf.name, *shelf.facts.former_names))]
-    for where in asked.library.shelves():
+    names = ["", *(name.lower() for name in (served.name, *served.facts.former_names))]
+    for where in asked.folder.repositories():
         if asked.visible(where) is None:
             continue
-        for name in names if where is shelf else names[1:]:
+        for name in names if where is served else names[1:]:
             for mention in where.tracker().mentions.get(Reference(name, thread.number), ()):
                 if mention.source is not thread:
                     yield where, mention
 
 
-def _links(asked: RequestContext, shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
+def _links(asked: RequestContext, served: ServedRepository, thread: Thread) -> Iterator[Event]:
     """Links set by hand between an issue and the pull request that closes it: on both, when the latter was opened."""
     pairs: list[tuple[ServedRepository, Thread]]
     if isinstance(thread, PullRequest):
-        pairs = [(where, one) for where, one in closed_issues(asked, shelf, thread) if _links_to(thread, where, one)]
+        pairs = [(where, one) for where, one in closed_issues(asked, served, thread) if _links_to(thread, where, one)]
     else:
-        pairs = [(where, one) for where, one in closed_by(asked, shelf, thread) if _links_to(one, shelf, thread)]
+        pairs = [(where, one) for where, one in closed_by(asked, served, thread) if _links_to(one, served, thread)]
     for position, (where, other) in enumerate(pairs):
         moment = max(other.created_at, thread.created_at)
         yield Event(EventKind.CONNECTED, moment, other.author, where, position=position, other=other)
 
 
-def _links_to(pull_request: PullRequest, shelf: ServedRepository, issue: Thread) -> bool:
-    names = {"", *(name.lower() for name in (shelf.name, *shelf.facts.former_names))}
+def _links_to(pull_request: PullRequest, served: ServedRepository, issue: Thread) -> bool:
+    names = {"", *(name.lower() for name in (served.name, *served.facts.former_names))}
     return any(one.number == issue.number and one.repository in names for one in pull_request.linked)
 
 
-def _ending(shelf: ServedRepository, thread: Thread) -> Iterator[Event]:
+def _ending(served: ServedRepository, thread: Thread) -> Iterator[Event]:
     if isinstance(thread, PullRequest):
         if thread.merged_at is not None:
-            yield Event(EventKind.MERGED, thread.merged_at, thread.merged_by, shelf)
+            yield Event(EventKind.MERGED, thread.merged_at, thread.merged_by, served)
         if thread.closed_at is not None:
-            yield Event(EventKind.CLOSED, thread.closed_at, thread.merged_by or thread.author, shelf)
+            yield Event(EventKind.CLOSED, thread.closed_at, thread.merged_by or thread.author, served)
     elif thread.state is State.CLOSED and thread.closed_at is not None:
-        closer = shelf.tracker().pull_requests.get(thread.closed_by) if thread.closed_by else None
+        closer = served.tracker().pull_requests.get(thread.closed_by) if thread.closed_by else None
         actor = closer.merged_by if closer else thread.author
-        yield Event(EventKind.CLOSED, thread.closed_at, actor, shelf, other=closer)
+        yield Event(EventKind.CLOSED, thread.closed_at, actor, served, other=closer)
 
 
 def closed_issues(
-    asked: RequestContext, shelf: ServedRepository, pull_request: PullRequest
+    asked: RequestContext, served: ServedRepository, pull_request: PullRequest
 ) -> list[tuple[ServedRepository, Issue]]:
     """The issues that *pull_request* closes, here and elsewhere, as far as they are there to be seen."""
     found = []
     for reference in pull_request.closes:
-        where = shelf
+        where = served
         if reference.repository:
-            named = asked.library.current(reference.repository) or asked.library.former(reference.repository)
+            named = asked.folder.current(reference.repository) or asked.folder.former(reference.repository)
             visible = asked.visible(named)
             if visible is None:
                 continue
@@ -140,13 +140,13 @@ def closed_issues(
 
 
 def closed_by(
-    asked: RequestContext, shelf: ServedRepository, issue: Issue
+    asked: RequestContext, served: ServedRepository, issue: Issue
 ) -> list[tuple[ServedRepository, PullRequest]]:
     """Pull requests that close *issue*, or would."""
     return [
         (where, one)
-        for where in asked.library.shelves()
+        for where in asked.folder.repositories()
         if asked.visible(where) is not None
         for one in where.tracker().closing
-        if (shelf, issue) in closed_issues(asked, where, one)
+        if (served, issue) in closed_issues(asked, where, one)
     ]

@@ -22,7 +22,7 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
 from sandbox.github import app
-from sandbox.github.library import ServedFolder
+from sandbox.github.served_folder import ServedFolder
 from sandbox.server import serving
 from tests.support.clock import FakeClock
 from tests.support.git_world import GITHUB, BareRepository
@@ -113,10 +113,10 @@ class World:
     def rows(self, **renamed: str) -> list[Repository]:
         """Every repository as discovery would have it, under the old name where *renamed* maps `repo` to one."""
         (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
-        shelves = ServedFolder(self.folder).shelves()
+        served = ServedFolder(self.folder).repositories()
         return [
             repository(id=one.id, node_id=one.node_id, full_name=renamed.get(one.short_name, one.name))
-            for one in sorted(shelves, key=lambda one: one.name)
+            for one in sorted(served, key=lambda one: one.name)
         ]
 
     @contextmanager

@@ -73,7 +73,7 @@ class Execution(ExecutionContext):
         key = self._key(field_nodes) if isinstance(result, ThreadNode) else None
         if key is None or failure is not None:
             return super().complete_object_value(return_type, field_nodes, info, path, result)
-        kept = result.shelf.tracker().told.setdefault(key, {})
+        kept = result.served.tracker().told.setdefault(key, {})
         known = kept.get(result.thread.number)
         if known is None:
             before = len(self.collected_errors.errors)

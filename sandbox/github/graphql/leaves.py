@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from formulacode_dagster.git.log import login
 from formulacode_dagster.offline.side_file import Comment, Edit
-from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
+from sandbox.github.served_folder import ServedRepository
 from sandbox.github.threads import Thread
 
 from .connections import Connection, connect
@@ -67,7 +67,7 @@ def edits_page(versions: Sequence[Edit], page: dict[str, Any]) -> Connection:
 class CommentNode:
     """A comment, the one at *position* of *thread*."""
 
-    shelf: ServedRepository
+    served: ServedRepository
     thread: Thread
     position: int
     typename: ClassVar[str] = "IssueComment"
@@ -79,7 +79,7 @@ class CommentNode:
     @property
     def id(self) -> str:
         """Node id."""
-        return node_id(Kind.COMMENT, self.shelf.id, thread_id(self.shelf.id, self.thread.number), self.position)
+        return node_id(Kind.COMMENT, self.served.id, thread_id(self.served.id, self.thread.number), self.position)
 
     @property
     def author(self) -> UserNode | None:

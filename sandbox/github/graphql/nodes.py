@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sandbox.github.context import Failure, Rate, RequestContext
-from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
+from sandbox.github.served_folder import ServedRepository
 from sandbox.github.threads import Issue, PullRequest, Thread
 from sandbox.github.timeline import EventKind, closed_issues, events_of
 
@@ -35,104 +35,104 @@ class Scope:
 class RepositoryNode:
     """A repository."""
 
-    shelf: ServedRepository
+    served: ServedRepository
     typename: ClassVar[str] = "Repository"
 
     @property
     def id(self) -> str:
         """Node id."""
-        return self.shelf.node_id
+        return self.served.node_id
 
     @property
     def database_id(self) -> int:
         """Database id."""
-        return self.shelf.id
+        return self.served.id
 
     @property
     def name_with_owner(self) -> str:
         """`owner/name`, as it is called today."""
-        return self.shelf.name
+        return self.served.name
 
     @property
     def description(self) -> str | None:
         """Null when nobody wrote one."""
-        return self.shelf.facts.description or None
+        return self.served.facts.description or None
 
     @property
     def stargazer_count(self) -> int:
         """Stars."""
-        return self.shelf.facts.stars
+        return self.served.facts.stars
 
     @property
     def is_fork(self) -> bool:
         """Whether it is a fork."""
-        return self.shelf.facts.is_fork
+        return self.served.facts.is_fork
 
     @property
     def is_archived(self) -> bool:
         """Whether it is read-only."""
-        return self.shelf.facts.is_archived
+        return self.served.facts.is_archived
 
     @property
     def archived_at(self) -> datetime | None:
         """Since when it is read-only."""
-        facts = self.shelf.facts
-        return (facts.archived_at or self.shelf.tracker().last_commit) if facts.is_archived else None
+        facts = self.served.facts
+        return (facts.archived_at or self.served.tracker().last_commit) if facts.is_archived else None
 
     @property
     def is_private(self) -> bool:
         """Whether only some see it."""
-        return self.shelf.facts.is_private
+        return self.served.facts.is_private
 
     @property
     def disk_usage(self) -> int:
         """Kilobytes of the git repository."""
-        return self.shelf.size_kb()
+        return self.served.size_kb()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was pushed yet."""
-        return not self.shelf.tracker().tip
+        return not self.served.tracker().tip
 
     @property
     def primary_language(self) -> NamedNode | None:
         """Null when none was recognized."""
-        return NamedNode(self.shelf.facts.language) if self.shelf.facts.language else None
+        return NamedNode(self.served.facts.language) if self.served.facts.language else None
 
     @property
     def default_branch_ref(self) -> NamedNode | None:
         """Null when it is empty."""
-        tracker = self.shelf.tracker()
+        tracker = self.served.tracker()
         return NamedNode(tracker.default_branch) if tracker.tip else None
 
     def pull_request(self, info: GraphQLResolveInfo, number: int) -> PullRequestNode:
         """The pull request *number*; a NOT_FOUND error when there is none."""
-        found = self.shelf.tracker().pull_requests.get(number)
-        return PullRequestNode(self.shelf, found) if found else _no_thread(info, "a PullRequest", number)
+        found = self.served.tracker().pull_requests.get(number)
+        return PullRequestNode(self.served, found) if found else _no_thread(info, "a PullRequest", number)
 
     def issue_or_pull_request(self, info: GraphQLResolveInfo, number: int) -> ThreadNode:
         """Whichever has the *number*; what was transferred answers from where it is today."""
-        found = self.shelf.tracker().thread(number)
+        found = self.served.tracker().thread(number)
         if found:
-            return thread_node(self.shelf, found)
-        name, _, there = self.shelf.facts.transferred.get(number, "").partition("#")
-        shelf = info.context.asked.visible(info.context.asked.library.current(name)) if name else None
-        issue = shelf.tracker().issues.get(int(there)) if shelf else None
-        return IssueNode(shelf, issue) if shelf and issue else _no_thread(info, "an issue or pull request", number)
+            return thread_node(self.served, found)
+        name, _, there = self.served.facts.transferred.get(number, "").partition("#")
+        served = info.context.asked.visible(info.context.asked.folder.current(name)) if name else None
+        issue = served.tracker().issues.get(int(there)) if served else None
+        return IssueNode(served, issue) if served and issue else _no_thread(info, "an issue or pull request", number)
 
 
 @dataclass(frozen=True)
 class ThreadNode:
     """What issues and pull requests have in common."""
 
-    shelf: ServedRepository
+    served: ServedRepository
     thread: Thread
     kind: ClassVar[Kind]
 
     @property
     def id(self) -> str:
         """Node id."""
-        return node_id(self.kind, self.shelf.id, thread_id(self.shelf.id, self.thread.number))
+        return node_id(self.kind, self.served.id, thread_id(self.served.id, self.thread.number))
 
     @property
     def number(self) -> int:
@@ -167,12 +167,12 @@ class ThreadNode:
     @property
     def repository(self) -> RepositoryNode:
         """Where it was opened."""
-        return RepositoryNode(self.shelf)
+        return RepositoryNode(self.served)
 
     def comments(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Its comments, oldest first."""
         return connect(
-            range(len(self.thread.comments)), lambda position: CommentNode(self.shelf, self.thread, position), **page
+            range(len(self.thread.comments)), lambda position: CommentNode(self.served, self.thread, position), **page
         )
 
     def timeline_items(
@@ -181,7 +181,7 @@ class ThreadNode:
         """What happened to it, as far as the schema has a type for it."""
         events = [
             event
-            for event in events_of(info.context.asked, self.shelf, self.thread)
+            for event in events_of(info.context.asked, self.served, self.thread)
             if event.kind in _EVENT_TYPES and (not itemTypes or event.kind in itemTypes)
         ]
         return connect(
@@ -190,7 +190,7 @@ class ThreadNode:
                 typename=_EVENT_TYPES[event.kind],
                 created_at=event.created_at,
                 owner=self,
-                other=thread_node(event.shelf, event.other) if event.other else None,
+                other=thread_node(event.served, event.other) if event.other else None,
                 previous_title=event.title.previous if event.title else "",
             ),
             **page,
@@ -242,7 +242,7 @@ class PullRequestNode(ThreadNode):
     @property
     def changed_files(self) -> int:
         """How many files it changes."""
-        return self.shelf.size(self.thread, self.peers).files
+        return self.served.size(self.thread, self.peers).files
 
     def labels(self, _info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Its labels."""
@@ -254,15 +254,15 @@ class PullRequestNode(ThreadNode):
 
     def closing_issues_references(self, info: GraphQLResolveInfo, **page: Any) -> Connection:
         """Issues that its merge closes."""
-        found = closed_issues(info.context.asked, self.shelf, self.thread)
+        found = closed_issues(info.context.asked, self.served, self.thread)
         return connect(found, lambda one: IssueNode(*one), **page)
 
 
 def thread_node(
-    shelf: ServedRepository, thread: Thread, peers: Sequence[PullRequest] = ()
+    served: ServedRepository, thread: Thread, peers: Sequence[PullRequest] = ()
 ) -> IssueNode | PullRequestNode:
     """The node of *thread*."""
-    return IssueNode(shelf, thread) if isinstance(thread, Issue) else PullRequestNode(shelf, thread, peers=peers)
+    return IssueNode(served, thread) if isinstance(thread, Issue) else PullRequestNode(served, thread, peers=peers)
 
 
 _EVENT_TYPES = {

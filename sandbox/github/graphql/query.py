@@ -45,12 +45,12 @@ class Query:
         """The repository of that name, former names included unless told otherwise."""
         scope: Scope = info.context
         full = f"{owner}/{name}"
-        library = scope.asked.library
-        shelf = library.current(full) or (library.former(full) if followRenames else None)
-        shelf = scope.asked.visible(shelf)
-        if shelf is None:
+        folder = scope.asked.folder
+        served = folder.current(full) or (folder.former(full) if followRenames else None)
+        served = scope.asked.visible(served)
+        if served is None:
             raise NotFoundError(f"Could not resolve to a Repository with the name '{full}'.")
-        return RepositoryNode(shelf)
+        return RepositoryNode(served)
 
     def node(self, info: GraphQLResolveInfo, id: str) -> Any:
         """The node with that id."""
@@ -76,7 +76,7 @@ class Query:
         """Pull requests; the count tells the whole, the nodes end at the cap."""
         asked = info.context.asked
         try:
-            hits = search_pull_requests(asked.library, parse_query(query), private=asked.sees_private)
+            hits = search_pull_requests(asked.folder, parse_query(query), private=asked.sees_private)
         except BadQueryError:
             return connect((), **page)
         peers: dict[int, list[PullRequest]] = {}
@@ -85,23 +85,23 @@ class Query:
 
 
 def _found(hit: Hit, peers: dict[int, list[PullRequest]]) -> PullRequestNode:
-    beside = peers.setdefault(hit.shelf.id, [])
+    beside = peers.setdefault(hit.served.id, [])
     beside.append(hit.pull_request)
-    return PullRequestNode(hit.shelf, hit.pull_request, peers=beside)
+    return PullRequestNode(hit.served, hit.pull_request, peers=beside)
 
 
 def _node(scope: Scope, text: str) -> Any:
     named = read_node_id(text)
-    shelf = scope.asked.visible(scope.asked.library.by_id(named.numbers[0])) if named else None
-    if named is None or shelf is None:
+    served = scope.asked.visible(scope.asked.folder.by_id(named.numbers[0])) if named else None
+    if named is None or served is None:
         return None
     if named.kind is Kind.REPOSITORY:
-        return RepositoryNode(shelf)
-    thread = shelf.tracker().thread(thread_number(shelf.id, named.numbers[1])) if len(named.numbers) > 1 else None
+        return RepositoryNode(served)
+    thread = served.tracker().thread(thread_number(served.id, named.numbers[1])) if len(named.numbers) > 1 else None
     if thread is None:
         return None
     if named.kind is Kind.COMMENT:
         position = named.numbers[2] if len(named.numbers) == 3 else len(thread.comments)
-        return CommentNode(shelf, thread, position) if position < len(thread.comments) else None
-    node = thread_node(shelf, thread)
+        return CommentNode(served, thread, position) if position < len(thread.comments) else None
+    node = thread_node(served, thread)
     return node if node.kind is named.kind else None

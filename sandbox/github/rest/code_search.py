@@ -13,8 +13,8 @@ from sandbox.github import answers
 from sandbox.github.answers import Answer
 from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.library import ServedRepository
 from sandbox.github.searching import BadQueryError, parse_sizes
+from sandbox.github.served_folder import ServedRepository
 
 from .paging import page_of
 from .shapes import repository_json
@@ -56,17 +56,17 @@ def code(asked: RequestContext, incoming: Incoming) -> Answer:
     except BadQueryError as error:
         return answers.invalid(str(error))
     hits = [
-        (shelf, file)
-        for shelf in asked.library.shelves()
-        if _searched(asked, query, shelf)
-        for file in _files(shelf, query)
+        (served, file)
+        for served in asked.folder.repositories()
+        if _searched(asked, query, served)
+        for file in _files(served, query)
         if query.holds(file.size)
     ]
     hits.sort(key=lambda hit: (hit[0].id, hit[1].path))
     page, cap = page_of(asked, incoming), asked.limits.search_cap
     if (page.number - 1) * page.size >= cap:
         return answers.refusal(422, f"Only the first {cap} search results are available")
-    shown = [_item(asked, shelf, file) for shelf, file in page.of(hits[:cap])]
+    shown = [_item(asked, served, file) for served, file in page.of(hits[:cap])]
     body = {"total_count": len(hits), "incomplete_results": False, "items": shown}
     return answers.ok(body, page.links(incoming, min(len(hits), cap)))
 
@@ -94,18 +94,18 @@ def _parse(text: str) -> _Query:
     return query
 
 
-def _searched(asked: RequestContext, query: _Query, shelf: ServedRepository) -> bool:
+def _searched(asked: RequestContext, query: _Query, served: ServedRepository) -> bool:
     """Whether its files are in the index for the caller; those of a repository that is gone still are."""
-    if shelf.facts.is_private and not asked.sees_private:
+    if served.facts.is_private and not asked.sees_private:
         return False
-    return shelf.facts.is_fork if query.forks == "only" else query.forks == "true" or not shelf.facts.is_fork
+    return served.facts.is_fork if query.forks == "only" else query.forks == "true" or not served.facts.is_fork
 
 
-def _files(shelf: ServedRepository, query: _Query) -> Iterator[_File]:
-    tip = shelf.tracker().tip
+def _files(served: ServedRepository, query: _Query) -> Iterator[_File]:
+    tip = served.tracker().tip
     if not tip:
         return
-    for line in git(shelf.path, "ls-tree", "-r", "-l", "-z", tip).decode("utf-8", "surrogateescape").split("\0"):
+    for line in git(served.path, "ls-tree", "-r", "-l", "-z", tip).decode("utf-8", "surrogateescape").split("\0"):
         facts, _, path = line.partition("\t")
         if path and query.takes(path):
             _, kind, blob, size = facts.split()
@@ -119,16 +119,16 @@ def _has_words(name: str, wanted: str) -> bool:
     return any(words[i : i + len(sought)] == sought for i in range(len(words) - len(sought) + 1))
 
 
-def _item(asked: RequestContext, shelf: ServedRepository, file: _File) -> dict[str, Any]:
+def _item(asked: RequestContext, served: ServedRepository, file: _File) -> dict[str, Any]:
     path = quote(file.path.encode("utf-8", "surrogateescape"))
-    tip = shelf.tracker().tip
+    tip = served.tracker().tip
     return {
         "name": file.path.rpartition("/")[2],
         "path": file.path,
         "sha": file.blob,
-        "url": f"{asked.url}/repositories/{shelf.id}/contents/{path}?ref={tip}",
-        "git_url": f"{asked.url}/repositories/{shelf.id}/git/blobs/{file.blob}",
-        "html_url": f"{WEB}/{shelf.name}/blob/{tip}/{path}",
-        "repository": repository_json(asked, shelf),
+        "url": f"{asked.url}/repositories/{served.id}/contents/{path}?ref={tip}",
+        "git_url": f"{asked.url}/repositories/{served.id}/git/blobs/{file.blob}",
+        "html_url": f"{WEB}/{served.name}/blob/{tip}/{path}",
+        "repository": repository_json(asked, served),
         "score": 1.0,
     }

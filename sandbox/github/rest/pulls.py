@@ -11,11 +11,11 @@ from sandbox.github.answers import Answer
 from sandbox.github.changes import FileChange, Span, diff_of, files_of, span_of
 from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, thread_id
+from sandbox.github.served_folder import ServedRepository
 from sandbox.github.threads import PullRequest, State
 
-from .finding import find_pull, find_shelf
+from .finding import find_pull, find_repository
 from .paging import page_of
 from .shapes import file_json, repository_json, stamp, user_json
 
@@ -27,49 +27,51 @@ _HUNKS = re.compile(rb"^@@ ", re.MULTILINE)
 
 def pull(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /repos/{owner}/{repo}/pulls/{number}`. A diff of more than 300 files or 20,000 lines is refused with 406."""
-    shelf, found = find_pull(asked, incoming)
+    served, found = find_pull(asked, incoming)
     if ".diff" not in incoming.accept:
-        return answers.ok(_full_json(asked, shelf, found))
-    size = shelf.size(found)
+        return answers.ok(_full_json(asked, served, found))
+    size = served.size(found)
     if size.files > DIFF_FILES:
         return _too_large(f"the maximum number of files ({DIFF_FILES})")
     if size.additions + size.deletions > DIFF_LINES:
         return _too_large(f"the maximum number of lines ({DIFF_LINES})")
-    return answers.text(diff_of(shelf.path, span_of(shelf.path, found)), incoming.accept)
+    return answers.text(diff_of(served.path, span_of(served.path, found)), incoming.accept)
 
 
 def pulls(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /repos/{owner}/{repo}/pulls`: by creation, newest first; open ones unless asked otherwise."""
-    shelf = find_shelf(asked, incoming)
+    served = find_repository(asked, incoming)
     state = incoming.query.get("state", "open")
     found = [
-        one for one in shelf.tracker().newest_first if state in ("all", "open" if one.state is State.OPEN else "closed")
+        one
+        for one in served.tracker().newest_first
+        if state in ("all", "open" if one.state is State.OPEN else "closed")
     ]
     page = page_of(asked, incoming)
-    return answers.ok([_pull_json(asked, shelf, one) for one in page.of(found)], page.links(incoming, len(found)))
+    return answers.ok([_pull_json(asked, served, one) for one in page.of(found)], page.links(incoming, len(found)))
 
 
 def files(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET …/pulls/{number}/files`: never more than 3,000, and without a word about the rest."""
-    shelf, found = find_pull(asked, incoming)
-    span = span_of(shelf.path, found)
-    changes = files_of(shelf.path, span)[:LISTED_FILES]
+    served, found = find_pull(asked, incoming)
+    span = span_of(served.path, found)
+    changes = files_of(served.path, span)[:LISTED_FILES]
     page = page_of(asked, incoming)
     shown = page.of(changes)
-    patches = _patches(shelf, span, shown)
-    listed = [file_json(asked, shelf, span.after, one) | patches.get(one.path, {}) for one in shown]
+    patches = _patches(served, span, shown)
+    listed = [file_json(asked, served, span.after, one) | patches.get(one.path, {}) for one in shown]
     return answers.ok(listed, page.links(incoming, len(changes)))
 
 
-def _pull_json(asked: RequestContext, shelf: ServedRepository, one: PullRequest) -> dict[str, Any]:
+def _pull_json(asked: RequestContext, served: ServedRepository, one: PullRequest) -> dict[str, Any]:
     """`pull-request-simple`."""
-    url = f"{asked.url}/repos/{shelf.name}"
-    number = thread_id(shelf.id, one.number)
+    url = f"{asked.url}/repos/{served.name}"
+    number = thread_id(served.id, one.number)
     return {
         "url": f"{url}/pulls/{one.number}",
         "id": number,
-        "node_id": node_id(Kind.PULL_REQUEST, shelf.id, number),
-        "html_url": f"{WEB}/{shelf.name}/pull/{one.number}",
+        "node_id": node_id(Kind.PULL_REQUEST, served.id, number),
+        "html_url": f"{WEB}/{served.name}/pull/{one.number}",
         "issue_url": f"{url}/issues/{one.number}",
         "number": one.number,
         "state": "open" if one.state is State.OPEN else "closed",
@@ -83,15 +85,15 @@ def _pull_json(asked: RequestContext, shelf: ServedRepository, one: PullRequest)
         "head": {"ref": one.head_ref, "sha": one.head_sha, "repo": None},
         "base": {
             "ref": one.base_ref,
-            "sha": one.fork_sha or span_of(shelf.path, one).before,
-            "repo": repository_json(asked, shelf),
+            "sha": one.fork_sha or span_of(served.path, one).before,
+            "repo": repository_json(asked, served),
         },
     }
 
 
-def _full_json(asked: RequestContext, shelf: ServedRepository, one: PullRequest) -> dict[str, Any]:
-    size = shelf.size(one)
-    return _pull_json(asked, shelf, one) | {
+def _full_json(asked: RequestContext, served: ServedRepository, one: PullRequest) -> dict[str, Any]:
+    size = served.size(one)
+    return _pull_json(asked, served, one) | {
         "merged": one.merged_at is not None,
         "merged_by": user_json(asked, one.merged_by) if one.merged_by else None,
         "comments": len(one.comments),
@@ -102,13 +104,13 @@ def _full_json(asked: RequestContext, shelf: ServedRepository, one: PullRequest)
     }
 
 
-def _patches(shelf: ServedRepository, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:
+def _patches(served: ServedRepository, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:
     """The hunks of each text file, as the field `patch` holds them."""
     found = {}
     for one in changes:
         if one.additions + one.deletions == 0:
             continue
-        diff = diff_of(shelf.path, span, *filter(None, (one.old_path, one.path)))
+        diff = diff_of(served.path, span, *filter(None, (one.old_path, one.path)))
         start = _HUNKS.search(diff)
         if start is not None:
             found[one.path] = {"patch": diff[start.start() :].decode("utf-8", "replace").rstrip("\n")}

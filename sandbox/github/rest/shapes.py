@@ -8,8 +8,8 @@ from typing import Any
 from formulacode_dagster.git.log import GHOST
 from sandbox.github.changes import FileChange
 from sandbox.github.context import WEB, RequestContext
-from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import stable_id
+from sandbox.github.served_folder import ServedRepository
 
 
 def stamp(moment: datetime | None) -> str | None:
@@ -29,30 +29,30 @@ def user_json(asked: RequestContext, login: str | None) -> dict[str, Any]:
     }
 
 
-def repository_json(asked: RequestContext, shelf: ServedRepository) -> dict[str, Any]:
+def repository_json(asked: RequestContext, served: ServedRepository) -> dict[str, Any]:
     """`minimal-repository`: what lists and search results hold."""
     return {
-        "id": shelf.id,
-        "node_id": shelf.node_id,
-        "name": shelf.short_name,
-        "full_name": shelf.name,
-        "private": shelf.facts.is_private,
-        "owner": user_json(asked, shelf.owner),
-        "html_url": f"{WEB}/{shelf.name}",
-        "description": shelf.facts.description or None,
-        "fork": shelf.facts.is_fork,
-        "url": f"{asked.url}/repos/{shelf.name}",
+        "id": served.id,
+        "node_id": served.node_id,
+        "name": served.short_name,
+        "full_name": served.name,
+        "private": served.facts.is_private,
+        "owner": user_json(asked, served.owner),
+        "html_url": f"{WEB}/{served.name}",
+        "description": served.facts.description or None,
+        "fork": served.facts.is_fork,
+        "url": f"{asked.url}/repos/{served.name}",
     }
 
 
-def full_repository_json(asked: RequestContext, shelf: ServedRepository) -> dict[str, Any]:
+def full_repository_json(asked: RequestContext, served: ServedRepository) -> dict[str, Any]:
     """`full-repository`."""
-    tracker, facts = shelf.tracker(), shelf.facts
+    tracker, facts = served.tracker(), served.facts
     opened = sum(one.closed_at is None for one in tracker.threads())
-    return repository_json(asked, shelf) | {
+    return repository_json(asked, served) | {
         "pushed_at": stamp(tracker.last_commit) or "2008-01-01T00:00:00Z",
-        "clone_url": f"{WEB}/{shelf.name}.git",
-        "size": shelf.size_kb(),
+        "clone_url": f"{WEB}/{served.name}.git",
+        "size": served.size_kb(),
         "stargazers_count": facts.stars,
         "language": facts.language or None,
         "archived": facts.is_archived,
@@ -62,7 +62,7 @@ def full_repository_json(asked: RequestContext, shelf: ServedRepository) -> dict
     }
 
 
-def file_json(asked: RequestContext, shelf: ServedRepository, sha: str, change: FileChange) -> dict[str, Any]:
+def file_json(asked: RequestContext, served: ServedRepository, sha: str, change: FileChange) -> dict[str, Any]:
     """`diff-entry`, without its patch."""
     shown: dict[str, Any] = {
         "sha": change.blob,
@@ -71,6 +71,6 @@ def file_json(asked: RequestContext, shelf: ServedRepository, sha: str, change: 
         "additions": change.additions,
         "deletions": change.deletions,
         "changes": change.additions + change.deletions,
-        "contents_url": f"{asked.url}/repos/{shelf.name}/contents/{change.path}?ref={sha}",
+        "contents_url": f"{asked.url}/repos/{served.name}/contents/{change.path}?ref={sha}",
     }
     return shown | ({"previous_filename": change.old_path} if change.old_path else {})

@@ -9,8 +9,8 @@ from sandbox.github import answers
 from sandbox.github.answers import Answer
 from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.library import ServedRepository
 from sandbox.github.node_ids import Kind, node_id, stable_id, thread_id
+from sandbox.github.served_folder import ServedRepository
 from sandbox.github.threads import PullRequest, State, Thread
 from sandbox.github.timeline import Event, EventKind, events_of
 
@@ -31,14 +31,14 @@ _EVENTS = {
 
 def timeline(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET …/issues/{number}/timeline`: comments, references, links, merge, closing."""
-    shelf, found = find_thread(asked, incoming)
-    events = events_of(asked, shelf, found)
+    served, found = find_thread(asked, incoming)
+    events = events_of(asked, served, found)
     page = page_of(asked, incoming)
-    shown = [_event_json(asked, shelf, found, event) for event in page.of(events)]
+    shown = [_event_json(asked, served, found, event) for event in page.of(events)]
     return answers.ok(shown, page.links(incoming, len(events)))
 
 
-def _event_json(asked: RequestContext, shelf: ServedRepository, owner: Thread, event: Event) -> dict[str, Any]:
+def _event_json(asked: RequestContext, served: ServedRepository, owner: Thread, event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "event": _EVENTS[event.kind],
         "actor": user_json(asked, event.actor) if event.actor or event.comment else None,
@@ -46,36 +46,36 @@ def _event_json(asked: RequestContext, shelf: ServedRepository, owner: Thread, e
     }
     if event.comment is not None:
         return shown | {
-            "id": stable_id("comment", shelf.id, owner.number, event.position),
-            "node_id": node_id(Kind.COMMENT, shelf.id, thread_id(shelf.id, owner.number), event.position),
+            "id": stable_id("comment", served.id, owner.number, event.position),
+            "node_id": node_id(Kind.COMMENT, served.id, thread_id(served.id, owner.number), event.position),
             "body": event.comment.text,
             "user": user_json(asked, login(event.comment.author)),
             "updated_at": stamp(event.comment.edited_at or event.created_at),
         }
     if event.kind is EventKind.CROSS_REFERENCED and event.other is not None:
-        source = _issue_json(asked, event.shelf, event.other)
+        source = _issue_json(asked, event.served, event.other)
         return shown | {"updated_at": stamp(event.created_at), "source": {"type": "issue", "issue": source}}
-    shown["id"] = stable_id("event", shelf.id, owner.number, event.kind, event.position)
+    shown["id"] = stable_id("event", served.id, owner.number, event.kind, event.position)
     if event.title is not None:
         return shown | {"rename": {"from": event.title.previous, "to": event.title.current}}
     # What was linked is not told by REST, only that something was.
     merged = owner if event.kind is EventKind.MERGED else event.other if event.kind is EventKind.CLOSED else None
     sha = merged.merge_sha if isinstance(merged, PullRequest) else event.commit.sha if event.commit else None
-    where = f"{asked.url}/repos/{event.shelf.name}/commits/{sha}" if sha else None
+    where = f"{asked.url}/repos/{event.served.name}/commits/{sha}" if sha else None
     return shown | {"commit_id": sha, "commit_url": where}
 
 
-def _issue_json(asked: RequestContext, shelf: ServedRepository, one: Thread) -> dict[str, Any]:
+def _issue_json(asked: RequestContext, served: ServedRepository, one: Thread) -> dict[str, Any]:
     """`issue`, which a pull request is too, with its repository."""
-    url = f"{asked.url}/repos/{shelf.name}"
-    number = thread_id(shelf.id, one.number)
+    url = f"{asked.url}/repos/{served.name}"
+    number = thread_id(served.id, one.number)
     is_pull = isinstance(one, PullRequest)
-    page = f"{WEB}/{shelf.name}/{'pull' if is_pull else 'issues'}/{one.number}"
+    page = f"{WEB}/{served.name}/{'pull' if is_pull else 'issues'}/{one.number}"
     shown: dict[str, Any] = {
         "url": f"{url}/issues/{one.number}",
         "html_url": page,
         "id": number,
-        "node_id": node_id(Kind.PULL_REQUEST if is_pull else Kind.ISSUE, shelf.id, number),
+        "node_id": node_id(Kind.PULL_REQUEST if is_pull else Kind.ISSUE, served.id, number),
         "number": one.number,
         "title": one.title,
         "user": user_json(asked, one.author),
@@ -83,7 +83,7 @@ def _issue_json(asked: RequestContext, shelf: ServedRepository, one: Thread) -> 
         "created_at": stamp(one.created_at),
         "closed_at": stamp(one.closed_at),
         "body": one.body or None,
-        "repository": repository_json(asked, shelf),
+        "repository": repository_json(asked, served),
     }
     if isinstance(one, PullRequest):
         shown["pull_request"] = {"url": f"{url}/pulls/{one.number}", "merged_at": stamp(one.merged_at)}

@@ -135,7 +135,7 @@ class Platform:
             finally:
                 self.settings = before
 
-    def shelf(self, *names: str, gone: tuple[str, ...] = ()) -> Path:
+    def folder_of(self, *names: str, gone: tuple[str, ...] = ()) -> Path:
         """A folder of some of the samples (all when none is named); of those *gone* only the search index knows."""
         side = SideFile.read(self.samples.folder)
         folder = self.home.parent / f"served-{uuid.uuid4().hex[:8]}"

@@ -118,7 +118,7 @@ def test_without_a_token_the_message_says_which_setting_is_missing(seeded) -> No
 def test_a_repository_that_vanished_after_discovery_fails_alone_and_the_month_goes_on(seeded) -> None:
     platform = seeded(Stage.REPOSITORIES)
     platform.settings["FC_FAILURE_BUDGET"] = ONE_OF_FOUR
-    with platform.serve(folder=platform.shelf(gone=(WORDLOOM,))):
+    with platform.serve(folder=platform.folder_of(gone=(WORDLOOM,))):
         said = platform.run(Stage.PULL_REQUESTS)
         assert said.succeeded, said.text
         entry = platform.entries(Stage.PULL_REQUESTS)[WORDLOOM]
@@ -137,7 +137,7 @@ def test_a_repository_that_cannot_be_cloned_any_more_fails_its_pull_requests_alo
     platform = seeded(Stage.REPOSITORIES)
     platform.settings["FC_FAILURE_BUDGET"] = ONE_OF_FOUR
     platform.settings["FC_MIRRORS_DIR"] = str(platform.home / "mirrors")
-    without = platform.shelf("sample-org/gridpath", "numeric-samples/tilemath", "signal-kit/rollwin")
+    without = platform.folder_of("sample-org/gridpath", "numeric-samples/tilemath", "signal-kit/rollwin")
     with platform.serve():
         platform.settings["GITHUB_CLONE_URL"] = without.as_uri()
         said = platform.run(Stage.PULL_REQUESTS)
@@ -154,7 +154,7 @@ def test_a_repository_that_cannot_be_cloned_any_more_fails_its_pull_requests_alo
 def test_a_repository_that_vanished_before_discovery_is_recorded_and_not_taken_in(seeded) -> None:
     platform = seeded()
     platform.settings["FC_FAILURE_BUDGET"] = ONE_OF_FOUR
-    with platform.serve(folder=platform.shelf(gone=(WORDLOOM,))):
+    with platform.serve(folder=platform.folder_of(gone=(WORDLOOM,))):
         said = platform.run(Stage.REPOSITORIES, Stage.PULL_REQUESTS)
         assert said.succeeded, said.text
     assert WORDLOOM not in platform.entries(Stage.PULL_REQUESTS)

@@ -104,7 +104,7 @@ def test_a_month_that_is_killed_in_every_stage_ends_as_if_it_had_not_been(own_pl
     platform.database.migrate()
     server = postmaster(platform)
     before: dict[tuple[Stage, str], object] = {}
-    with platform.serve(folder=platform.shelf(*REPOSITORIES)) as served:
+    with platform.serve(folder=platform.folder_of(*REPOSITORIES)) as served:
         for stage in ORDER:
             kill_in(platform, stage)
             platform.wait_for(lambda: not processes_of(platform.home), "the end of what the run had started")

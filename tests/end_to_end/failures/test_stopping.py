@@ -71,7 +71,7 @@ def test_a_month_that_is_stopped_in_every_kind_of_stage_ends_at_once_and_goes_on
     platform = own_platform
     platform.database.migrate()
     before: dict[tuple[Stage, str], object] = {}
-    folder = platform.shelf(REPOSITORY)
+    folder = platform.folder_of(REPOSITORY)
     for stop in STOPS:
         stop_in(platform, folder, stop)
         assert not processes_of(platform.home)

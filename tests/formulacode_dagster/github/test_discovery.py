@@ -56,7 +56,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def shelve(folder, made):
-    """Put a bare repository with these files, by path and size, on the shelf; no files: nothing was ever pushed."""
+    """Put a bare repository with these files, by path and size, into the folder; no files: nothing was ever pushed."""
     return lambda name, **files: shutil.copytree(made(files), folder / f"{name}.git")
 
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from sandbox.github import Limits, app
-from sandbox.github.library import FRESH_SECONDS, ServedFolder
+from sandbox.github.served_folder import FRESH_SECONDS, ServedFolder
 from tests.support.caller import Caller
 from tests.support.git_world import GITHUB, BareRepository
 

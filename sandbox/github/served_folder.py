@@ -94,25 +94,25 @@ class ServedFolder:
         self._lock = threading.Lock()
         self._state: tuple[tuple[str, int], ...] = ()
         self._looked = 0.0
-        self._shelves: dict[str, ServedRepository] = {}
+        self._repositories: dict[str, ServedRepository] = {}
         self._former: dict[str, ServedRepository] = {}
         self._by_id: dict[int, ServedRepository] = {}
         self._refresh()
 
-    def shelves(self) -> list[ServedRepository]:
+    def repositories(self) -> list[ServedRepository]:
         """Every repository, by name."""
         self._refresh()
-        return list(self._shelves.values())
+        return list(self._repositories.values())
 
     def current(self, name: str) -> ServedRepository | None:
         """The repository that is called *name* today."""
         self._refresh()
-        return self._shelves.get(name.lower())
+        return self._repositories.get(name.lower())
 
     def former(self, name: str) -> ServedRepository | None:
         """The repository that was once called *name*, and is no longer."""
         self._refresh()
-        return None if name.lower() in self._shelves else self._former.get(name.lower())
+        return None if name.lower() in self._repositories else self._former.get(name.lower())
 
     def by_id(self, database_id: int) -> ServedRepository | None:
         """The repository with this database id."""
@@ -141,23 +141,23 @@ class ServedFolder:
                 why="there is no such repository in the folder",
                 remedy="Add it as owner/name.git, or delete the entry",
             )
-        shelves: dict[str, ServedRepository] = {}
+        repositories: dict[str, ServedRepository] = {}
         for name in sorted(paths, key=str.lower):
             facts = side.repositories.get(name, RepositoryFacts())
-            known = self._shelves.get(name.lower())
+            known = self._repositories.get(name.lower())
             if known is not None and known.facts == facts and known.path == paths[name]:
-                shelves[name.lower()] = known
+                repositories[name.lower()] = known
                 continue
             first = (facts.former_names or (name,))[0]
             id_ = facts.id or stable_id("repository", first.lower())
-            shelves[name.lower()] = ServedRepository(name, paths[name], facts, id_, self._fresh_seconds)
-        by_id = {shelf.id: shelf for shelf in shelves.values()}
-        if len(by_id) < len(shelves):
+            repositories[name.lower()] = ServedRepository(name, paths[name], facts, id_, self._fresh_seconds)
+        by_id = {served.id: served for served in repositories.values()}
+        if len(by_id) < len(repositories):
             raise ConfigurationError(
                 f"two repositories of {self._folder} have the same id", remedy="Change sandbox.json"
             )
-        former = {old.lower(): shelf for shelf in shelves.values() for old in shelf.facts.former_names}
-        self._shelves, self._by_id, self._former = shelves, by_id, former
+        former = {old.lower(): served for served in repositories.values() for old in served.facts.former_names}
+        self._repositories, self._by_id, self._former = repositories, by_id, former
 
 
 def _folder_state(folder: Path) -> tuple[tuple[str, int], ...]:
