@@ -12,7 +12,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Availability, Effort, Era
-from .relaxing import Variation, relaxed
+from .relaxing import RelaxedRequirements, relaxed
 from .resolution import Refusal, Resolution, Unsolvable
 from .resolver import Resolver
 from .separate_builds import lock_separately
@@ -53,13 +53,13 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Er
         for position, (python, requirements) in enumerate(tried[: MOST_WITH_LATER_FILES if effort else None]):
             available = Availability(resolver, era, python, effort, floors=requirements.floors)
             try:
-                resolution, apart, variation = _solve(available, requirements)
+                resolution, build_resolution, current = _solve(available, requirements)
             except Unsolvable as failure:
                 failures.append(failure)
                 against.setdefault(python, f"{python} has no solution ({failure.why or failure.what})")
                 continue
             better = tuple(against[name] for name, _ in tried[:position] if name in against)
-            return _locked(python, resolution, apart, variation, available, better)
+            return _locked(python, resolution, build_resolution, current, available, better)
     first = failures[0]
     words = dict.fromkeys(failure.log_tail for failure in (first, *failures[len(tried) : len(tried) + 1]))
     refusal = Refusal(
@@ -71,10 +71,12 @@ def lock_best(resolver: Resolver, wanted: Mapping[str, Requirements], *, era: Er
     raise Unsolvable(refusal)
 
 
-def _solve(available: Availability, requirements: Requirements) -> tuple[Resolution, Resolution | None, Variation]:
-    variation = Variation(requirements=requirements)
+def _solve(
+    available: Availability, requirements: Requirements
+) -> tuple[Resolution, Resolution | None, RelaxedRequirements]:
+    current = RelaxedRequirements(requirements=requirements)
     while True:
-        parts, loosenable = variation.requirements, variation.loosenable(available.effort)
+        parts, loosenable = current.requirements, current.loosenable(available.effort)
         try:
             shared = available.pin((*parts.runtime, *parts.build), parts.matrix, loosenable=loosenable)
         except Unsolvable as failure:
@@ -82,38 +84,41 @@ def _solve(available: Availability, requirements: Requirements) -> tuple[Resolut
             if spoken and not failure.refusal.lacking:
                 found = lock_separately(available, parts, loosenable=loosenable)
                 if found is not None:
-                    return *found, variation
-            looser = relaxed(variation, failure.refusal, available.effort)
+                    return *found, current
+            looser = relaxed(current, failure.refusal, available.effort)
             if looser is None:
                 raise
-            variation = looser
+            current = looser
         else:
-            return shared, None, variation
+            return shared, None, current
 
 
 def _locked(
     python: str,
     resolution: Resolution,
-    apart: Resolution | None,
-    variation: Variation,
+    build_resolution: Resolution | None,
+    current: RelaxedRequirements,
     available: Availability,
     better: tuple[str, ...],
 ) -> Locked:
-    parts = variation.requirements
-    absent = {item.requirement: item.reason for item in (*resolution.absent, *(apart.absent if apart else ()))}
+    parts = current.requirements
+    absent = {
+        item.requirement: item.reason
+        for item in (*resolution.absent, *(build_resolution.absent if build_resolution else ()))
+    }
     everything = (*parts.runtime, *parts.matrix, *parts.build)
     missing = tuple(item.dropped(absent[item.text]) for item in everything if item.text in absent)
     runtime = dict.fromkeys(item.text for item in (*parts.runtime, *parts.matrix) if item.text not in absent)
-    separate = ("the build requirements contradict what runs: they are locked apart",) if apart else ()
+    separate = ("the build requirements contradict what runs: they are locked apart",) if build_resolution else ()
     return Locked(
         python=python,
         resolution=resolution,
-        build_resolution=apart,
+        build_resolution=build_resolution,
         runtime=tuple(runtime),
         build=tuple(dict.fromkeys(item.text for item in parts.build if item.text not in absent)),
-        cut_off=max(part.cut_off for part in (resolution, apart) if part is not None),
+        cut_off=max(part.cut_off for part in (resolution, build_resolution) if part is not None),
         later=available.later,
-        dropped=(*variation.dropped, *missing),
-        notes=tuple(dict.fromkeys((*variation.notes, *resolution.notes, *available.notes.values(), *separate))),
+        dropped=(*current.dropped, *missing),
+        notes=tuple(dict.fromkeys((*current.notes, *resolution.notes, *available.notes.values(), *separate))),
         stepped_down=better,
     )
