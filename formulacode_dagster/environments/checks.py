@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
@@ -14,22 +15,14 @@ from .pylock import requirements_of
 
 def every_lock_is_hashed(environments: Sequence[Environment]) -> Judgement:
     """Every line of every lock pins one version of one project and carries a sha256; the checksum is the lock's own."""
-    offenders = {name: fault for name, fault in ((_name(item), _lock_fault(item)) for item in environments) if fault}
     pins = sum(len(read_lock(item.lock).pins) for item in environments)
-    return _judgement(environments, offenders, {"pins": float(pins)})
+    return _judgement(environments, _lock_fault, {"pins": float(pins)})
 
 
 def interpreter_is_declared(environments: Sequence[Environment]) -> Judgement:
     """Every interpreter is one the declarations allow, with the reason for choosing it."""
-    offenders = {name: fault for name, fault in ((_name(item), _python_fault(item)) for item in environments) if fault}
-    figures = {f"python_{item.python}": 0.0 for item in environments}
-    for item in environments:
-        figures[f"python_{item.python}"] += 1
-    return _judgement(environments, offenders, figures)
-
-
-def _name(environment: Environment) -> str:
-    return f"repository {environment.repository_id} #{environment.number}"
+    pythons = Counter(f"python_{item.python}" for item in environments)
+    return _judgement(environments, _python_fault, {name: float(number) for name, number in pythons.items()})
 
 
 def _lock_fault(environment: Environment) -> str:
@@ -63,8 +56,11 @@ def _python_fault(environment: Environment) -> str:
     return "" if environment.python_reason.strip() else "no reason is given for the interpreter"
 
 
-def _judgement(environments: Sequence[Environment], offenders: dict[str, str], figures: dict[str, float]) -> Judgement:
-    lines = [f"{name}: {fault}" for name, fault in offenders.items()]
+def _judgement(
+    environments: Sequence[Environment], fault_of: Callable[[Environment], str], figures: dict[str, float]
+) -> Judgement:
+    faults = ((item, fault_of(item)) for item in environments)
+    lines = [f"repository {item.repository_id} #{item.number}: {fault}" for item, fault in faults if fault]
     good = len(environments) - len(lines)
     summary = f"{good} of {len(environments)} environments hold" if environments else "no environment this month"
     if lines:

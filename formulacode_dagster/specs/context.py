@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.recipe import Command, FilePatch
 
 from . import recipes, sources
 from .spec import BaseParts, installer_options, instrument_requirements
@@ -127,19 +126,11 @@ def _steps(spec: BuildSpec) -> Iterator[list[str]]:
         yield ["apply_patch", f"patch-{number}"]
     for number, file in enumerate(spec.files):
         yield ["lay_file", _inside(file.path), f"file-{number}"]
-    if laid := sorted({*map(_inside, _patched(spec.patches)), *(file.path for file in spec.files)}):
+    patched = (path for patch in spec.patches for path in _PATCHED.findall(patch.diff))
+    if laid := sorted({*map(_inside, patched), *(file.path for file in spec.files)}):
         yield ["hide_from_git", *laid]
     for command in spec.commands:
-        yield _call(command)
-
-
-def _call(command: Command) -> list[str]:
-    return ["run_command", command.on_failure.value, _inside(command.folder), *command.argv]
-
-
-def _patched(patches: tuple[FilePatch, ...]) -> Iterator[str]:
-    for patch in patches:
-        yield from _PATCHED.findall(patch.diff)
+        yield ["run_command", command.on_failure.value, _inside(command.folder), *command.argv]
 
 
 def _inside(path: str) -> str:
