@@ -139,8 +139,8 @@ class Bars:
         task = self._progress.tasks[self._tasks[stage]]
         done, total = int(task.completed), int(task.total or 0)
         left = _left(now - self._begun[stage], done, total)
-        told = ", ".join(part for part in (f"{done} of {total}", left, note) if part)
-        self._console.print(f"  {stage.value}: {told}", markup=False, highlight=False)
+        line = ", ".join(part for part in (f"{done} of {total}", left, note) if part)
+        self._console.print(f"  {stage.value}: {line}", markup=False, highlight=False)
 
     def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
         """Count down behind the bar, or in a line every minute where there are no bars."""

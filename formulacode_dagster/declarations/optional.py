@@ -117,8 +117,8 @@ def _is_test_module(name: str, own_names: Collection[str]) -> bool:
     return (first in own_names and bool({"test", "tests", "testing"} & set(rest))) or first == "tests"
 
 
-def _group(name: str, told: str, items: tuple[DeclaredRequirement, ...]) -> OptionalGroup:
-    return OptionalGroup(name=name, items=items, for_benchmarks=_BENCHMARKS.search(told.lower()) is not None)
+def _group(name: str, description: str, items: tuple[DeclaredRequirement, ...]) -> OptionalGroup:
+    return OptionalGroup(name=name, items=items, for_benchmarks=_BENCHMARKS.search(description.lower()) is not None)
 
 
 def _files(tree: Tree, config: AsvConfig, package: str) -> Iterator[OptionalGroup]:

@@ -67,9 +67,9 @@ async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
         for _ in range(ATTEMPTS):
             answer, parts = await ask(pending)
             for key, (raw, path) in zip(pending, parts, strict=False):
-                told = read(RepositoryNode, raw, f"repository {key}") if raw else _unseen(answer, path)
-                if told is not None:
-                    found[key] = told
+                node = read(RepositoryNode, raw, f"repository {key}") if raw else _unseen(answer, path)
+                if node is not None:
+                    found[key] = node
             pending = [key for key in pending if key not in found]
             if not pending:
                 break

@@ -41,8 +41,8 @@ class ImageRepository:
 
     def all_objects(self) -> set[str]:
         """Ids of all objects, tags left out: they are names, not content."""
-        told = self._git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
-        pairs = (line.split() for line in told.splitlines())
+        listing = self._git("cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)")
+        pairs = (line.split() for line in listing.splitlines())
         return {sha for kind, sha in pairs if kind != "tag"}
 
     def reachable(self, commit: str) -> set[str]:

@@ -110,12 +110,12 @@ class ProfileVerifier(Verifier):
                 return _result(verification, time.monotonic() - started, is_late=False)
         sample = self._sample(evidence, survey)
         seconds = time.monotonic() - started
-        told = "\n".join([found.detail, ran.detail, sample])
+        output = "\n".join([found.detail, ran.detail, sample])
         if not sample:
-            return VerifierResult(False, FAILED, told, "no benchmark gives a sample", seconds)
+            return VerifierResult(False, FAILED, output, "no benchmark gives a sample", seconds)
         if seconds > self._timeout:
-            return VerifierResult(False, TIMED_OUT, told, f"took {seconds:.0f} s of {self._timeout:.0f} s", seconds)
-        return VerifierResult(True, 0, told, "", seconds)
+            return VerifierResult(False, TIMED_OUT, output, f"took {seconds:.0f} s of {self._timeout:.0f} s", seconds)
+        return VerifierResult(True, 0, output, "", seconds)
 
     def _survey(self, evidence: Evidence) -> Survey | ItemFailure:
         limit = min(BENCHMARK_SECONDS[-1], self._timeout / 4)

@@ -32,8 +32,8 @@ def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
     """
     image = _pulled(daemon, reference)
     files = read_files(daemon, str(image.id), TASK)
-    told = {name: content.decode(errors="replace") for name, content in files.items()}
-    base_sha = told.get("base-sha", "").strip()
+    texts = {name: content.decode(errors="replace") for name, content in files.items()}
+    base_sha = texts.get("base-sha", "").strip()
     if not _SHA.fullmatch(base_sha):
         raise ItemFailure(
             FailureKind.NOT_OURS,
@@ -42,19 +42,19 @@ def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
             remedy="Name an image that the platform built or published",
         )
     labels = {str(name): str(value) for name, value in (image.labels or {}).items()}
-    lock, task = told.get("requirements.txt", ""), labels.get(f"{LABEL}.task", "")
+    lock, task = texts.get("requirements.txt", ""), labels.get(f"{LABEL}.task", "")
     spec = BuildSpec(
         task_id=task if _PLAIN.fullmatch(task) else "unknown",
         repository=labels.get(f"{LABEL}.repository", ""),
         repository_id=0,
         base_sha=base_sha,
         anchor_sha=base_sha,
-        python=told.get("python", "").strip() or "3.11",
+        python=texts.get("python", "").strip() or "3.11",
         os_image="",
         instrument=(),
         lock=lock,
         lock_sha256=sha256(lock.encode()).hexdigest(),
-        package_root=told.get("package-root", "").strip() or ".",
+        package_root=texts.get("package-root", "").strip() or ".",
         benchmark_dir="",
     )
     return BuiltImage(
