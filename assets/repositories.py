@@ -14,7 +14,7 @@ from formulacode_dagster.intake.tracked import (
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import REPOSITORIES
+from formulacode_dagster.store.artifacts import REPOSITORIES, SEARCH_GAPS
 from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
@@ -43,6 +43,12 @@ def every_repository_resolves(month: JudgedMonth) -> Judgement:
     )
 
 
+@month_check(blocking=False)
+def searches_complete(month: JudgedMonth) -> Judgement:
+    """Every code search showed what GitHub counts, but for one file in a hundred."""
+    return verdicts.searches_complete(month.rows(SEARCH_GAPS))
+
+
 @stage_asset(
     Stage.REPOSITORIES,
     partitions_def=MONTHS,
@@ -52,7 +58,7 @@ def every_repository_resolves(month: JudgedMonth) -> Judgement:
     "them are tracked, and why the others are not.",
     columns=RELATIONS["repositories"].columns,
     pool="github",
-    checks=[failures_within_budget, not_empty, every_repository_resolves],
+    checks=[failures_within_budget, not_empty, every_repository_resolves, searches_complete],
 )
 def repositories(
     context: dg.AssetExecutionContext,

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.items import ItemState, LedgerEntry
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import Repository, RepositoryState
 
+MOST_MISSING = 0.01
+"""Share of what a code search counts that it need not show."""
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
@@ -33,6 +36,15 @@ def every_repository_resolves(rows: Sequence[Repository]) -> Judgement:
     summary = f"{len(vanished)} vanished, {len(doubled)} stored twice, of {len(rows)}"
     figures = {"vanished": len(vanished), "doubled": len(doubled)}
     return Judgement.by_offenders(summary, vanished + doubled, figures)
+
+
+def searches_complete(gaps: Sequence[SearchGap]) -> Judgement:
+    """Every code search showed what it counted, up to `MOST_MISSING`; GitHub says that its counts are approximate."""
+    short = [gap for gap in gaps if gap.counted - gap.found > MOST_MISSING * gap.counted]
+    missing = sum(gap.counted - gap.found for gap in gaps)
+    offenders = [f"{gap.query}: {gap.found} of {gap.counted} files" for gap in short]
+    summary = f"{len(gaps)} searches stayed short, of {missing} files in all" if gaps else "no search stayed short"
+    return Judgement.by_offenders(summary, offenders, {"searches": len(gaps), "missing": missing})
 
 
 def counts_match(

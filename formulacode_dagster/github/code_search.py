@@ -87,14 +87,26 @@ class _Slice:
         return None
 
 
-async def find_files(client: GitHubClient, name: str, tell: Tell, limits: SearchLimits = PUBLIC) -> tuple[CodeHit, ...]:
-    """All files named exactly *name*, by repository and path; *tell* hears how far it is.
+@dataclass(frozen=True)
+class Gap:
+    """A search that stayed short of its own count, however often it was asked."""
 
-    Raises ItemFailure (kind `incomplete`), naming the search, when GitHub's own count cannot be reached.
+    query: str
+    counted: int
+    found: int
+
+
+async def find_files(
+    client: GitHubClient, name: str, tell: Tell, limits: SearchLimits = PUBLIC
+) -> tuple[tuple[CodeHit, ...], tuple[Gap, ...]]:
+    """All files named exactly *name*, by repository and path, and where GitHub showed fewer than it counts.
+
+    *tell* hears how far it is. Raises ItemFailure (kind `incomplete`), naming the search, when GitHub runs out of time.
     """
-    hits = await _Finder(client, name, tell, limits).find()
-    exact = {hit for hit in hits if hit.path.rpartition("/")[2] == name}
-    return tuple(sorted(exact, key=lambda hit: (hit.repository.lower(), hit.path.count("/"), hit.path)))
+    finder = _Finder(client, name, tell, limits)
+    exact = {hit for hit in await finder.find() if hit.path.rpartition("/")[2] == name}
+    ordered = sorted(exact, key=lambda hit: (hit.repository.lower(), hit.path.count("/"), hit.path))
+    return tuple(ordered), tuple(finder.gaps)
 
 
 class _Finder:
@@ -107,6 +119,7 @@ class _Finder:
         self._limits = limits
         self._hits: set[CodeHit] = set()
         self._total = 0
+        self.gaps: list[Gap] = []
 
     async def find(self) -> set[CodeHit]:
         first = await self._open(self._whole)
@@ -116,19 +129,24 @@ class _Finder:
             await self._take(self._whole, first)
         else:
             await self._sweep()
-        if len(self._hits) < self._total:
+        if len(self._hits) < self._total and not self.gaps:
             # A file may have gone while the slices were asked for one after the other.
             self._total = (await self._open(self._whole)).total_count
-            if len(self._hits) < self._total:
-                raise _incomplete(self._whole, f"{len(self._hits)} of {self._total} files in all slices")
+            self._note_gap(self._whole, self._total, len(self._hits))
         return self._hits
+
+    def _note_gap(self, piece: _Slice, counted: int, found: int) -> None:
+        if found < counted:
+            self._tell(f"{piece.query}: {found} of {counted} files, also when asked again")
+            self.gaps.append(Gap(piece.query, counted, found))
 
     async def _sweep(self) -> None:
         """From small files to large ones, a slice at a time, as large as the counts so far let hope."""
         low = below = 0
         overflows = [(LARGEST_FILE, self._total)]
         while True:
-            if self._total - below <= self._limits.shown:
+            # a count may promise files that no size has: above the largest there is nothing to wait for
+            if self._total - below <= self._limits.shown or low > LARGEST_FILE:
                 tail = replace(self._whole, size=f"size:>={low}")
                 first = await self._open(tail)
                 if first.total_count <= self._limits.shown:
@@ -152,14 +170,15 @@ class _Finder:
             return
         halves = piece.halves()
         if halves is None:
-            raise _incomplete(piece, f"{first.total_count} files of one size, and search shows {self._limits.shown}")
+            # no qualifier is left to tell them apart: what search shows of them is all there is to have
+            await self._take(piece, first)
+            return
         counted = 0
         for half in halves:
             page = await self._open(half)
             counted += page.total_count
             await self._take_or_halve(half, page)
-        if counted < first.total_count:
-            raise _incomplete(piece, f"its halves have {counted} of {first.total_count} files")
+        self._note_gap(piece, first.total_count, counted)
 
     async def _open(self, piece: _Slice) -> _Page:
         """The first page of *piece*, with its count; asked again when GitHub ran out of time over it."""
@@ -170,8 +189,9 @@ class _Finder:
         raise _incomplete(piece, "GitHub ran out of time over it")
 
     async def _take(self, piece: _Slice, first: _Page) -> None:
-        """All hits of *piece*; what a repeated question finds in addition counts."""
+        """All hits of *piece*; what a repeated question finds in addition counts, and what none finds is a gap."""
         found: set[CodeHit] = set()
+        opened, ran_out = first, False
         for attempt in range(ATTEMPTS):
             opened = await self._open(piece) if attempt else first
             pages = [opened]
@@ -179,11 +199,14 @@ class _Finder:
                 pages.append(await self._page(piece, number))
                 self._tell(f"{self._whole.name}: {len(self._hits) + number * self._limits.page} of {self._total} files")
             found = found.union(*(page.hits for page in pages))
-            if len(found) >= opened.total_count and not any(page.incomplete_results for page in pages):
-                self._hits |= found
-                self._tell(f"{self._whole.name}: {len(self._hits)} of {self._total} files")
-                return
-        raise _incomplete(piece, f"{len(found)} of {opened.total_count} files")
+            ran_out = any(page.incomplete_results for page in pages)
+            if len(found) >= opened.total_count and not ran_out:
+                break
+        if ran_out:
+            raise _incomplete(piece, f"{len(found)} of {opened.total_count} files, when GitHub ran out of time")
+        self._note_gap(piece, opened.total_count, len(found))
+        self._hits |= found
+        self._tell(f"{self._whole.name}: {len(self._hits)} of {self._total} files")
 
     async def _page(self, piece: _Slice, number: int) -> _Page:
         query: dict[str, str | int] = {"q": piece.query, "per_page": self._limits.page, "page": number}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from formulacode_dagster.declarations.asv_config import FILE_NAMES
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.items.progress import listener
+from formulacode_dagster.models.intake import OnGap, SearchGap
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
@@ -36,16 +37,25 @@ class _Candidate:
 
 
 async def discover_repositories(
-    client: GitHubClient, month: Month, wanted: Sequence[str] = (), limits: SearchLimits = PUBLIC
+    client: GitHubClient,
+    month: Month,
+    wanted: Sequence[str] = (),
+    limits: SearchLimits = PUBLIC,
+    on_gap: OnGap | None = None,
 ) -> tuple[Repository, ...]:
     """Repositories with an asv configuration at any depth, and those *wanted* by name whatever they hold; by name.
 
-    Renames are followed. What is on the list or in the index and not on GitHub any more is told as vanished. Raises
-    ItemFailure (kind `incomplete`) when GitHub does not show all that it counts.
+    Renames are followed. What is on the list or in the index and not on GitHub any more is told as vanished; *on_gap*
+    hears of searches that do not show all that they count. Raises ItemFailure (kind `incomplete`) when GitHub runs out
+    of time over one.
     """
     hits: list[CodeHit] = []
     for name in FILE_NAMES:
-        hits += await find_files(client, name, _tell, limits)
+        shown, gaps = await find_files(client, name, _tell, limits)
+        hits += shown
+        for gap in gaps:
+            if on_gap is not None:
+                on_gap(SearchGap(month=month.key, query=gap.query, counted=gap.counted, found=gap.found))
     found = _by_node(hits)
     _tell(f"asking about {len(found)} repositories")
     about = await repositories_by_id(client, list(found))

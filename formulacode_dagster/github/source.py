@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.models.intake import ApiUsage, FinishWindow
+from formulacode_dagster.models.intake import ApiUsage, FinishWindow, OnGap
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
@@ -46,9 +46,11 @@ class GitHubSource:
     ) -> None:
         await self._client.__aexit__(kind, error, trace)
 
-    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
-        """Every repository with an asv configuration, and those *wanted* by name; ItemFailure when some are missing."""
-        return await discover_repositories(self._client, month, wanted, self._code_searches)
+    async def discover(
+        self, month: Month, wanted: tuple[str, ...] = (), on_gap: OnGap | None = None
+    ) -> tuple[Repository, ...]:
+        """Every repository with an asv configuration, and those *wanted* by name; as `discover_repositories`."""
+        return await discover_repositories(self._client, month, wanted, self._code_searches, on_gap)
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
         """As `merged.take_in`: all *repositories* at once, for searches of several share a request."""

@@ -12,12 +12,12 @@ from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.metering import metered
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
-from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.models.intake import IntakeSource, SearchGap
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.offline.identity import settle
-from formulacode_dagster.store.artifacts import REPOSITORIES
+from formulacode_dagster.store.artifacts import REPOSITORIES, SEARCH_GAPS
 from formulacode_dagster.store.listed import listed as listed_repositories
 from formulacode_dagster.store.withdrawn import withdraw
 
@@ -47,15 +47,19 @@ async def take_in_repositories(
         listed = listed_repositories(connection)
         before = REPOSITORIES.read(connection, run.month)
 
+    gaps: list[SearchGap] = []
+
     async def discover(_: WorkItem[None]) -> Outcome[tuple[Repository, ...]]:
         async with metered(run, open_source()) as source:
             wanted = tuple(line.full_name for line in listed.values())
-            rows = await source.discover(Month.parse(run.month), wanted)
-            return Outcome(rows, cost_of(source.usage()), f"{len(rows)} repositories found")
+            rows = await source.discover(Month.parse(run.month), wanted, gaps.append)
+            short = f", {len(gaps)} searches stayed short" if gaps else ""
+            return Outcome(rows, cost_of(source.usage()), f"{len(rows)} repositories found{short}")
 
     def keep(connection: Connection, discoveries: Sequence[tuple[Repository, ...]]) -> None:
         for rows in discoveries:
             REPOSITORIES.replace_month(connection, run.month, settle(connection, run.month, rows))
+            SEARCH_GAPS.replace_month(connection, run.month, gaps)
 
     def drop(connection: Connection, rejected: Sequence[Repository]) -> None:
         withdraw(connection, run.month, rejected)

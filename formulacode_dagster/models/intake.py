@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from pydantic import Field
 
-from .base import Frozen
+from .base import Frozen, MonthRow
 from .items import Cost, Stage
 from .month import Month
 from .pull_request import IntakeCount, MergedPullRequest
@@ -50,6 +50,17 @@ class ApiUsage(Frozen):
     seconds: float = Field(default=0.0, description="spent on the wire")
     waited_seconds: float = Field(default=0.0, description="waited for limits, pacing and before retries")
     bytes: int = 0
+
+
+class SearchGap(MonthRow):
+    """A search that showed fewer files than it counted, also when asked again: GitHub's counts are approximate."""
+
+    query: str = Field(description="the search, as it was sent")
+    counted: int = Field(description="files that GitHub counts")
+    found: int = Field(description="files that it showed")
+
+
+OnGap = Callable[[SearchGap], None]
 
 
 @dataclass(frozen=True)
@@ -93,10 +104,13 @@ class IntakeSource(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
+    async def discover(
+        self, month: Month, wanted: tuple[str, ...] = (), on_gap: OnGap | None = None
+    ) -> tuple[Repository, ...]:
         """Every repository known to keep an asv suite, and those of *wanted* (by name) whatever they hold.
 
-        Unfiltered: stars, language, forks and lists are judged by the rules of tracking, each with its reason.
+        *on_gap* hears of searches that stay short. Unfiltered: stars, language, forks and lists are judged by the rules
+        of tracking, each with its reason.
         """
         ...
 

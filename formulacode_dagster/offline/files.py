@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.intake import MergedWindow, OnGap
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -75,7 +75,12 @@ class FilesSource(LocalSource):
             windows.spool.close()
         self._windows.clear()
 
-    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
+    async def discover(
+        self,
+        month: Month,
+        wanted: tuple[str, ...] = (),
+        on_gap: OnGap | None = None,  # noqa: ARG002 - nothing is searched
+    ) -> tuple[Repository, ...]:
         """The repositories of the file, else those that the pull requests name; and those *wanted*, as vanished."""
         found = await in_thread(self._repositories_of, month)
         return with_vanished(month, found.all(), wanted)

@@ -15,7 +15,7 @@ from formulacode_dagster.git.command import GitError, git
 from formulacode_dagster.git.faults import Fault, fault_of, translate
 from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.intake import MergedWindow
+from formulacode_dagster.models.intake import MergedWindow, OnGap
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -60,7 +60,12 @@ class MirrorsSource(LocalSource):
             )
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def discover(self, month: Month, wanted: tuple[str, ...] = ()) -> tuple[Repository, ...]:
+    async def discover(
+        self,
+        month: Month,
+        wanted: tuple[str, ...] = (),
+        on_gap: OnGap | None = None,  # noqa: ARG002 - nothing is searched
+    ) -> tuple[Repository, ...]:
         """Repositories whose default branch keeps an asv configuration, those *wanted*, and those that cannot be read.
 
         Whether the last have a suite nobody can tell: they are named here, and their windows fail.

@@ -14,6 +14,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest
@@ -128,6 +129,7 @@ class Artifact(Generic[M]):
 
 
 REPOSITORIES = Artifact(tables.REPOSITORIES, Repository)
+SEARCH_GAPS = Artifact(tables.SEARCH_GAPS, SearchGap)
 INTAKE_COUNTS = Artifact(tables.INTAKE_COUNTS, IntakeCount)
 MERGED_PULL_REQUESTS = Artifact(
     tables.MERGED_PULL_REQUESTS, MergedPullRequest, derived=lambda row: {"digest": digest_of(row)}

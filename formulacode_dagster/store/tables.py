@@ -126,6 +126,13 @@ API_USAGE = Table(
     Column("bytes", BigInteger, nullable=False),
 )
 
+SEARCH_GAPS = Table(
+    "search_gaps",
+    METADATA,
+    *_text("month", "query", key=True),
+    *(Column(name, Integer, nullable=False) for name in ("counted", "found")),
+)
+
 HOOK_RESULTS = Table(
     "hook_results",
     METADATA,

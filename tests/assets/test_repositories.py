@@ -147,13 +147,13 @@ def test_every_repository_is_tracked_or_told_why_not(run, database):
 
 def test_the_gates_speak_of_what_is_tracked_and_of_what_nobody_decided_against(run, database, decide, world):
     run()
-    _, not_empty, resolves = judge(database)
+    _, not_empty, resolves, _ = judge(database)
     assert not_empty.summary == "2 of 8 repositories are tracked"
     assert resolves.offenders == ("b/gone",)
     for name in ("a/fast", "b/shut-later", "b/gone"):
         decide(name, ListVerdict.DENY)
     run()
-    _, not_empty, resolves = judge(database)
+    _, not_empty, resolves, _ = judge(database)
     assert not not_empty.passed
     assert resolves.passed
 

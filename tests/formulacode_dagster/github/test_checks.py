@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.github import checks as verdicts
+from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import IntakeCount, PullRequest
 from formulacode_dagster.models.repository import RepositoryState
@@ -60,6 +61,22 @@ def test_a_vanished_repository_is_named():
 def test_a_repository_stored_under_two_names_is_found():
     verdict = verdicts.every_repository_resolves([repository(), repository(full_name="old/name")])
     assert verdict.offenders == ("demo/project", "old/name")
+
+
+def gap(counted, found):
+    return SearchGap(month=MONTH, query=f"size:{counted}", counted=counted, found=found)
+
+
+def test_searches_may_stay_short_by_one_file_in_a_hundred_and_are_told_all_the_same():
+    assert verdicts.searches_complete([]).passed
+    verdict = verdicts.searches_complete([gap(500, 495), gap(200, 199)])
+    assert (verdict.passed, verdict.figures) == (True, {"searches": 2, "missing": 6})
+    assert verdict.summary == "2 searches stayed short, of 6 files in all"
+
+
+def test_a_search_that_showed_half_of_what_it_counts_is_named():
+    verdict = verdicts.searches_complete([gap(500, 250), gap(500, 499)])
+    assert verdict.offenders == ("size:500: 250 of 500 files",)
 
 
 def window(item: str = "demo/project", state: ItemState = ItemState.DONE, reason: str = "") -> LedgerEntry:

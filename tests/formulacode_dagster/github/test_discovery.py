@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections import Counter
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from formulacode_dagster.github.code_search import find_files
 from formulacode_dagster.github.discovery import discover_repositories
 from formulacode_dagster.github.search_limits import SearchLimits
 from formulacode_dagster.github.transport.client import GitHubClient
@@ -73,9 +75,12 @@ def discover(folder, clock):
     """What discovery finds in the folder, and how often each endpoint was asked."""
 
     def find(*wanted: str, faults: Faults | None = None, shown: int = 1_000):
+        find.gaps = []
+
         async def inside(url: str):
             async with GitHubClient(url, ["token"], clock=clock, pacing=FAST) as client:
-                return await discover_repositories(client, FEBRUARY, wanted, SearchLimits(shown=shown))
+                limits = SearchLimits(shown=shown)
+                return await discover_repositories(client, FEBRUARY, wanted, limits, find.gaps.append)
 
         limits = Limits.none().model_copy(update={"search_cap": shown})
         with serving(app(folder, faults=faults or Faults(), limits=limits)) as url:
@@ -200,13 +205,12 @@ def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover)
     assert sum(row.state is RepositoryState.FORK for row in calm) == 3
 
 
-def test_a_size_that_no_qualifier_divides_is_named(shelve, discover):
-    many(shelve, [500] * 10)
-    with pytest.raises(
-        ItemFailure, match=r"size:500\.\.500 .*path:/.* 5 files of one size, and search shows 4"
-    ) as caught:
-        discover(shown=4)
-    assert caught.value.kind == "incomplete"
+def test_of_a_size_that_no_qualifier_divides_what_is_shown_is_taken_and_the_rest_a_gap(shelve, discover):
+    many(shelve, [100, *[500] * 10])
+    found = discover(shown=4)
+    assert all("size:500..500" in gap.query for gap in discover.gaps)
+    assert [(gap.month, gap.counted, gap.found) for gap in discover.gaps] == [(FEBRUARY.key, 5, 4)] * 2
+    assert len(found) == 9
 
 
 @pytest.mark.parametrize("fault", [Fault.INCOMPLETE, Fault.HALF_PAGE])
@@ -216,13 +220,50 @@ def test_an_answer_that_was_cut_short_is_asked_again(shelve, discover, fault):
     assert discover.calls[SEARCH] == 3
 
 
-@pytest.mark.parametrize(("fault", "why"), [(Fault.INCOMPLETE, "ran out of time"), (Fault.HALF_PAGE, "1 of 3 files")])
-def test_a_search_that_stays_short_is_a_failure_that_names_it(shelve, discover, fault, why):
+def test_a_search_that_stays_short_is_a_gap_and_what_it_shows_is_taken(shelve, discover):
     many(shelve, [100, 200, 300])
-    short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, times=100, fault=fault),))
-    with pytest.raises(ItemFailure, match=f"'filename:asv.conf.json fork:true'.*{why}") as caught:
+    short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, times=3, fault=Fault.HALF_PAGE),))
+    assert len(discover(faults=short)) == 1
+    (gap,) = discover.gaps
+    assert (gap.query, gap.counted, gap.found) == ("filename:asv.conf.json fork:true", 3, 1)
+
+
+def test_a_search_over_which_github_runs_out_of_time_is_a_failure_that_names_it(shelve, discover):
+    many(shelve, [100, 200, 300])
+    short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, times=100, fault=Fault.INCOMPLETE),))
+    with pytest.raises(ItemFailure, match=r"'filename:asv\.conf\.json fork:true'.*ran out of time") as caught:
         discover(faults=short)
     assert caught.value.kind == "incomplete"
+
+
+@pytest.mark.parametrize("promised", [1, 40])
+def test_files_that_the_count_promises_and_no_size_has_are_a_gap(connect, promised):
+    sizes = [10, 20, 30, 40, 50, 60]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        query, page = request.url.params["q"], int(request.url.params["page"])
+        bounds = re.search(r"size:(>=)?(\d+)(?:\.\.(\d+))?", query)
+        low, high = (int(bounds[2]), int(bounds[3] or 10**9)) if bounds else (0, 10**9)
+        hits = [size for size in sizes if low <= size <= high] if "jsonc" not in query else []
+        items = [
+            {
+                "name": "asv.conf.json",
+                "path": "asv.conf.json",
+                "repository": {"id": size, "node_id": f"R_{size}", "full_name": f"o/r{size}"},
+            }
+            for size in hits[2 * (page - 1) : 2 * page]
+        ]
+        # only the count of all is wrong
+        count = len(hits) + (0 if bounds or "jsonc" in query else promised)
+        return httpx.Response(200, json={"total_count": count, "incomplete_results": False, "items": items})
+
+    async def inside():
+        async with connect(answer) as client:
+            return await find_files(client, "asv.conf.json", lambda _: None, SearchLimits(shown=3, page=2))
+
+    hits, gaps = asyncio.run(inside())
+    assert [hit.repository_id for hit in hits] == sizes
+    assert [(gap.counted, gap.found) for gap in gaps] == [(6 + promised, 6)]
 
 
 def test_metadata_that_github_fails_to_load_is_not_a_vanished_repository(shelve, discover):

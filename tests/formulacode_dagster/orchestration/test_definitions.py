@@ -36,6 +36,7 @@ CHECKS = {
     **{(name, "failures_within_budget"): True for name in PER_ITEM},
     ("repositories", "not_empty"): True,
     ("repositories", "every_repository_resolves"): False,
+    ("repositories", "searches_complete"): False,
     ("pull_requests", "counts_match"): True,
     ("pull_requests", "window_and_shas_valid"): True,
     ("classifications", "every_candidate_has_verdict"): True,
