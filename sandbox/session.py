@@ -17,6 +17,12 @@ from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemE
 from .server import LocalServer
 
 SERVICES = ("github", "model", "hub", "registry")
+TAKES_THE_PLACE_OF = (
+    *("GITHUB_API_URL", "GITHUB_CLONE_URL", "GH_TOKENS"),
+    *("LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY"),
+    *("HF_ENDPOINT", "HF_DATASET", "HF_TOKEN", "HF_TOKEN_PATH", "FC_REGISTRY_URL"),
+)
+"""Settings that name outside systems, and what those are told: some of ours and some of a user's would mix the two."""
 
 
 @dataclass(frozen=True)

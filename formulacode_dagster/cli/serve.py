@@ -19,7 +19,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
 from formulacode_dagster.running.stopping import stop_request
 from resources.settings import read_settings
-from sandbox.session import running_sandbox
+from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
 
 from .operate import database
 
@@ -36,7 +36,7 @@ class _StopRequested(BaseException):
 def serve_ui(console: Console, host: str, port: int) -> int:
     """Serve until interrupted or terminated (then 0), or until Dagster ends by itself (then its exit status).
 
-    Where the demo was run and no GitHub token is set, the sandbox is started too, so that runs launched in the UI work.
+    Where the demo was run and no outside system is set, the sandbox is started too, so that runs of the UI work.
     Raises ConfigurationError when *host*:*port* is taken.
     """
     _require_free(host, port)
@@ -47,11 +47,8 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     os.environ["FC_HOME"] = str(home)
     try:
         with _stop_on_signals(), ExitStack() as stack:
-            repositories = home / "sandbox" / "repositories"
-            if repositories.is_dir() and not os.environ.get("GH_TOKENS"):
-                sandbox = stack.enter_context(running_sandbox(repositories, home / "sandbox"))
-                os.environ.update(sandbox.environment)
-                console.print("serving the sandbox too, since the demo was run and GH_TOKENS is not set")
+            if (home / "sandbox" / "repositories").is_dir():
+                stack.enter_context(sandbox_unless_set(console, home / "sandbox"))
             # held for as long as the UI is there, so that the embedded server is not stopped and started between runs
             stack.enter_context(database())
             with dagster_instance() as instance:
@@ -61,6 +58,22 @@ def serve_ui(console: Console, host: str, port: int) -> int:
             return dagster.wait()
     except _StopRequested:
         return 0
+
+
+@contextmanager
+def sandbox_unless_set(console: Console, state: Path) -> Iterator[None]:
+    """The sandbox over the repositories in *state*, and the settings for it; neither where a person has set one."""
+    taken = [name for name in TAKES_THE_PLACE_OF if os.environ.get(name)]
+    if taken:
+        console.print(f"not serving the sandbox, though the demo was run: {', '.join(taken)} set", highlight=False)
+        yield
+        return
+    with running_sandbox(state / "repositories", state) as sandbox:
+        for name, value in sandbox.environment.items():
+            if not os.environ.get(name):
+                os.environ[name] = value
+        console.print("serving the sandbox too, since the demo was run and no outside system is set")
+        yield
 
 
 def _require_free(host: str, port: int) -> None:

@@ -11,4 +11,8 @@ def parse_python(source: str) -> ast.Module:
     with warnings.catch_warnings():
         # Old files are full of invalid escapes, which the parser warns about.
         warnings.simplefilter("ignore")
-        return ast.parse(source)
+        try:
+            return ast.parse(source)
+        except MemoryError as error:
+            # how CPython's parser says that a source is nested without end, with all the memory in the world left
+            raise RecursionError(f"nested too deep for Python's parser: {error}") from error

@@ -45,6 +45,10 @@ def result_of(
             log_tail, cost = end.log_tail, end.cost
         case NotAsked():
             state, reason, detail = ItemState.SKIPPED, end.reason, end.what
+        case RecursionError() | MemoryError():  # what an item's files hold may be nested without end
+            state, reason = ItemState.FAILED, FailureKind.NESTING
+            detail = f"its source is nested too deep for a parser: {type(end).__name__}: {end}".rstrip(": ")
+            log_tail = "".join(traceback.format_exception(end))
         case _:  # a bug met by one item is that item's failure, with its traceback
             state, reason, detail = ItemState.FAILED, FailureKind.UNEXPECTED, f"{type(end).__name__}: {end}"
             log_tail = "".join(traceback.format_exception(end))

@@ -53,6 +53,8 @@ class FailureKind(StrEnum):
 
     UNEXPECTED = "unexpected"
     """An error of ours: the log's tail has the traceback."""
+    NESTING = "nesting"
+    """Source that breaks a parser, nested without end."""
     TIMEOUT = "timeout"
     BUSY = "busy"
     DISK = "disk"

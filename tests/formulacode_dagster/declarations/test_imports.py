@@ -38,6 +38,12 @@ def test_a_file_that_cannot_be_parsed_imports_nothing(tree_of):
     }
 
 
+def test_a_file_nested_without_end_imports_nothing(tree_of):
+    # the parser says MemoryError of the one, RecursionError of the other
+    for source in ("-" * 100_000 + "1", "a." * 100_000 + "b"):
+        assert imports_below(tree_of({"b/m.py": source, "b/n.py": "import scipy\n"}), "b") == {"scipy": "b/n.py:1"}
+
+
 def test_names_that_differ_from_their_project_are_known_and_others_stand_for_themselves():
     assert projects_of("sklearn") == ("scikit-learn", "sklearn")
     assert projects_of("cv2")[:2] == ("opencv-python-headless", "opencv-python")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import asyncio
 import errno
 import threading
@@ -56,6 +57,20 @@ def run(
 def states(database: Database) -> dict[str, ItemState]:
     with database.transaction() as connection:
         return {entry.item: entry.state for entry in ledger.entries_of(connection, MONTH, Stage.IMAGES)}
+
+
+@pytest.mark.parametrize("source", ["-" * 100_000 + "1", "a." * 100_000 + "b"], ids=["MemoryError", "RecursionError"])
+def test_source_that_breaks_a_parser_costs_its_item_a_named_failure(database: Database, source: str) -> None:
+    def work(item: WorkItem[str]) -> Outcome[str]:
+        ast.parse(item.value)
+        return Outcome(item.name)
+
+    items = [WorkItem("a/b#1", "v1", source), WorkItem("a/b#2", "v1", "x = 1")]
+    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run")
+    summary = asyncio.run(run_items(stage_run, items, in_thread(work), Kept()))
+    failed, done = summary.standing
+    assert (failed.state, failed.reason, done.state) == (ItemState.FAILED, FailureKind.NESTING, ItemState.DONE)
+    assert failed.detail.startswith("its source is nested too deep for a parser: ")
 
 
 def test_what_is_done_is_not_done_again(database: Database) -> None:

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from formulacode_dagster.cli.serve import sandbox_unless_set
+from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where a demo has left its repositories; no outside system is set."""
+    subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "repositories/a/b.git")], check=True)
+    with monkeypatch.context() as patched:
+        for name in (*TAKES_THE_PLACE_OF, "FC_MINIMUM_STARS", "FC_LANGUAGES"):
+            # set, so that it is taken back at the end; an empty one is none
+            patched.setenv(name, "")
+        yield tmp_path
+
+
+def test_the_sandbox_takes_the_place_of_outside_systems_where_none_is_set(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_MINIMUM_STARS", "7")
+    said = io.StringIO()
+    with sandbox_unless_set(Console(file=said), state):
+        assert os.environ["GH_TOKENS"] == "sandbox"
+        assert os.environ["GITHUB_CLONE_URL"] == (state / "repositories").as_uri()
+        assert os.environ["FC_MINIMUM_STARS"] == "7", "what a person has set stays"
+    assert "serving the sandbox too" in said.getvalue()
+
+
+@pytest.mark.parametrize("name", TAKES_THE_PLACE_OF)
+def test_one_that_is_set_is_never_overridden_nor_mixed_with_the_sandbox(
+    state: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "a-persons-own")
+    before, said = dict(os.environ), io.StringIO()
+    with sandbox_unless_set(Console(file=said, width=200), state):
+        assert dict(os.environ) == before
+    assert f"not serving the sandbox, though the demo was run: {name} set" in said.getvalue()
+
+
+def test_all_that_the_sandbox_sets_is_known(state: Path) -> None:
+    with running_sandbox(state / "repositories", state) as sandbox:
+        filters = {"FC_MINIMUM_STARS", "FC_LANGUAGES"}
+        assert set(sandbox.environment) - filters == set(TAKES_THE_PLACE_OF) - {"HF_TOKEN_PATH"}
