@@ -26,7 +26,7 @@ def reproduces(month: JudgedMonth, mirrors: MirrorsResource, containers: Contain
         try:
             made.append(
                 _known(month.database, image)
-                or rebuild_stored(month.database, engine, mirrors.cache(), image, item=item, run_id=month.run_id)
+                or rebuild_stored(month.database, engine, mirrors.cache(), image, item=item)
             )
         except FormulaCodeError as error:
             # a daemon or an index that is gone says nothing about the image, and is no pass either

@@ -33,6 +33,7 @@ from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Tier
+from formulacode_dagster.specs.context import Origins
 
 TARGETS = {"cold_time_ratio": 0.25, "warm_time_ratio": 0.25, "unique_bytes_ratio": 0.10}
 """Most that a further task may cost, as a share of what it costs flat."""
@@ -109,7 +110,7 @@ def measure(
     cold, theirs, warm = [], [], []
     tiers: dict[str, Tier] = {}
     for task in tasks:
-        outcome = engine.build(task.spec, mirror=task.mirror.path, run_id="bench")
+        outcome = engine.build(task.spec, Origins(task.mirror.path))
         tiers |= {tier.tag: tier for tier in outcome.tiers}
         cold.append(outcome.seconds)
         theirs.append(flat.build(task))
@@ -120,7 +121,7 @@ def measure(
     sizes = sizes_of(daemon)
     below = sizes[os_image.replace("{python}", tasks[0].spec.python)][0]
     for task in tasks:
-        warm.append(engine.build(task.spec, mirror=task.mirror.path, run_id="bench", force=True).seconds)
+        warm.append(engine.build(task.spec, Origins(task.mirror.path), force=True).seconds)
     shared = max(sizes[tag][0] - sizes[tag][1] for tag in flat_tags) - below
     whole = shared + sum(sizes[tag][1] for tag in flat_tags)
     bases = len([tier for tier in tiers.values() if tier.name == "base"])

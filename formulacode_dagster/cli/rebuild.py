@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,8 +41,7 @@ def rebuild_and_compare(console: Console, text: str) -> bool:
         engine, why = ContainersResource().engine_for_repositories([name.repository], [image.engine])
         console.print(why, highlight=False)
         with console.status(f"building {image.tag} again"):
-            cache = MirrorsResource().cache()
-            made = rebuild_stored(store, engine, cache, image, item=item, run_id=f"rebuild-{uuid.uuid4()}")
+            made = rebuild_stored(store, engine, MirrorsResource().cache(), image, item=item)
     _show(console, made)
     return made.is_equal
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, Tier, Toolchain
+from formulacode_dagster.specs.context import Origins
 
 from .files import ImageConfig, ImageFile
 
 Progress = Callable[[str], None]
 """Called with one line of a build's log at a time."""
-
-NO_SUBMODULES: Mapping[str, Path] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -98,15 +95,13 @@ class Engine(Protocol):
     def build(
         self,
         spec: BuildSpec,
+        origins: Origins,
         *,
-        mirror: Path,
-        run_id: str,
-        submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
         rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
-        """Build *spec* from the bare repository *mirror*, and those of its *submodules* by `owner/name`.
+        """Build *spec* from the repositories of *origins*; with *force*, its task tier though it is there.
 
         With *rebuild*, `env` and `task` are built again without a cache, under tags of their own (`rebuild_tag`).
 
@@ -129,5 +124,5 @@ class Engine(Protocol):
     def config(self, image: BuiltImage) -> ImageConfig:
         """What the image declares beside its files: the variables it sets, its labels, its history."""
 
-    def clean(self, *, run_id: str | None = None) -> int:
-        """Remove what killed runs left behind (all of ours when *run_id* is None); returns how much was removed."""
+    def clean(self) -> int:
+        """Remove what killed runs left behind; returns how much was removed."""

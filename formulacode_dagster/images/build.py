@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from formulacode_dagster.engines.failures import BuildFailure
-from formulacode_dagster.engines.protocol import NO_SUBMODULES, Engine, Progress
+from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
-from formulacode_dagster.verification import ImageVerification, verify_image
 from formulacode_dagster.verification.contents import Listing, listings
-
-__all__ = ["BuildFailure", "Built", "build_and_verify"]
+from formulacode_dagster.verification.evidence import Subject
+from formulacode_dagster.verification.origin import MirrorOrigin
+from formulacode_dagster.verification.verify import ImageVerification, verify
 
 
 @dataclass(frozen=True)
@@ -42,23 +41,20 @@ class Built:
 def build_and_verify(
     engine: Engine,
     spec: BuildSpec,
+    origins: Origins,
     *,
-    mirror: Path,
     pr: PullRequest,
     run_id: str,
     suite: SuiteFiles = BASE_SUITE,
-    submodules: Mapping[str, Path] = NO_SUBMODULES,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Built:
-    """Build the image of *pr*, and verify it, with the benchmarks of *suite*.
-
-    *submodules* are the bare repositories of the spec's, by `owner/name`.
+    """Build the image of *pr* from *origins*, and verify it, with the benchmarks of *suite*.
 
     Raises BuildFailure (an ItemFailure with the whole `log`) of kind `build`, `timeout` or `interpreter`;
     OutsideSystemError when Docker, the disk or the package index is gone.
     """
-    outcome = engine.build(spec, mirror=mirror, run_id=run_id, submodules=submodules, force=force, progress=progress)
+    outcome = engine.build(spec, origins, force=force, progress=progress)
     image = BuiltImage(
         month=pr.facts.month,
         repository_id=pr.facts.repository_id,
@@ -75,7 +71,7 @@ def build_and_verify(
         benchmarks=(),
         verifications=(),
     )
-    verified = verify_image(engine, image, mirror=mirror, pr=pr, run_id=run_id, suite=suite)
+    verified = verify(Subject(engine, image, MirrorOrigin(origins.mirror, pr), run_id, suite))
     installed = listings(verified.facts) if verified.failure is None else ()
     made = {
         "verifications": verified.verifications,

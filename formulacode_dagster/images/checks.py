@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.verification import VERIFICATION_NAMES
+from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
 
 
 class _Standing(StrEnum):

@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.reproduction import Reproduction
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.verification.contents import Listing, listings
 from formulacode_dagster.verification.facts import gather_facts
 
@@ -29,7 +30,6 @@ def rebuild(
     *,
     cache: MirrorCache,
     kept: Kept,
-    run_id: str,
     item: str,
     progress: Progress | None = None,
 ) -> Reproduction:
@@ -51,14 +51,8 @@ def rebuild(
         mirror.complete(commit)
     modules = submodule_mirrors(cache, spec.submodules)
     try:
-        outcome = engine.build(
-            spec,
-            mirror=mirror.path,
-            submodules={name: one.path for name, one in modules.items()},
-            run_id=run_id,
-            rebuild=True,
-            progress=progress,
-        )
+        origins = Origins(mirror.path, {name: one.path for name, one in modules.items()})
+        outcome = engine.build(spec, origins, rebuild=True, progress=progress)
         again = {"tag": outcome.tag, "digest": outcome.digest, "location": outcome.location}
         second = installed_in(engine, image.model_copy(update=again))
     finally:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.engines.protocol import Engine, Progress
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
@@ -24,14 +24,7 @@ SAMPLE = 1
 
 
 def rebuild_stored(
-    database: Database,
-    engine: Engine,
-    cache: MirrorCache,
-    image: BuiltImage,
-    *,
-    item: str,
-    run_id: str,
-    progress: Progress | None = None,
+    database: Database, engine: Engine, cache: MirrorCache, image: BuiltImage, *, item: str
 ) -> Reproduction:
     """`rebuild` an image of the database, and keep what that has shown; raises what that raises."""
 
@@ -39,7 +32,7 @@ def rebuild_stored(
         with database.transaction() as connection:
             return kept_listing(connection, one)
 
-    made = rebuild(engine, image, cache=cache, kept=kept, run_id=run_id, item=item, progress=progress)
+    made = rebuild(engine, image, cache=cache, kept=kept, item=item)
     with database.transaction() as connection:
         REPRODUCTIONS.save(connection, [made])
     return made

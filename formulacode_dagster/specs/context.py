@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from formulacode_dagster.models.errors import ItemFailure
@@ -25,7 +25,7 @@ class Origins:
     """The bare repositories that a build takes sources from."""
 
     mirror: Path
-    submodules: Mapping[str, Path]
+    submodules: Mapping[str, Path] = field(default_factory=dict)
     """By `owner/name`."""
 
 

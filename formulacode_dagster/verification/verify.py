@@ -5,19 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuiltImage, Verification
-from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.suites.remote import Survey
 
 from .evidence import Subject, gathering
 from .facts import ImageFacts
-from .origin import MirrorOrigin
 from .verifications import VERIFICATIONS
 
 TAIL_CHARACTERS = 20_000
@@ -46,27 +41,12 @@ class ImageVerification:
         return next((verification for verification in self.verifications if not verification.ok), None)
 
 
-def verify_image(
-    engine: Engine,
-    image: BuiltImage,
-    *,
-    mirror: Path,
-    pr: PullRequest,
-    run_id: str,
-    suite: SuiteFiles = BASE_SUITE,
-) -> ImageVerification:
-    """Make all verifications of *image*, in their order, up to the first that does not hold.
-
-    *suite* is laid over the checkout of the session, where it is not the one of the base commit.
+def verify(subject: Subject, listener: Listener | None = None) -> ImageVerification:
+    """Make all verifications of *subject*, in their order, up to the first that does not hold.
 
     Raises OutsideSystemError when the engine or the package index is gone, ItemFailure (`mirror`) when the mirror lacks
     the commits.
     """
-    return verify(Subject(engine, image, MirrorOrigin(mirror, pr), run_id, suite))
-
-
-def verify(subject: Subject, listener: Listener | None = None) -> ImageVerification:
-    """As `verify_image`, of any *subject*."""
     with gathering(subject) as evidence:
         made: list[Verification] = []
         for name, judge in VERIFICATIONS.items():

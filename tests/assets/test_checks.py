@@ -18,7 +18,7 @@ from formulacode_dagster.store.acceptances import acceptances
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS, IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.verification import VERIFICATION_NAMES
+from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
 from resources.defaults import default_resources
 from resources.postgres import PostgresResource
 from tests.records import make_image, make_merged

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.engines.protocol import NO_SUBMODULES, Engine
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.images.build import build_and_verify
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.models.recipe import Command, OnFailure
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from tests import records
@@ -187,18 +188,17 @@ def build_sample(
     *,
     run_id: str = "run",
     suite: SuiteFiles = BASE_SUITE,
-    submodules: Mapping[str, Path] = NO_SUBMODULES,
+    submodules: Mapping[str, Path] | None = None,
     force: bool = False,
 ) -> tuple[BuiltImage, str]:
     """The image of *sample*, verified, and the build's whole log; raises what fails, a gate that does not hold too."""
     built = build_and_verify(
         engine,
         spec,
-        mirror=sample.mirror,
+        Origins(sample.mirror, submodules or {}),
         pr=sample.pull_request(),
         run_id=run_id,
         suite=suite,
-        submodules=submodules,
         force=force,
     )
     if built.failure is not None:
@@ -228,13 +228,13 @@ def as_image(engine: EngineName, spec: BuildSpec, outcome: object) -> BuiltImage
 @pytest.fixture(scope="session")
 def pure_image(engine: ProcessEngine, pure: Sample, lock: str) -> BuiltImage:
     spec = make_spec(pure, lock)
-    return as_image(EngineName.PROCESS, spec, engine.build(spec, mirror=pure.mirror, run_id="test"))
+    return as_image(EngineName.PROCESS, spec, engine.build(spec, Origins(pure.mirror)))
 
 
 @pytest.fixture(scope="session")
 def compiled_image(engine: ProcessEngine, compiled: Sample, lock: str) -> BuiltImage:
     spec = make_spec(compiled, lock)
-    return as_image(EngineName.PROCESS, spec, engine.build(spec, mirror=compiled.mirror, run_id="test"))
+    return as_image(EngineName.PROCESS, spec, engine.build(spec, Origins(compiled.mirror)))
 
 
 def command(*argv: str, on_failure: OnFailure = OnFailure.STOP, folder: str = ".") -> Command:

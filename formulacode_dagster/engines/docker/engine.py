@@ -13,7 +13,7 @@ from formulacode_dagster.engines.failures import registry_is_busy, registry_outa
 from formulacode_dagster.engines.files import ImageConfig, ImageFile
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.engines.processes import FILE_BYTES
-from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
+from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
@@ -23,7 +23,7 @@ from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS
 from .build import build_image
 from .daemon import LABEL, DockerDaemon
 from .export import exported_files, image_config
-from .leftovers import LIFETIME_SECONDS, leftover_containers, remove_container
+from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import BuildSettings
 from .uv_runner import DockerUvRunner
@@ -92,18 +92,14 @@ class DockerEngine:
     def build(
         self,
         spec: BuildSpec,
+        origins: Origins,
         *,
-        mirror: Path,
-        run_id: str,
-        submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
         rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build the tiers of *spec* that are missing; see `Engine.build`."""
-        del run_id  # equal specs give equal images, whichever run asks
         self._daemon.require_buildx()
-        origins = Origins(mirror, submodules)
         return build_image(self._daemon, self._settings, spec, origins, force=force, rebuild=rebuild, progress=progress)
 
     def remove_rebuild(self, spec: BuildSpec) -> None:
@@ -157,12 +153,9 @@ class DockerEngine:
             history = found.history()
         return image_config(found.attrs.get("Config") or {}, history)
 
-    def clean(self, *, run_id: str | None = None) -> int:
-        """Remove containers of dead processes, or all of *run_id*; those of others are not ours to touch."""
-        found = leftover_containers(self._daemon, run_id=run_id)
-        for container in found:
-            remove_container(self._daemon, container)
-        return len(found)
+    def clean(self) -> int:
+        """Remove containers of dead processes; those of others are not ours to touch."""
+        return len(remove_leftovers(self._daemon))
 
     @cached_property
     def _interpreters(self) -> frozenset[str] | None:

@@ -12,7 +12,7 @@ from formulacode_dagster.specs.spec import LOCAL_NAMESPACE
 
 from .build_cache import BuildCache
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
-from .leftovers import leftover_containers, moment, remove_container
+from .leftovers import leftover_containers, moment, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,10 +43,7 @@ class DockerImageStore:
 
     def remove_leftovers(self) -> tuple[str, ...]:
         """Remove them."""
-        found = leftover_containers(self._daemon)
-        for container in found:
-            remove_container(self._daemon, container)
-        return tuple(str(container.name) for container in found)
+        return remove_leftovers(self._daemon)
 
     def inventory(self) -> Inventory:
         """Our images by their label; one that somebody gave a name of their own is theirs."""

@@ -23,16 +23,21 @@ ENDED = timedelta(hours=1)
 OLD = timedelta(days=2)
 
 
-def leftover_containers(
-    daemon: DockerDaemon, *, run_id: str | None = None, now: datetime | None = None
-) -> list[Container]:
-    """Containers that dead processes have left as of *now*, or all of *run_id*; others are not ours to touch."""
+def leftover_containers(daemon: DockerDaemon, *, now: datetime | None = None) -> list[Container]:
+    """Containers that dead processes have left as of *now*; others are not ours to touch."""
     # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
-    labels = [f"{LABEL}.owner"] if run_id is None else [f"{LABEL}.owner", f"{LABEL}.run={run_id}"]
     with daemon.watched("list containers"):
-        found = daemon.client.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
+        found = daemon.client.containers.list(all=True, filters={"label": f"{LABEL}.owner"}, ignore_removed=True)
     instant = now or datetime.now(tz=UTC)
-    return [container for container in found if run_id is not None or _is_left(container, instant)]
+    return [container for container in found if _is_left(container, instant)]
+
+
+def remove_leftovers(daemon: DockerDaemon) -> tuple[str, ...]:
+    """Remove what `leftover_containers` finds; their names."""
+    found = leftover_containers(daemon)
+    for container in found:
+        remove_container(daemon, container)
+    return tuple(str(container.name) for container in found)
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:

@@ -23,7 +23,7 @@ from filelock import FileLock
 from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.engines.folders import copy_tree, remove_tree, walk
 from formulacode_dagster.engines.processes import Bounds, run_bounded
-from formulacode_dagster.engines.protocol import NO_SUBMODULES, BuildOutcome, Progress, Session
+from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
@@ -73,16 +73,13 @@ class ProcessEngine:
     def build(
         self,
         spec: BuildSpec,
+        origins: Origins,
         *,
-        mirror: Path,
-        run_id: str,
-        submodules: Mapping[str, Path] = NO_SUBMODULES,
         force: bool = False,
         rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
         """Build *spec* in a folder of its own; see `Engine.build`. Two builds of one tag wait for each other."""
-        del run_id  # a folder that a killed run left half built is known by its lock
         tag = naming.task_tag(spec)
         final = Layout(self._images / _folder_name(naming.rebuild_tag(tag) if rebuild else tag))
         self._check_disk()
@@ -91,7 +88,6 @@ class ProcessEngine:
             if manifest is not None and not (force or rebuild):
                 return _outcome(final, manifest)
             interpreter = self._interpreter(spec.python)
-            origins = Origins(mirror, submodules)
             work = Layout(self._root / "building" / _folder_name(tag))
             try:
                 remove_tree(work.folder)
@@ -169,10 +165,10 @@ class ProcessEngine:
         del image
         return ImageConfig()
 
-    def clean(self, *, run_id: str | None = None) -> int:
-        """Remove sessions of dead processes, or all of *run_id*, and half-built folders nobody is building."""
+    def clean(self) -> int:
+        """Remove sessions of dead processes, and half-built folders nobody is building."""
         removed = 0
-        for session in abandoned_sessions(self._sessions, run_id=run_id):
+        for session in abandoned_sessions(self._sessions):
             session.close()
             removed += 1
         for folder in half_built(self._root):

@@ -30,7 +30,7 @@ class ProcessImageStore:
 
     def leftovers(self) -> tuple[str, ...]:
         """Folders of sessions and builds, and scratch folders of this machine, whose process is gone."""
-        sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions", run_id=None)]
+        sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions")]
         builds = [folder.name for folder in half_built(self._root)]
         return (*sessions, *builds, *(str(folder) for folder in abandoned_scratch()))
 

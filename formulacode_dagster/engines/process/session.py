@@ -19,7 +19,7 @@ from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import recipes
 
-from .layout import SYSTEM_PATH, Layout
+from .layout import SYSTEM_PATH, Layout, subfolders
 
 _MARK = "FORMULACODE_SESSION"
 _OWNER = "owner.json"
@@ -143,23 +143,15 @@ def new_session_folder(sessions: Path, *, run_id: str) -> Path:
     return folder
 
 
-def abandoned_sessions(sessions: Path, *, run_id: str | None) -> Iterator[ProcessSession]:
-    """Sessions of *run_id*; without one, those whose process is gone, or that are older than any session gets."""
-    if not sessions.is_dir():
-        return
-    for folder in sorted(sessions.iterdir()):
+def abandoned_sessions(sessions: Path) -> Iterator[ProcessSession]:
+    """Sessions whose process is gone, or that are older than any session gets."""
+    for folder in subfolders(sessions):
         try:
             age = time.time() - folder.stat().st_mtime
             owner = Owner.parse((folder / _OWNER).read_bytes())
         except FileNotFoundError:
             owner = None
-        if owner is None:
-            gone = run_id is None and age > YOUNG_SECONDS
-        elif run_id is not None:
-            gone = owner.run_id == run_id
-        else:
-            gone = owner.is_dead() or age > OLD_SECONDS
-        if gone:
+        if (owner.is_dead() or age > OLD_SECONDS) if owner else age > YOUNG_SECONDS:
             yield ProcessSession(Layout(folder), limits=ResourceLimits(), isolate_network=False, uv="")
 
 

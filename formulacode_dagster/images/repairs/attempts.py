@@ -17,6 +17,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Fix, Submodule
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import plan_build
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 
@@ -133,11 +134,10 @@ class Attempts:
             built = build_and_verify(
                 self._engine,
                 spec,
-                mirror=task.mirror.path,
+                Origins(task.mirror.path, {name: mirror.path for name, mirror in modules.items()}),
                 pr=task.pr,
                 run_id=self._run_id,
                 suite=task.suite,
-                submodules={name: mirror.path for name, mirror in modules.items()},
                 force=self._force,
                 progress=self._progress,
             )

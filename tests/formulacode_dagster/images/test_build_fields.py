@@ -15,6 +15,7 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.recipe import ExtraFile, FilePatch, InstallMode, Isolation, Submodule
+from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE
 from tests.support.git_world import MODULE, MOMENT, BareRepository
 from tests.support.images import LIMITS, Sample, build_sample, command, make_sample, make_spec
@@ -175,12 +176,12 @@ def test_a_package_is_built_apart_from_what_it_runs_in_by_setup_py_install(
 
 def test_a_build_aside_leaves_the_first_where_it_is(engine: Engine, pure: Sample, lock: str) -> None:
     spec = make_spec(pure, lock, os_image=OS_IMAGE, repository=f"Acme/{NAME}")
-    first = engine.build(spec, mirror=pure.mirror, run_id="aside")
-    again = engine.build(spec, mirror=pure.mirror, run_id="aside", rebuild=True)
+    first = engine.build(spec, Origins(pure.mirror))
+    again = engine.build(spec, Origins(pure.mirror), rebuild=True)
     assert [tier.tag for tier in again.tiers][:2] == [tier.tag for tier in first.tiers][:2]
     assert [tier.tag for tier in again.tiers][2:] == [f"{tier.tag}-again" for tier in first.tiers][2:]
     assert "+ tinypure==1.0" in again.log
-    kept = engine.build(spec, mirror=pure.mirror, run_id="aside")
+    kept = engine.build(spec, Origins(pure.mirror))
     assert (kept.digest, kept.tag) == (first.digest, first.tag)
 
 
@@ -189,18 +190,18 @@ def test_a_submodule_without_a_mirror_and_a_path_outside_are_refused(
 ) -> None:
     engine = ProcessEngine(tmp_path / "engine", LIMITS)
     with pytest.raises(ItemFailure, match="no mirror was given"):
-        engine.build(parts_spec(parts, numbers, lock), mirror=parts.mirror, run_id="fields")
+        engine.build(parts_spec(parts, numbers, lock), Origins(parts.mirror))
     stray = (ExtraFile(path="../stray", content="", reason="test"),)
     with pytest.raises(ItemFailure, match="not a path in the repository"):
-        engine.build(parts_spec(parts, numbers, lock, files=stray), mirror=parts.mirror, run_id="fields")
+        engine.build(parts_spec(parts, numbers, lock, files=stray), Origins(parts.mirror))
     outside = command("make", folder="../..")
     with pytest.raises(ItemFailure, match="not a path in the repository"):
-        engine.build(parts_spec(parts, numbers, lock, commands=(outside,)), mirror=parts.mirror, run_id="fields")
+        engine.build(parts_spec(parts, numbers, lock, commands=(outside,)), Origins(parts.mirror))
 
 
 def test_a_patch_that_does_not_apply_fails_the_build(tmp_path: Path, pure: Sample, lock: str) -> None:
     engine = ProcessEngine(tmp_path / "engine", LIMITS)
     spec = make_spec(pure, lock, patches=(FilePatch(diff=PATCH, reason="test"),))
     with pytest.raises(BuildFailure, match="install-package") as caught:
-        engine.build(spec, mirror=pure.mirror, run_id="fields")
+        engine.build(spec, Origins(pure.mirror))
     assert "tinyparts/_fast.c" in caught.value.log

@@ -4,7 +4,7 @@ import pytest
 
 from formulacode_dagster.images.checks import verifications_hold
 from formulacode_dagster.models.image import BuiltImage, Verification
-from formulacode_dagster.verification import VERIFICATION_NAMES
+from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
 from tests.records import make_image, make_spec
 from tests.support.images import MONTH
 

@@ -16,6 +16,7 @@ from formulacode_dagster.images.rebuild import installed_in, rebuild
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, InstalledDistribution
 from formulacode_dagster.models.reproduction import DifferenceKind, Reproduction
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.verification.contents import UNOWNED, Listing
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, Sample, as_image, make_spec
@@ -47,7 +48,6 @@ class Bench:
             image,
             cache=self.cache,
             kept=kept,
-            run_id="again",
             item="Acme/tinyc#5",  # type: ignore[arg-type]
         )
         left = [path.name for path in Path(image.location).parent.glob("*-again")]
@@ -67,7 +67,7 @@ def cache(compiled: Sample, tmp_path_factory: pytest.TempPathFactory) -> MirrorC
 def bench(compiled: Sample, lock: str, cache: MirrorCache, tmp_path: Path) -> Bench:
     engine = ProcessEngine(tmp_path / "engine", LIMITS)
     spec = make_spec(compiled, lock)
-    outcome = engine.build(spec, mirror=compiled.mirror, run_id="first")
+    outcome = engine.build(spec, Origins(compiled.mirror))
     image = as_image(EngineName.PROCESS, spec, outcome).model_copy(update={"toolchain": outcome.toolchain})
     return Bench(engine, image, cache)
 
@@ -92,7 +92,7 @@ def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench
 
 def test_what_is_kept_when_an_image_is_verified_is_what_building_it_again_finds(bench: Bench, compiled: Sample) -> None:
     built = build_and_verify(
-        bench.engine, bench.image.spec, mirror=compiled.mirror, pr=compiled.pull_request(), run_id="verified"
+        bench.engine, bench.image.spec, Origins(compiled.mirror), pr=compiled.pull_request(), run_id="verified"
     )
     assert built.failure is None
     assert built.image.installed == tuple(one.summary for one in built.installed)
@@ -143,7 +143,7 @@ def test_docker_builds_the_same_again_and_a_changed_file_is_named(
 ) -> None:
     docker_engine = make_docker_engine()
     spec = make_spec(compiled, lock, os_image=OS_IMAGE, build_environment={"REBUILD": uuid.uuid4().hex})
-    outcome = docker_engine.build(spec, mirror=compiled.mirror, run_id="first")
+    outcome = docker_engine.build(spec, Origins(compiled.mirror))
     client = docker_engine.daemon.client
     (tmp_path / "Dockerfile").write_text(f"FROM {outcome.tag}\nRUN echo '# changed' >> /opt/venv/{PYTHON_FILE}\n")
     tampered = f"formulacode/tampered:{uuid.uuid4().hex}"
@@ -152,9 +152,7 @@ def test_docker_builds_the_same_again_and_a_changed_file_is_named(
         update={"digest": str(client.images.get(tampered).id), "toolchain": outcome.toolchain}
     )
     lines: list[str] = []
-    reproduction = rebuild(
-        docker_engine, image, cache=cache, kept=lost, run_id="again", item="Acme/tinyc#5", progress=lines.append
-    )
+    reproduction = rebuild(docker_engine, image, cache=cache, kept=lost, item="Acme/tinyc#5", progress=lines.append)
     client.images.remove(tampered)
     assert told(reproduction) == [("files", "tinyc", PYTHON_FILE)], "the extension was compiled to the same bytes"
     assert reproduction.differences[0].kind is DifferenceKind.FILES

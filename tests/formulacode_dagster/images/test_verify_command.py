@@ -13,6 +13,7 @@ from formulacode_dagster.cli.task_verification import verify_task
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import Sample, as_image, make_spec
 
@@ -21,7 +22,7 @@ from tests.support.images import Sample, as_image, make_spec
 def image(make_docker_engine: MakeDockerEngine, compiled: Sample, lock: str) -> BuiltImage:
     engine = make_docker_engine()
     spec = make_spec(compiled, lock, os_image=OS_IMAGE, task_id="Acme__tinyc-99")
-    return as_image(EngineName.DOCKER, spec, engine.build(spec, mirror=compiled.mirror, run_id="verify"))
+    return as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(compiled.mirror)))
 
 
 def folder_of(tmp_path: Path, image: BuiltImage, **more: str) -> Path:

@@ -15,6 +15,7 @@ from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
@@ -123,7 +124,7 @@ def built(tmp_path_factory, lock):
         package_name="tinyc",
     )
     engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
-    outcome = engine.build(spec, mirror=made.path, run_id="run")
+    outcome = engine.build(spec, Origins(made.path))
     image = make_image(
         month="2026-02",
         repository_id=7,

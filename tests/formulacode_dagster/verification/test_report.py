@@ -8,9 +8,9 @@ import pytest
 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import Verification
-from formulacode_dagster.verification import VERIFICATION_NAMES
 from formulacode_dagster.verification.report import FAILURE, SUCCESS, Report, verification_reports, write_report
 from formulacode_dagster.verification.scan import Secret
+from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
 
 MADE = (
     Verification(name="declared_commit", ok=True, seconds=3.5, detail="HEAD is it"),

@@ -10,7 +10,8 @@ from formulacode_dagster.library import MultiVerifier as OfTheLibrary
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.verification import VERIFICATION_NAMES
+from formulacode_dagster.specs.context import Origins
+from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
 from formulacode_dagster.verification.verifiers import (
     TIMED_OUT,
     MultiVerifier,
@@ -38,7 +39,7 @@ def built(tmp_path: Path, lock: str, module: str) -> BuiltImage:
     sample = make_sample(tmp_path / "tinypure", "tinypure", {**PURE, "benchmarks/bench_total.py": module}, {"x": "y"})
     engine = ProcessEngine(tmp_path / "root", LIMITS)
     spec = make_spec(sample, lock)
-    return as_image(EngineName.PROCESS, spec, engine.build(spec, mirror=sample.mirror, run_id="test"))
+    return as_image(EngineName.PROCESS, spec, engine.build(spec, Origins(sample.mirror)))
 
 
 @pytest.mark.network

@@ -10,10 +10,10 @@ from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.image import BuiltImage, Verification
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.verification import VERIFICATION_NAMES, verify_image
 from formulacode_dagster.verification.evidence import Subject, gathering
 from formulacode_dagster.verification.origin import MirrorOrigin
-from formulacode_dagster.verification.verifications import VERIFICATIONS
+from formulacode_dagster.verification.verifications import VERIFICATION_NAMES, VERIFICATIONS
+from formulacode_dagster.verification.verify import verify
 from tests.support.git_world import git
 from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
 
@@ -57,8 +57,8 @@ class TestAnImage:
     ) -> None:
         (copied / "venv/lib/python3.11/site-packages/sitecustomize.py").write_text("")
         moved = compiled_image.model_copy(update={"location": str(copied)})
-        pr = compiled.pull_request()
-        verified = verify_image(engine, moved, mirror=compiled.mirror, pr=pr, run_id="run")
+        subject = Subject(engine, moved, MirrorOrigin(compiled.mirror, compiled.pull_request()), run_id="run")
+        verified = verify(subject)
         made = verified.verifications
         assert [one.name for one in made] == list(VERIFICATION_NAMES[: VERIFICATION_NAMES.index("nothing_planted") + 1])
         assert [one.ok for one in made] == [True] * (len(made) - 1) + [False]
@@ -66,7 +66,7 @@ class TestAnImage:
         assert verified.benchmarks == ("bench_answer.time_answer",)
         assert sum(one.seconds for one in made) > 0
         (copied / "repository/.git/HEAD").write_text("0" * 40)
-        assert len(verify_image(engine, moved, mirror=compiled.mirror, pr=pr, run_id="run").verifications) == 1
+        assert len(verify(subject).verifications) == 1
 
     @pytest.mark.parametrize(
         ("tamper", "finding"),

@@ -7,6 +7,7 @@ import pytest
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, Sample, as_image, make_spec
 
@@ -29,7 +30,7 @@ def engine(make_docker_engine: MakeDockerEngine) -> DockerEngine:
 @pytest.fixture
 def image(engine: DockerEngine, pure: Sample, lock: str) -> BuiltImage:
     spec = make_spec(pure, lock, os_image=OS_IMAGE)
-    return as_image(EngineName.DOCKER, spec, engine.build(spec, mirror=pure.mirror, run_id="disk"))
+    return as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(pure.mirror)))
 
 
 def test_code_that_writes_without_end_is_ended_and_what_it_wrote_is_gone(

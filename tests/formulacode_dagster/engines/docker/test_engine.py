@@ -18,6 +18,7 @@ from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.specs.context import Origins
 from sandbox.server import serving
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, PURE, Sample, build_sample, command, make_sample, make_spec
@@ -77,7 +78,7 @@ def test_nothing_of_the_build_stays_in_a_layer(docker: DockerEngine, image: Buil
 def test_a_second_build_of_the_same_spec_costs_next_to_nothing(
     docker: DockerEngine, image: BuiltImage, compiled: Sample
 ) -> None:
-    again = docker.build(image.spec, mirror=compiled.mirror, run_id="again")
+    again = docker.build(image.spec, Origins(compiled.mirror))
     assert again.digest == image.digest
     assert again.seconds < 1
     assert docker.exists(image)
@@ -88,7 +89,7 @@ def test_two_tasks_of_one_repository_share_the_lower_tiers(
     docker: DockerEngine, image: BuiltImage, compiled: Sample, lock: str
 ) -> None:
     spec = make_spec(compiled, lock, os_image=OS_IMAGE, task_id="Acme__tinyc-6", build_environment={"CFLAGS": "-O1"})
-    outcome = docker.build(spec, mirror=compiled.mirror, run_id="test")
+    outcome = docker.build(spec, Origins(compiled.mirror))
     docker.daemon.client.images.remove(outcome.tag, force=True)
     assert outcome.tag != image.tag
     assert [tier.tag for tier in outcome.tiers][:3] == [tier.tag for tier in image.tiers][:3]
@@ -168,7 +169,7 @@ def test_a_build_that_hangs_is_killed_in_the_daemon_too(
     sample = make_sample(tmp_path / "hanging", "hanging", files, {"README.md": "x"})
     short = make_docker_engine(LIMITS.model_copy(update={"build_seconds": 30}))
     with pytest.raises(BuildFailure, match="was killed after 30 s") as caught:
-        short.build(make_spec(sample, lock, os_image=OS_IMAGE), mirror=sample.mirror, run_id="hang")
+        short.build(make_spec(sample, lock, os_image=OS_IMAGE), Origins(sample.mirror))
     assert caught.value.kind == "timeout"
     assert "install-package" in caught.value.log
     for _ in range(100):
@@ -182,7 +183,7 @@ def test_a_build_that_fails_keeps_its_log(docker: DockerEngine, lock: str, tmp_p
     files = {**PURE, "setup.py": "raise SystemExit('cannot build this')\n"}
     sample = make_sample(tmp_path / "broken", "broken", files, {"README.md": "x"})
     with pytest.raises(BuildFailure, match="task tier of Acme__broken-5 failed") as caught:
-        docker.build(make_spec(sample, lock, os_image=OS_IMAGE), mirror=sample.mirror, run_id="broken")
+        docker.build(make_spec(sample, lock, os_image=OS_IMAGE), Origins(sample.mirror))
     assert caught.value.kind == "build"
     assert "cannot build this" in caught.value.log_tail
     assert "install-environment" in caught.value.log
@@ -193,7 +194,7 @@ def test_a_package_is_built_without_network(docker: DockerEngine, lock: str, tmp
     knock = "import socket; socket.create_connection(('1.1.1.1', 53), 3)"
     spec = make_spec(sample, lock, os_image=OS_IMAGE, commands=[command("python", "-c", knock)])
     with pytest.raises(BuildFailure) as caught:
-        docker.build(spec, mirror=sample.mirror, run_id="nosy")
+        docker.build(spec, Origins(sample.mirror))
     assert "Network is unreachable" in caught.value.log
     assert caught.value.kind == "build"
 
@@ -201,7 +202,7 @@ def test_a_package_is_built_without_network(docker: DockerEngine, lock: str, tmp
 def test_an_os_image_that_cannot_be_had_is_named(docker: DockerEngine, compiled: Sample, lock: str) -> None:
     spec = make_spec(compiled, lock, os_image="127.0.0.1:9/none:py{python}")
     with pytest.raises(BuildFailure, match=r"127\.0\.0\.1:9/none:py3\.11 cannot be had") as caught:
-        docker.build(spec, mirror=compiled.mirror, run_id="none")
+        docker.build(spec, Origins(compiled.mirror))
     assert caught.value.kind == "interpreter"
 
 
@@ -227,20 +228,22 @@ def test_a_registry_that_has_enough_of_us_is_not_taken_for_one_without_the_image
 def test_an_os_image_with_another_interpreter_is_refused(docker: DockerEngine, compiled: Sample, lock: str) -> None:
     spec = make_spec(compiled, lock, os_image=OS_IMAGE.replace("{python}", "3.12"))
     with pytest.raises(BuildFailure) as caught:
-        docker.build(spec, mirror=compiled.mirror, run_id="other")
+        docker.build(spec, Origins(compiled.mirror))
     assert "the OS image has Python 3.12, not 3.11" in caught.value.log
 
 
 def test_an_anchor_outside_the_history_is_refused(docker: DockerEngine, compiled: Sample, lock: str) -> None:
     spec = make_spec(compiled, lock, os_image=OS_IMAGE, anchor_sha=compiled.merge)
     with pytest.raises(ItemFailure, match="is not in the history"):
-        docker.build(spec, mirror=compiled.mirror, run_id="anchor")
+        docker.build(spec, Origins(compiled.mirror))
 
 
 def test_something_planted_in_an_image_is_found_by_the_host(
     docker: DockerEngine, image: BuiltImage, compiled: Sample, tmp_path: Path
 ) -> None:
-    from formulacode_dagster.verification import verify_image
+    from formulacode_dagster.verification.evidence import Subject
+    from formulacode_dagster.verification.origin import MirrorOrigin
+    from formulacode_dagster.verification.verify import verify
 
     plants = (
         "RUN echo 'import os' > /opt/venv/lib/python3.11/site-packages/sitecustomize.py"
@@ -254,8 +257,8 @@ def test_something_planted_in_an_image_is_found_by_the_host(
     digest = str(docker.daemon.client.images.get(tag).id)
     planted = image.model_copy(update={"digest": digest, "tag": tag})
     try:
-        pr = compiled.pull_request()
-        made = verify_image(docker, planted, mirror=compiled.mirror, pr=pr, run_id="planted").verifications
+        origin = MirrorOrigin(compiled.mirror, compiled.pull_request())
+        made = verify(Subject(docker, planted, origin, run_id="planted")).verifications
     finally:
         docker.daemon.client.images.remove(tag, force=True)
     assert (made[-1].name, made[-1].ok) == ("nothing_planted", False)

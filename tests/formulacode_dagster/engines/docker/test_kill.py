@@ -22,10 +22,11 @@ import sys
 from pathlib import Path
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits
+from formulacode_dagster.specs.context import Origins
 spec, limits, mirror, bundle, installation = sys.argv[1:]
 limits = ResourceLimits.model_validate_json(limits)
 engine = DockerEngine({os_image!r}, limits, ca_bundle=Path(bundle) if bundle else None, installation=installation)
-engine.build(BuildSpec.model_validate_json(spec), mirror=Path(mirror), run_id="killed", progress=print)
+engine.build(BuildSpec.model_validate_json(spec), Origins(Path(mirror)), progress=print)
 """
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, PURE, command, make_sample, make_spec
 
@@ -20,7 +21,7 @@ def test_a_build_runs_in_the_cgroup_it_is_given_and_under_resource_limits(
     parent = "formulacode-test.slice" if facts["CgroupDriver"] == "systemd" else "/formulacode-test"
     shown = ("cat", "/proc/self/cgroup", "/proc/self/limits")
     spec = make_spec(sample, lock, os_image=OS_IMAGE, commands=(command(*shown),))
-    log = make_docker_engine(build_cgroup=parent).build(spec, mirror=sample.mirror, run_id="limits", force=True).log
+    log = make_docker_engine(build_cgroup=parent).build(spec, Origins(sample.mirror), force=True).log
     assert f"Max processes             {LIMITS.processes * 8}" in log
     assert f"Max data size             {LIMITS.memory_mb * 1024 * 1024}" in log
     if facts["CgroupVersion"] == "1":

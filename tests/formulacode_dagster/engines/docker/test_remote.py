@@ -19,6 +19,7 @@ from formulacode_dagster.engines.docker.image_store import DockerImageStore
 from formulacode_dagster.engines.docker.leftovers import leftover_containers, remove_container
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE, ca_bundle, remove_images
 from tests.support.images import LIMITS, Sample, as_image, make_spec
 
@@ -76,7 +77,7 @@ def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunne
     name = uuid.uuid4().hex
     engine = DockerEngine(OS_IMAGE, LIMITS, ca_bundle=ca_bundle(), installation=name)
     spec = make_spec(pure, lock, os_image=OS_IMAGE, build_environment={"REMOTE": name})
-    image = as_image(EngineName.DOCKER, spec, engine.build(spec, mirror=pure.mirror, run_id="remote"))
+    image = as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(pure.mirror)))
     try:
         with engine.session(image, run_id=name) as session:
             program = session.put("ask.py", b"import tinypure; print(tinypure.total(4))")

@@ -12,6 +12,7 @@ import pytest
 
 from formulacode_dagster.engines.docker.leftovers import leftover_containers
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
+from formulacode_dagster.specs.context import Origins
 from tests.formulacode_dagster.engines.docker.test_kill import processes, wait_for
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import PURE, as_image, make_sample, make_spec
@@ -36,13 +37,13 @@ def test_a_build_and_a_session_end_at_once(lock: str, make_docker_engine: MakeDo
     spec = make_spec(sample, lock, os_image=OS_IMAGE)
     whole = make_sample(tmp_path / "whole", "whole", PURE, {"README.md": "x"})
     whole_spec = make_spec(whole, lock, os_image=OS_IMAGE)
-    image = as_image(engine.name, whole_spec, engine.build(whole_spec, mirror=whole.mirror, run_id=RUN))
+    image = as_image(engine.name, whole_spec, engine.build(whole_spec, Origins(whole.mirror)))
 
     def measure() -> None:
         with engine.session(image, run_id=RUN) as session:
             session.run(["sleep", mark], timeout=600)
 
-    for work in (lambda: engine.build(spec, mirror=sample.mirror, run_id=RUN), measure):
+    for work in (lambda: engine.build(spec, Origins(sample.mirror)), measure):
         asked_at: list[float] = []
         with signals_heard(), interrupted_once(None):
             threading.Thread(target=stop_once_running, args=(mark, asked_at)).start()

@@ -15,6 +15,7 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.recipe import OnFailure
+from formulacode_dagster.specs.context import Origins
 from tests.support.images import LIMITS, PURE, Sample, command, make_sample, make_spec
 
 pytestmark = pytest.mark.network
@@ -87,7 +88,7 @@ def test_building_the_same_spec_again_takes_what_is_there(
     engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
     started = time.monotonic()
-    outcome = engine.build(pure_image.spec, mirror=pure.mirror, run_id="again")
+    outcome = engine.build(pure_image.spec, Origins(pure.mirror))
     assert time.monotonic() - started < 0.5
     assert (outcome.digest, outcome.location) == (pure_image.digest, pure_image.location)
     assert "install-package" in outcome.log, "the log of the first build is kept"
@@ -98,7 +99,7 @@ def test_building_the_same_spec_again_takes_what_is_there(
 def test_a_forced_build_gives_the_same_content(
     tmp_path: Path, engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
-    again = engine.build(pure_image.spec, mirror=pure.mirror, run_id="again", force=True)
+    again = engine.build(pure_image.spec, Origins(pure.mirror), force=True)
     assert again.digest == pure_image.digest
 
 
@@ -108,7 +109,7 @@ def test_a_build_that_fails_keeps_its_whole_log_and_leaves_nothing(tmp_path: Pat
     engine = ProcessEngine(tmp_path / "root", LIMITS)
     lines: list[str] = []
     with pytest.raises(BuildFailure, match="install-package of Acme__broken-5 failed") as caught:
-        engine.build(make_spec(sample, lock), mirror=sample.mirror, run_id="run", progress=lines.append)
+        engine.build(make_spec(sample, lock), Origins(sample.mirror), progress=lines.append)
     assert caught.value.kind == "build"
     assert "cannot build this" in caught.value.log_tail
     assert "first words" in caught.value.log
@@ -124,7 +125,7 @@ def test_a_build_that_hangs_is_killed(tmp_path: Path, lock: str) -> None:
     sample = make_sample(tmp_path / "hanging", "hanging", files, {"README.md": "x"})
     engine = ProcessEngine(tmp_path / "root", LIMITS.model_copy(update={"build_seconds": 4}))
     with pytest.raises(BuildFailure, match="was killed after 4 s") as caught:
-        engine.build(make_spec(sample, lock), mirror=sample.mirror, run_id="run")
+        engine.build(make_spec(sample, lock), Origins(sample.mirror))
     assert caught.value.kind == "timeout"
     found = subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True, text=True).stdout
     assert f"sleep {mark}" not in found
@@ -146,7 +147,7 @@ def test_a_build_has_no_network_and_none_of_the_hosts_secrets(
             commands=[command("env"), command("python", "-c", knock, on_failure=OnFailure.RECORD)],
             build_environment={"CFLAGS": "-O1 -DX='a b'"},
         )
-        log = engine.build(spec, mirror=tmp_path / "nosy.git", run_id="run").log
+        log = engine.build(spec, Origins(tmp_path / "nosy.git")).log
     assert "Connection refused" in log
     assert "python ended with status 1" in log, "a failure that is let pass is in the log"
     assert "REACHED" not in log
@@ -157,7 +158,7 @@ def test_a_build_has_no_network_and_none_of_the_hosts_secrets(
 def test_an_interpreter_that_is_not_here_is_the_items_failure(tmp_path: Path, pure: Sample, lock: str) -> None:
     engine = ProcessEngine(tmp_path / "root", LIMITS)
     with pytest.raises(ItemFailure, match=r"no Python 3\.99") as caught:
-        engine.build(make_spec(pure, lock, python="3.99"), mirror=pure.mirror, run_id="run")
+        engine.build(make_spec(pure, lock, python="3.99"), Origins(pure.mirror))
     assert caught.value.kind == "interpreter"
 
 
@@ -177,14 +178,14 @@ def test_an_index_that_does_not_answer_stops_the_stage(tmp_path: Path, pure: Sam
     }
     engine = ProcessEngine(tmp_path / "root", LIMITS, environment=environment)
     with pytest.raises(OutsideSystemError, match="package index"):
-        engine.build(make_spec(pure, lock), mirror=pure.mirror, run_id="run")
+        engine.build(make_spec(pure, lock), Origins(pure.mirror))
 
 
 def test_a_lock_whose_hashes_are_wrong_fails_the_build(tmp_path: Path, pure: Sample) -> None:
     engine = ProcessEngine(tmp_path / "root", LIMITS)
     spec = make_spec(pure, f"setuptools==75.3.0 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(BuildFailure, match="install-environment") as caught:
-        engine.build(spec, mirror=pure.mirror, run_id="run")
+        engine.build(spec, Origins(pure.mirror))
     assert "Hash mismatch" in caught.value.log
 
 
@@ -254,14 +255,13 @@ with engine.session(image, run_id="killed") as session:
         assert engine.clean() == 1
         assert not left.exists()
         assert session.run([session.python, "-c", "import tinypure"], timeout=30).ok
-        assert engine.clean(run_id="another") == 0
 
 
 def test_a_folder_that_cannot_be_written_stops_the_stage(tmp_path: Path, pure: Sample, lock: str) -> None:
     root = tmp_path / "file"
     root.write_text("not a folder")
     with pytest.raises(OutsideSystemError, match="disk: cannot write"):
-        ProcessEngine(root / "root", LIMITS).build(make_spec(pure, lock), mirror=pure.mirror, run_id="run")
+        ProcessEngine(root / "root", LIMITS).build(make_spec(pure, lock), Origins(pure.mirror))
 
 
 def test_a_disk_that_fills_up_during_the_build_stops_the_stage(tmp_path: Path, lock: str) -> None:
@@ -275,9 +275,9 @@ def test_a_disk_that_fills_up_during_the_build_stops_the_stage(tmp_path: Path, l
     try:
         engine = ProcessEngine(disk / "root", LIMITS)
         with pytest.raises(OutsideSystemError, match="no space left"):
-            engine.build(make_spec(sample, lock, commands=[filler]), mirror=sample.mirror, run_id="run")
+            engine.build(make_spec(sample, lock, commands=[filler]), Origins(sample.mirror))
         assert not list(disk.glob("root/building/*"))
-        outcome = engine.build(make_spec(sample, lock), mirror=sample.mirror, run_id="run")
+        outcome = engine.build(make_spec(sample, lock), Origins(sample.mirror))
         assert Path(outcome.location).exists(), "once there is space, the next run finishes the work"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
