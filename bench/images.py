@@ -31,6 +31,7 @@ from images_tasks import Task, plan_tasks
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Tier
 from formulacode_dagster.specs.context import Origins
@@ -81,15 +82,10 @@ def main() -> None:
         for python in {task.spec.python for task in tasks}:
             make_fresh_os(daemon, containers.settings.os_image, namespace, python)
         ca_bundle, network = containers.certificates(), containers.settings.build_network
-        engine = DockerEngine(
-            f"{namespace}:py{{python}}",
-            containers.limits,
-            ca_bundle=ca_bundle,
-            network=network,
-            daemon=daemon,
-            cache_namespace=namespace,
-            installation=namespace,
+        settings = BuildSettings(
+            containers.limits, network, ca_bundle, installation=namespace, cache_namespace=namespace
         )
+        engine = DockerEngine(f"{namespace}:py{{python}}", settings, daemon=daemon)
         flat = FlatBuilds(daemon, work, f"{namespace}-flat", ca_bundle, network)
         try:
             ours, theirs = measure(daemon, tasks, engine, flat, containers.settings.os_image)

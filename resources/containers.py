@@ -10,6 +10,7 @@ from pydantic import PrivateAttr
 
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.docker.image_store import DockerImageStore
+from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.engines.image_store import ImageStore
 from formulacode_dagster.engines.installation import installation_id
 from formulacode_dagster.engines.process.image_store import ProcessImageStore
@@ -74,14 +75,7 @@ class ContainersResource(SettingsResource):
     @property
     def limits(self) -> ResourceLimits:
         """What a build or a benchmark may use."""
-        settings = self.settings
-        return ResourceLimits(
-            cpus=settings.cpus,
-            memory_mb=settings.memory_mb,
-            disk_mb=settings.disk_mb,
-            build_seconds=settings.build_seconds,
-            benchmark_seconds=settings.benchmark_seconds,
-        )
+        return ResourceLimits.model_validate(self.settings, from_attributes=True)
 
     def engine_for(self, database: Database, month: str) -> tuple[Engine, str]:
         """The engine for *month*, and a sentence saying which it is and why.
@@ -114,16 +108,14 @@ class ContainersResource(SettingsResource):
         """The engine as the settings have it, whatever it is to build, and a sentence saying which it is and why."""
         if self._chosen is None:
             settings = self.settings
-            self._chosen = choose_engine(
-                settings.engine.value,
-                root=self._builds,
-                os_image=settings.os_image,
-                limits=self.limits,
-                ca_bundle=self.certificates(),
-                network=settings.build_network,
-                build_cgroup=settings.build_cgroup,
+            builds = BuildSettings(
+                self.limits,
+                settings.build_network,
+                self.certificates(),
                 installation=self._installation(),
+                cgroup_parent=settings.build_cgroup,
             )
+            self._chosen = choose_engine(settings.engine, root=self._builds, os_image=settings.os_image, builds=builds)
         return self._chosen
 
     @property

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits, Verification
 from formulacode_dagster.verification.evidence import Subject
@@ -31,7 +32,7 @@ def verify_task(console: Console, folder: Path) -> bool:
     OutsideSystemError), after writing it down where there is a folder.
     """
     containers = ContainersResource()
-    engine = DockerEngine(limits=containers.limits)
+    engine = DockerEngine(settings=BuildSettings(containers.limits))
     verification = _Run(console, folder)
     try:
         return verification.run(engine, containers.limits)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
-from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.image import EngineName, ResourceLimits
+from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE
 
 from .protocol import Engine
@@ -19,50 +19,28 @@ _FOLDERS = "Building the samples in folders of this machine"
 
 
 def choose_engine(
-    setting: str,
-    *,
-    root: Path,
-    os_image: str = DEFAULT_OS_IMAGE,
-    limits: ResourceLimits | None = None,
-    ca_bundle: Path | None = None,
-    network: str = "default",
-    build_cgroup: str = "",
-    index: Mapping[str, str] | None = None,
-    download_interpreters: bool = False,
-    daemon: DockerDaemon | None = None,
-    installation: str = "",
+    setting: str, *, root: Path, os_image: str = DEFAULT_OS_IMAGE, builds: BuildSettings | None = None
 ) -> tuple[Engine, str]:
     """The engine that *setting* (`docker`, `process` or `auto`) asks for, and a sentence that says which and why.
 
     What `auto` chooses is to be held against the month at hand, see `require_same_engine`.
 
-    *root* is where the process engine keeps its folders, *installation* marks what Docker builds. Raises
-    ConfigurationError for another setting, and OutsideSystemError when Docker is asked for and does not answer.
+    *root* is where the process engine keeps its folders; of *builds*, it takes limits and certificates. Raises
+    OutsideSystemError when Docker is asked for and does not answer.
     """
-    if setting not in ("docker", "process", "auto"):
-        raise ConfigurationError(f"FC_ENGINE={setting} is no engine", remedy="Write docker, process or auto")
-    online = {**os.environ, **(index or {})}
-    if ca_bundle is not None:
-        online["SSL_CERT_FILE"] = str(ca_bundle)
-    process = ProcessEngine(root, limits, download_interpreters=download_interpreters, environment=online)
+    builds = builds or BuildSettings()
+    online = dict(os.environ)
+    if builds.ca_bundle is not None:
+        online["SSL_CERT_FILE"] = str(builds.ca_bundle)
+    process = ProcessEngine(root, builds.limits, environment=online)
     if setting == "process":
         return process, "Building in folders of this machine, as FC_ENGINE=process says; nothing can be published"
-    daemon = daemon or DockerDaemon()
-    docker = DockerEngine(
-        os_image,
-        limits,
-        ca_bundle=ca_bundle,
-        network=network,
-        build_cgroup=build_cgroup,
-        index=index,
-        daemon=daemon,
-        installation=installation,
-    )
+    docker = DockerEngine(os_image, builds)
     if setting == "docker":
-        daemon.check()
+        docker.daemon.check()
         return docker, "Building with Docker, as FC_ENGINE=docker says"
     try:
-        daemon.check()
+        docker.daemon.check()
     except OutsideSystemError as error:
         return process, f"{_FOLDERS}, since {error}; nothing can be published"
     if docker.interpreters() == frozenset():

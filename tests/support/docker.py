@@ -10,6 +10,7 @@ import pytest
 
 from formulacode_dagster.engines.docker.daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.docker.settings import BuildSettings
 from tests.support.images import LIMITS
 from tests.support.sharing import RunFolder
 
@@ -48,6 +49,8 @@ def make_docker_engine(docker_installation: str) -> MakeDockerEngine:
     """`make_docker_engine(limits, option=value)`: an engine on this machine's daemon."""
 
     def make(limits: object = LIMITS, **options: object) -> DockerEngine:
-        return DockerEngine(OS_IMAGE, limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options})
+        return DockerEngine(
+            OS_IMAGE, BuildSettings(limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options})
+        )
 
     return make

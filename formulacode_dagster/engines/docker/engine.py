@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from formulacode_dagster.engines.failures import registry_is_busy, registry_outage
@@ -15,7 +14,7 @@ from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.engines.processes import FILE_BYTES
 from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
+from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, env_tag, rebuild_tag, task_tag
@@ -40,20 +39,12 @@ class DockerEngine:
     def __init__(
         self,
         os_image: str = DEFAULT_OS_IMAGE,
-        limits: ResourceLimits | None = None,
+        settings: BuildSettings | None = None,
         *,
-        ca_bundle: Path | None = None,
-        network: str = "default",
-        build_cgroup: str = "",
-        cache_namespace: str = "",
-        index: Mapping[str, str] | None = None,
         daemon: DockerDaemon | None = None,
-        installation: str = "",
     ) -> None:
-        """*network*, *build_cgroup* and *cache_namespace* are for builds only, see `BuildSettings`. *index* (variables
-        of uv and pip) and *ca_bundle* enter no layer.
+        """Sessions have the limits of *settings*, too; the rest of them is for builds only.
 
-        Images are labelled with *installation*, so that housekeeping finds them; without one it leaves them alone.
         Raises ConfigurationError when *os_image* does not say where the interpreter's version goes.
         """
         if "{python}" not in os_image:
@@ -61,16 +52,8 @@ class DockerEngine:
                 f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {DEFAULT_OS_IMAGE}"
             )
         self._os_image = os_image
-        self._limits = limits or ResourceLimits()
-        self._settings = BuildSettings(
-            self._limits,
-            network,
-            ca_bundle,
-            dict(index or {}),
-            installation=installation,
-            cgroup_parent=build_cgroup,
-            cache_namespace=cache_namespace,
-        )
+        self._settings = settings or BuildSettings()
+        self._limits = self._settings.limits
         self._daemon = daemon or DockerDaemon()
 
     @property

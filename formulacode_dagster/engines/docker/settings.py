@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from formulacode_dagster.engines.processes import FILE_BYTES
@@ -21,12 +21,16 @@ FORK_BOMB = 8
 class BuildSettings:
     """What all builds of an engine share."""
 
-    limits: ResourceLimits
-    network: str
-    ca_bundle: Path | None
-    index: Mapping[str, str]
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    network: str = "default"
+    ca_bundle: Path | None = None
+    index: Mapping[str, str] = field(default_factory=dict)
+    """Variables of uv and pip. Like *ca_bundle*, they enter no layer."""
     installation: str = ""
-    """Who builds, as a label says it: several installations may share a daemon, and each tidies what it made."""
+    """Who builds, as a label says it: several installations may share a daemon, and each tidies what it made.
+
+    Without one, housekeeping leaves the images alone.
+    """
     cgroup_parent: str = ""
     """Of the steps of a build, on the daemon's machine; its limits are set there."""
     cache_namespace: str = ""

@@ -27,7 +27,6 @@ from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.running.programs import run_program
 from formulacode_dagster.specs import spec as naming
 from formulacode_dagster.specs.context import Origins
 
@@ -49,13 +48,11 @@ class ProcessEngine:
         root: Path,
         limits: ResourceLimits | None = None,
         *,
-        download_interpreters: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Keep everything below *root*; *environment* (default: this process's) says how the index is reached."""
         self._root = root.resolve()
         self._limits = limits or ResourceLimits()
-        self._download = download_interpreters
         self._environment = dict(os.environ if environment is None else environment)
 
     @cached_property
@@ -64,10 +61,8 @@ class ProcessEngine:
         bounds = Bounds(self._limits, isolate_network=True)
         return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
 
-    def interpreters(self) -> frozenset[str] | None:
-        """Installed interpreters that the instrument runs on; None when missing ones may be downloaded."""
-        if self._download:
-            return None
+    def interpreters(self) -> frozenset[str]:
+        """Installed interpreters that the instrument runs on."""
         return frozenset(self._installed) & frozenset(naming.INSTRUMENT_VERSIONS)
 
     def build(
@@ -205,17 +200,11 @@ class ProcessEngine:
     def _interpreter(self, python: str) -> Interpreter:
         if python in self._installed:
             return self._installed[python]
-        if self._download:
-            command = [_uv(), "--no-config", "python", "install", "--no-bin", python]
-            done = run_program(command, environment=self._environment)
-            installed_interpreters.cache_clear()
-            if done.returncode == 0 and python in self._installed:
-                return self._installed[python]
         raise ItemFailure(
             FailureKind.INTERPRETER,
             f"no Python {python} on this machine",
             why=f"it has {', '.join(sorted(self._installed)) or 'none'}",
-            remedy="Install it, let uv download it, or build with Docker",
+            remedy="Install it, perhaps with `uv python install`, or build with Docker",
         )
 
     def _lock(self, tag: str) -> FileLock:

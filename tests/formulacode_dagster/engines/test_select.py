@@ -8,7 +8,7 @@ import pytest
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.select import choose_engine, require_same_engine
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import EngineName
 
 
@@ -34,11 +34,6 @@ def test_auto_takes_folders_when_no_daemon_answers_and_says_why(tmp_path: Path, 
 def test_docker_that_does_not_answer_is_an_error_when_it_was_asked_for(tmp_path: Path, no_docker: None) -> None:
     with pytest.raises(OutsideSystemError, match="docker"):
         choose_engine("docker", root=tmp_path)
-
-
-def test_another_setting_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="FC_ENGINE=podman"):
-        choose_engine("podman", root=tmp_path)
 
 
 FOLDERS = "Building the samples in folders of this machine, since docker: connect: no answer"

@@ -21,7 +21,7 @@ def test_a_build_runs_in_the_cgroup_it_is_given_and_under_resource_limits(
     parent = "formulacode-test.slice" if facts["CgroupDriver"] == "systemd" else "/formulacode-test"
     shown = ("cat", "/proc/self/cgroup", "/proc/self/limits")
     spec = make_spec(sample, lock, os_image=OS_IMAGE, commands=(command(*shown),))
-    log = make_docker_engine(build_cgroup=parent).build(spec, Origins(sample.mirror), force=True).log
+    log = make_docker_engine(cgroup_parent=parent).build(spec, Origins(sample.mirror), force=True).log
     assert f"Max processes             {LIMITS.processes * 8}" in log
     assert f"Max data size             {LIMITS.memory_mb * 1024 * 1024}" in log
     if facts["CgroupVersion"] == "1":
