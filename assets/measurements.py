@@ -50,9 +50,8 @@ def measurements(
     """Time every image's benchmarks, one task at a time unless FC_MEASURED_AT_ONCE says otherwise."""
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.engine_for(run.database, run.month)
-        stage = Measurements(
-            run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=sampling.tasks_at_once
-        )
+        at_once = sampling.settings.measured_at_once
+        stage = Measurements(run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=at_once)
         summary = run_loop(stage.measure_month())
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)

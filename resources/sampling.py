@@ -22,8 +22,3 @@ class SamplingResource(SettingsResource):
             seconds_per_sample=self.settings.sample_seconds,
             max_seconds=self.settings.measure_seconds,
         )
-
-    @property
-    def tasks_at_once(self) -> int:
-        """How many tasks are timed at the same time."""
-        return self.settings.measured_at_once

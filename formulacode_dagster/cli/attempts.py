@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError
@@ -12,6 +11,7 @@ from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.store.attempts import attempts_of, log_of_attempt
 from formulacode_dagster.store.lookup import find_pull_request
 
+from .console import table_of
 from .terminal import plain
 
 
@@ -21,9 +21,8 @@ def show_attempts(console: Console, connection: Connection, item: ItemName) -> N
     attempts = [] if task is None else attempts_of(connection, *task)
     if not attempts:
         return
-    table = Table(title="Attempts at the image", title_justify="left", box=None)
-    for heading in ("attempt", "started", "ended in", "status", "seconds", "rule", "why"):
-        table.add_column(heading, overflow="fold")
+    headings = ("attempt", "started", "ended in", "status", "seconds", "rule", "why")
+    table = table_of(*headings, title="Attempts at the image")
     for one in attempts:
         status = "killed" if one.rc is None and one.kind == "timeout" else "" if one.rc is None else str(one.rc)
         started = f"{one.started_at:%Y-%m-%d %H:%M:%S}"

@@ -6,11 +6,20 @@ import sys
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 WIDTH_IN_LOGS = 140
 
 console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_IN_LOGS)
 complaints = Console(stderr=True, soft_wrap=True)
+
+
+def table_of(*headings: str, title: str | None = None, numbers: str = "") -> Table:
+    """An empty table without a frame; long words are folded, the column called *numbers* is set to the right."""
+    table = Table(title=title, title_justify="left", box=None)
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading == numbers else "left", overflow="fold")
+    return table
 
 
 def complain(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from .console import console
+from .console import console, table_of
 
 
 def housekeeping(
@@ -19,8 +19,6 @@ def housekeeping(
 
 def show_or_remove(console: Console, *, remove: bool) -> None:
     """Show what housekeeping would remove from every engine, or *remove* it; raises OutsideSystemError."""
-    from rich.table import Table
-
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
     from resources.containers import ContainersResource
 
@@ -29,9 +27,7 @@ def show_or_remove(console: Console, *, remove: bool) -> None:
     containers = ContainersResource()
     with database() as store:
         done = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
-    table = Table(box=None)
-    for heading in ("what", "why", "MB"):
-        table.add_column(heading, justify="right" if heading == "MB" else "left", overflow="fold")
+    table = table_of("what", "why", "MB", numbers="MB")
     for one in done:
         for name, why, size in one.gone():
             table.add_row(name, why, f"{size / 1e6:.1f}")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.identity import ItemName
 
-from .console import console
+from .console import console, table_of
 
 if TYPE_CHECKING:
     from formulacode_dagster.git.eviction import KeptMirror
@@ -58,9 +57,7 @@ def _show(console: Console, mirrors: Sequence[KeptMirror], budget: int | None) -
 
     colours = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
     if mirrors:
-        table = Table(box=None)
-        for heading in ("mirror", "MB", "last use (UTC)", "state"):
-            table.add_column(heading, justify="right" if heading == "MB" else "left", overflow="fold")
+        table = table_of("mirror", "MB", "last use (UTC)", "state", numbers="MB")
         for one in mirrors:
             state = f"{one.state.value}: {one.why}" if one.why else one.state.value
             size, used = f"{one.bytes / 1e6:.1f}", f"{one.last_used:%Y-%m-%d %H:%M}"

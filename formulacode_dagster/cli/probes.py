@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from formulacode_dagster.models.errors import FormulaCodeError
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 
 
 class Health(StrEnum):
@@ -27,18 +27,19 @@ class Finding:
     text: str
 
 
-def probe(system: str, ask: Callable[[], tuple[Health, str]]) -> Finding:
-    """Run one probe; a FormulaCodeError is a finding, not a crash."""
+def probe(system: str, ask: Callable[[], tuple[bool, str]]) -> Finding:
+    """What *ask* says of *system*, a warning where it is not well; a FormulaCodeError is a finding, not a crash."""
     try:
-        health, text = ask()
+        healthy, text = ask()
     except FormulaCodeError as error:
         return Finding(system, Health.BROKEN, str(error))
-    return Finding(system, health, text)
+    return Finding(system, Health.OK if healthy else Health.WARNING, text)
 
 
-def programs() -> tuple[Health, str]:
-    """The programs the platform calls."""
+def programs() -> tuple[bool, str]:
+    """The programs the platform calls; raises ConfigurationError when one is missing."""
     missing = [name for name in ("git", "cc", "make") if shutil.which(name) is None]
     if missing:
-        return Health.BROKEN, f"{', '.join(missing)} not found on PATH; install it with the system's package manager"
-    return Health.OK, "git, cc and make are on PATH"
+        what = f"{', '.join(missing)} not found on PATH"
+        raise ConfigurationError(what, remedy="Install it with the system's package manager")
+    return True, "git, cc and make are on PATH"

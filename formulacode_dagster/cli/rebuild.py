@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 
-from .console import console
+from .console import console, table_of
 
 if TYPE_CHECKING:
     from formulacode_dagster.models.image import BuiltImage
@@ -65,9 +64,7 @@ def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
 
 def _show(console: Console, made: Reproduction) -> None:
     if made.differences:
-        table = Table(box=None)
-        for heading in ("difference", "of", "what"):
-            table.add_column(heading, overflow="fold")
+        table = table_of("difference", "of", "what")
         for one in made.differences:
             table.add_row(one.kind.value, one.name, one.detail)
         console.print(table)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.month import Month
-
-if TYPE_CHECKING:
-    from formulacode_dagster.models.intake import ListVerdict
 
 Name = Annotated[str, typer.Argument(help="owner/repo, in any case.")]
 _FROM_NOW_ON = "A month follows when its `repositories` is materialized again."
@@ -28,16 +26,12 @@ def commands(console: Console) -> typer.Typer:
     @app.command()
     def allow(repository: Name, reason: Reason) -> None:
         """Track a repository, however few stars it has and in whatever language, fork or archive."""
-        from formulacode_dagster.models.intake import ListVerdict
-
         _put(repository, ListVerdict.ALLOW, reason)
         console.print(f"{repository} is allowed. {_FROM_NOW_ON}", highlight=False)
 
     @app.command()
     def deny(repository: Name, reason: Reason) -> None:
         """Never track a repository; a month forgets its pull requests as `repositories` is materialized again."""
-        from formulacode_dagster.models.intake import ListVerdict
-
         _put(repository, ListVerdict.DENY, reason)
         console.print(f"{repository} is denied. {_FROM_NOW_ON}", highlight=False)
 
@@ -84,7 +78,6 @@ def commands(console: Console) -> typer.Typer:
 
 
 def _put(repository: str, verdict: ListVerdict, reason: str) -> None:
-    from formulacode_dagster.models.intake import ListedRepository
     from formulacode_dagster.store.listed import put_listed
 
     from .operate import database

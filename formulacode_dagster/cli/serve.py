@@ -29,10 +29,6 @@ STOP_SECONDS = 30
 _RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
-class _StopRequested(BaseException):
-    """SIGINT or SIGTERM arrived; no `except` of ours may take it for an error."""
-
-
 def serve_ui(console: Console, host: str, port: int) -> int:
     """Serve until interrupted or terminated (then 0), or until Dagster ends by itself (then its exit status).
 
@@ -46,7 +42,7 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     home = read_settings().home
     os.environ["FC_HOME"] = str(home)
     try:
-        with _stop_on_signals(), ExitStack() as stack:
+        with ExitStack() as stack:
             if (home / "sandbox" / "repositories").is_dir():
                 stack.enter_context(sandbox_unless_set(console, home / "sandbox"))
             # held for as long as the UI is there, so that the embedded server is not stopped and started between runs
@@ -56,7 +52,7 @@ def serve_ui(console: Console, host: str, port: int) -> int:
             dagster = stack.enter_context(_dagster(host, port))
             console.print(f"Dagster UI: http://{host}:{port} (Ctrl-C stops it)", highlight=False)
             return dagster.wait()
-    except _StopRequested:
+    except KeyboardInterrupt:
         return 0
 
 
@@ -86,25 +82,6 @@ def _require_free(host: str, port: int) -> None:
             raise ConfigurationError(
                 f"cannot listen on {host}:{port}", why=str(error), remedy="Give --port another one, or stop what has it"
             ) from error
-
-
-@contextmanager
-def _stop_on_signals() -> Iterator[None]:
-    def stop(number: int, _: object) -> None:
-        # a second Ctrl-C must not interrupt the clean-up of the first
-        for one in before:
-            signal.signal(one, signal.SIG_IGN)
-        raise _StopRequested(number)
-
-    # set before Dagster is started: a signal ignored here (a shell's background job) would be ignored there too
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import Funnel
 from formulacode_dagster.store.ledger import Ending
 
+from .console import table_of
 from .probes import Finding, Health
 
 _COLOURS = {
@@ -183,9 +184,8 @@ def show_funnel(console: Console, funnel: Funnel) -> None:
         table.add_row(step.title, str(step.count), "█" * round(30 * step.count / widest))
     console.print(table)
     if funnel.losses:
-        losses = Table(title="Why the others were not", title_justify="left", box=None)
-        for heading in ("stage", "state", "reason", "items", "for example"):
-            losses.add_column(heading, overflow="fold")
+        headings = ("stage", "state", "reason", "items", "for example")
+        losses = table_of(*headings, title="Why the others were not")
         for loss in funnel.losses:
             colour = _COLOURS[loss.state]
             losses.add_row(
@@ -230,9 +230,8 @@ def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, Ledger
     if not lines:
         console.print("The list is empty: the rules alone decide.", highlight=False)
         return
-    table = Table(title="Decided by people", title_justify="left", box=None)
-    for heading in ("repository", "verdict", "since", "reason", *([month] if month else [])):
-        table.add_column(heading, overflow="fold")
+    headings = ("repository", "verdict", "since", "reason", *([month] if month else []))
+    table = table_of(*headings, title="Decided by people")
     for line, entry in lines:
         colour = "green" if line.verdict is ListVerdict.ALLOW else "yellow"
         ended = "not seen yet" if entry is None else f"[{_COLOURS[entry.state]}]{entry.state.value}[/] {entry.reason}"
@@ -248,9 +247,7 @@ def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, Ledger
 
 def show_exclusions(console: Console, found: Sequence[Exclusion], month: str) -> None:
     """Why repositories are not tracked in *month*, with some of those it concerns."""
-    table = Table(title=f"Not tracked in {month}", title_justify="left", box=None)
-    for heading in ("reason", "repositories", "such as"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("reason", "repositories", "such as", title=f"Not tracked in {month}")
     for one in found:
         table.add_row(escape(one.reason), str(one.count), escape("; ".join(one.examples)))
     console.print(table if found else f"Nothing is known of {month}, or every repository is tracked.", highlight=False)

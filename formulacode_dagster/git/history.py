@@ -158,7 +158,7 @@ class Mirror:
         found = self._get(tree.encode() + b":" + folder)
         if found is None or found[0] != "tree":
             return False
-        return any(mode != b"160000" and entry == name for mode, entry in tree_entries(found[1]))
+        return any(mode != b"160000" and entry == name for mode, entry, _ in tree_entries(found[1]))
 
     def _fetch_blobs(self, wanted: set[str]) -> None:
         try:

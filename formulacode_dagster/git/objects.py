@@ -53,14 +53,14 @@ class Commit:
         return cls(sha, tree, tuple(parents), author, committed, message)
 
 
-def tree_entries(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Mode and name of every entry, from the content of a tree object."""
+def tree_entries(raw: bytes) -> Iterator[tuple[bytes, bytes, str]]:
+    """Mode, name and id of every entry, from the content of a tree object."""
     start = 0
     while start < len(raw):
         end = raw.index(b"\0", start)
         mode, _, name = raw[start:end].partition(b" ")
-        yield mode, name
         start = end + 1 + HASH_BYTES
+        yield mode, name, raw[end + 1 : start].hex()
 
 
 class ObjectReader:

@@ -11,7 +11,7 @@ from formulacode_dagster.models.image_need import ImageNeed
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.image_needs import image_needs
 
-from .retention import Removal, RemovalPlan, plan_removals
+from .retention import Removal, plan_removals
 
 GIGABYTE = 10**9
 
@@ -111,12 +111,8 @@ def clean_up(
         removed=removed,
         in_use=tuple(str(removal.image) for removal in plan.removals if removal not in removed),
         images_kept=len(inventory.images) - len(removed),
-        image_bytes=_left(plan, removed),
+        image_bytes=plan.bytes_before - sum(removal.bytes for removal in removed),
         needed_bytes=plan.needed_bytes,
         foreign_images=inventory.foreign_images,
         cache=image_store.trim_cache(budgets.build_cache, dry_run=dry_run),
     )
-
-
-def _left(plan: RemovalPlan, removed: Sequence[Removal]) -> int:
-    return plan.bytes_before - sum(removal.bytes for removal in removed)

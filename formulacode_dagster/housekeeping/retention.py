@@ -35,7 +35,6 @@ class Removal:
     image: StoredImage
     reason: RemovalReason
     bytes: int
-    last_needed: datetime
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class _KeptImages:
             if self._users[layer.id] == 0 and layer.id not in self._foreign:
                 freed += layer.bytes
         self.bytes -= freed
-        return Removal(image, reason, freed, self._last[image])
+        return Removal(image, reason, freed)
 
     def _only_copy(self, image: StoredImage) -> bool:
         need = self._needs.get(image.digest)

@@ -75,8 +75,6 @@ def run_month(
     definitions = build_definitions()
     chosen = list(stages or Stage)
     config = {stage.value: {"config": options.model_dump(mode="json")} for stage in chosen}
-    for settings in config.values():
-        settings["config"]["only"] = list(options.only)
     run_id = str(uuid.uuid4())
     stop_request().at_last(lambda: end_stopped(instance, run_id))
     if options.dry_run:

@@ -22,38 +22,6 @@ if TYPE_CHECKING:
 KEY = "task_id"
 
 
-@functools.cache
-def dataset_schema() -> pl.Schema:
-    """Columns and types of the dataset. A change of it is a change for every reader."""
-    import polars as pl
-
-    return pl.Schema(
-        {
-            "task_id": pl.String(),
-            "repo_name": pl.String(),
-            "container_name": pl.String(),
-            "image_name": pl.String(),
-            "difficulty": pl.String(),
-            "classification": pl.String(),
-            "patch": pl.String(),
-            "final_md": pl.String(),
-            "pr_merged_at": pl.Datetime("us", "UTC"),
-            "pr_merge_commit_sha": pl.String(),
-            "pr_base_sha": pl.String(),
-            "pr_number": pl.Int64(),
-            "image_digest": pl.String(),
-            "month": pl.String(),
-            "python": pl.String(),
-            "lock": pl.String(),
-            "speedup": pl.Float64(),
-            "benchmarks": pl.List(pl.String()),
-            "benchmark_speedups": pl.List(pl.Float64()),
-            "patch_encoding": pl.String(),
-            "verified": pl.Boolean(),
-        }
-    )
-
-
 _POLARS_TYPES: dict[Any, str] = {
     str: "String",
     bool: "Boolean",
@@ -65,7 +33,17 @@ _POLARS_TYPES: dict[Any, str] = {
 }
 
 DATASET_COLUMNS = columns_of(TaskRecord, type_of=lambda _, plain: _POLARS_TYPES[plain])
-"""Name, type as polars calls it, and meaning of each column of the dataset, in the order of the schema."""
+"""Name, type as polars calls it, and meaning of each column of the dataset. A change is one for every reader."""
+
+
+@functools.cache
+def dataset_schema() -> pl.Schema:
+    """Columns and types of the dataset, for polars."""
+    import polars as pl
+
+    plain = (pl.String(), pl.Boolean(), pl.Int64(), pl.Float64(), pl.Datetime("us", "UTC"))
+    kinds = {str(kind): kind for kind in (*plain, pl.List(pl.String()), pl.List(pl.Float64()))}
+    return pl.Schema({column.name: kinds[column.type] for column in DATASET_COLUMNS})
 
 
 def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:

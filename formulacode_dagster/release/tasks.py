@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from formulacode_dagster.models.base import PullRequestRow
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
@@ -32,7 +35,8 @@ def build_task_record(
     parts belong to different pull requests or the measurement to another image: such a record would claim what nobody
     saw.
     """
-    _require_one_task(pr, classification, statement, environment, measurement, image, published)
+    parts = (classification, statement, environment, measurement, image, published)
+    _require_one_task(pr, [part for part in parts if part], measurement, image, published)
     if not measurement.is_faster or not measurement.significant:
         raise ItemFailure(
             FailureKind.NOT_A_TASK,
@@ -94,16 +98,13 @@ def _significant(pr: PullRequest, measurement: Measurement) -> list[BenchmarkRes
 
 def _require_one_task(
     pr: PullRequest,
-    classification: Classification,
-    statement: ProblemStatement,
-    environment: Environment,
+    parts: Sequence[PullRequestRow],
     measurement: Measurement,
     image: BuiltImage,
     published: PublishedImage | None,
 ) -> None:
-    parts = (classification, statement, environment, measurement, image, published)
     for part in parts:
-        if part is not None and (part.repository_id, part.number) != pr.key:
+        if (part.repository_id, part.number) != pr.key:
             raise ItemFailure(
                 FailureKind.MISMATCH, f"{pr.item}: a {type(part).__name__} of another pull request was handed in"
             )

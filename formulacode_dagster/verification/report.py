@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +10,7 @@ from pathlib import Path
 from pydantic import Field
 
 from formulacode_dagster.environments.uv_messages import scrub
+from formulacode_dagster.files.atomic import replacing
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.image import Verification
@@ -72,19 +71,12 @@ def write_report(folder: Path, report: Report, secrets: Iterable[Secret]) -> Pat
     text = scrub(report.model_dump_json(indent=2))
     for secret in secrets:
         text = text.replace(secret.value.decode(errors="replace"), f"[{secret.name}]")
-    partial: Path | None = None
     try:
-        # The folder is somebody else's: a link of that name is replaced, not followed.
-        handle, made = tempfile.mkstemp(dir=folder, prefix=".partial-")
-        partial = Path(made)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        partial.chmod(0o644)
-        (folder / other).unlink(missing_ok=True)
-        partial.replace(folder / name)
+        # the folder is somebody else's: a link of that name is replaced, not followed
+        with replacing(folder / name) as partial:
+            partial.write_text(text + "\n", encoding="utf-8")
+            (folder / other).unlink(missing_ok=True)
     except OSError as error:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
         why = error.strerror or str(error)
         raise OutsideSystemError("disk", f"cannot write {folder / name}", why=why, remedy="Make it writable") from error
     return folder / name

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from formulacode_dagster.git.command import GitError, git
-from formulacode_dagster.git.objects import Commit, ObjectReader
+from formulacode_dagster.git.objects import Commit, ObjectReader, tree_entries
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs.sources import GIT_SECONDS
 
-TREE = "40000"
-SUBMODULE = "160000"
-_ID_BYTES = 20
+TREE = b"40000"
+SUBMODULE = b"160000"
 
 
 class ImageRepository:
@@ -72,16 +71,12 @@ class ImageRepository:
         return ()
 
     def _entries(self, tree: str, above: str) -> Iterator[tuple[str, tuple[str, str]]]:
-        raw, start = self._object(tree, "tree"), 0
-        while start < len(raw):
-            end = raw.index(b"\0", start)
-            mode, _, name = raw[start:end].decode(errors="surrogateescape").partition(" ")
-            sha = raw[end + 1 : end + 1 + _ID_BYTES].hex()
-            start = end + 1 + _ID_BYTES
+        for mode, raw, sha in tree_entries(self._object(tree, "tree")):
+            name = above + raw.decode(errors="surrogateescape")
             if mode == TREE:
-                yield from self._entries(sha, f"{above}{name}/")
+                yield from self._entries(sha, f"{name}/")
             elif mode != SUBMODULE:
-                yield above + name, (mode, sha)
+                yield name, (mode.decode(), sha)
 
     def _object(self, sha: str, kind: str) -> bytes:
         try:

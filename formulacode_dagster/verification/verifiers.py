@@ -50,7 +50,8 @@ class VerifierResult:
     """What was found."""
     stderr: str
     """What was said where something does not hold."""
-    duration_s: float
+    duration_s: float = 0.0
+    """Of all that `verify` did."""
 
 
 class Verifier(ABC):
@@ -81,13 +82,12 @@ class SmokeVerifier(Verifier):
 
     def judge(self, evidence: Evidence) -> VerifierResult:
         """Import them in one process, outside the checkout."""
-        started = time.monotonic()
         brought = _bringing(evidence.facts, self._package)
         modules = modules_of(evidence.facts, brought, self._package)
         imported = import_modules(evidence.remote, modules, timeout=self._timeout)
         verification = imports(imported, tops_of(evidence.facts, brought) | {self._package})
         is_late = imported.completed is not None and imported.completed.timed_out
-        return _result(verification, time.monotonic() - started, is_late=is_late)
+        return _result(verification, is_late=is_late)
 
 
 class ProfileVerifier(Verifier):
@@ -103,19 +103,19 @@ class ProfileVerifier(Verifier):
         survey = self._survey(evidence)
         found = benchmarks(survey, evidence.reading)
         if isinstance(survey, ItemFailure):
-            return _result(found, time.monotonic() - started, is_late=survey.kind == FailureKind.TIMEOUT)
+            return _result(found, is_late=survey.kind == FailureKind.TIMEOUT)
         ran = one_benchmark_runs(survey)
         for verification in (found, ran):
             if not verification.ok:
-                return _result(verification, time.monotonic() - started, is_late=False)
+                return _result(verification, is_late=False)
         sample = self._sample(evidence, survey)
         seconds = time.monotonic() - started
         output = "\n".join([found.detail, ran.detail, sample])
         if not sample:
-            return VerifierResult(False, FAILED, output, "no benchmark gives a sample", seconds)
+            return VerifierResult(False, FAILED, output, "no benchmark gives a sample")
         if seconds > self._timeout:
-            return VerifierResult(False, TIMED_OUT, output, f"took {seconds:.0f} s of {self._timeout:.0f} s", seconds)
-        return VerifierResult(True, 0, output, "", seconds)
+            return VerifierResult(False, TIMED_OUT, output, f"took {seconds:.0f} s of {self._timeout:.0f} s")
+        return VerifierResult(True, 0, output, "")
 
     def _survey(self, evidence: Evidence) -> Survey | ItemFailure:
         limit = min(BENCHMARK_SECONDS[-1], self._timeout / 4)
@@ -153,7 +153,6 @@ class MultiVerifier(Verifier):
             rc=results[-1].rc,
             stdout="\n".join(result.stdout for result in results if result.stdout),
             stderr="\n".join(result.stderr for result in results if result.stderr),
-            duration_s=sum(result.duration_s for result in results),
         )
 
 
@@ -190,6 +189,6 @@ def _timed(evidence: Evidence, benchmark: SurveyedBenchmark) -> str:
     return "" if isinstance(sample, NotTimed) else f"{benchmark.name}: {sample.seconds:.6g} s of {sample.calls} calls"
 
 
-def _result(verification: Verification, seconds: float, *, is_late: bool) -> VerifierResult:
+def _result(verification: Verification, *, is_late: bool) -> VerifierResult:
     rc = 0 if verification.ok else TIMED_OUT if is_late else verification.rc or FAILED
-    return VerifierResult(verification.ok, rc, verification.detail, verification.log_tail, seconds)
+    return VerifierResult(verification.ok, rc, verification.detail, verification.log_tail)

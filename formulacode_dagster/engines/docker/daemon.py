@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 
 if TYPE_CHECKING:
     import docker
+    from docker.models.images import Image
 
 API_SECONDS = 120
 LABEL = "formulacode"
@@ -98,6 +99,14 @@ class DockerDaemon:
             raise
         except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
             raise OutsideSystemError("docker", f"{what}: no answer", why=str(error)[:300], remedy=_REMEDY) from error
+
+    def image(self, reference: str) -> Image | None:
+        """The image that *reference*, a name or a digest, means here; None when there is none."""
+        import docker.errors
+
+        with self.watched(f"look for {reference}"), suppress(docker.errors.ImageNotFound):
+            return self.client.images.get(reference)
+        return None
 
     def _context(self, template: str) -> str:
         done = run_bounded(

@@ -95,14 +95,7 @@ class DockerEngine:
 
     def exists(self, image: BuiltImage) -> bool:
         """Whether the daemon has the image of that digest."""
-        import docker.errors
-
-        with self._daemon.watched(f"look for {image.tag}"):
-            try:
-                self._daemon.client.images.get(image.digest)
-            except docker.errors.ImageNotFound:
-                return False
-        return True
+        return self._daemon.image(image.digest) is not None
 
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
@@ -126,15 +119,11 @@ class DockerEngine:
 
     def config(self, image: BuiltImage) -> ImageConfig:
         """The configuration of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
-        import docker.errors
-
+        found = self._daemon.image(image.digest)
+        if found is None:
+            raise _gone(image)
         with self._daemon.watched(f"inspect {image.tag}"):
-            try:
-                found = self._daemon.client.images.get(image.digest)
-            except docker.errors.ImageNotFound as error:
-                raise _gone(image) from error
-            history = found.history()
-        return image_config(found.attrs.get("Config") or {}, history)
+            return image_config(found.attrs.get("Config") or {}, found.history())
 
     def clean(self) -> int:
         """Remove containers of dead processes; those of others are not ours to touch."""

@@ -77,11 +77,9 @@ def find_image(daemon: DockerDaemon, reference: str) -> BuiltImage:
 def _pulled(daemon: DockerDaemon, reference: str) -> Image:
     import docker.errors
 
+    if here := daemon.image(reference):
+        return here
     with daemon.watched(f"look for {reference}"):
-        try:
-            return daemon.client.images.get(reference)
-        except docker.errors.ImageNotFound:
-            pass
         try:
             daemon.client.api.pull(reference)
             return daemon.client.images.get(reference)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from formulacode_dagster.engines.failures import (
     BuildFailure,
@@ -30,9 +29,6 @@ from formulacode_dagster.specs import spec as naming
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
 from .settings import BuildSettings
 from .toolchain import OS_DIGEST_LABEL, os_digest
-
-if TYPE_CHECKING:
-    from docker.models.images import Image
 
 CRATES_LOST = "formulacode: the crates of Cargo.lock cannot be fetched"
 _NO_IMAGE = re.compile(r"failed to resolve source metadata|pull access denied|manifest unknown", re.IGNORECASE)
@@ -101,27 +97,18 @@ class TierBuilder:
         started = time.monotonic()
         # Tasks that are built side by side need the same lower tiers.
         with _lock_of(tag):
-            image = None if force else self._find(tag)
+            image = None if force else self._daemon.image(tag)
             if image is None:
                 self._say(f"$ build {tag}")
                 with scratch_folder() as folder:
                     fill(folder)
                     self._build(name, tag, arguments, folder, labels=labels or {}, again=force)
-                image = self._find(tag)
+                image = self._daemon.image(tag)
             else:
                 self._say(f"$ {tag} is there already")
         if image is None:
             raise OutsideSystemError("docker", f"{tag} was built, but is not there", remedy="Use Docker's own builder")
         return BuiltTier(name, tag, str(image.id), int(image.attrs["Size"]), time.monotonic() - started)
-
-    def _find(self, tag: str) -> Image | None:
-        import docker.errors
-
-        with self._daemon.watched(f"look for {tag}"):
-            try:
-                return self._daemon.client.images.get(tag)
-            except docker.errors.ImageNotFound:
-                return None
 
     def _build(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 from formulacode_dagster.models.errors import OutsideSystemError
@@ -19,15 +20,11 @@ def os_digest(daemon: DockerDaemon, image: str) -> str:
     """Content digest of the OS image *image*: of the one here, else of the registry's; `` for none."""
     import docker.errors
 
-    with daemon.watched(f"look for {image}"):
-        try:
-            return str(daemon.client.images.get(image).id)
-        except docker.errors.ImageNotFound:
-            pass
-        try:
-            return str(daemon.client.images.get_registry_data(image).id)
-        except docker.errors.APIError:
-            return ""
+    if here := daemon.image(image):
+        return str(here.id)
+    with daemon.watched(f"look for {image}"), suppress(docker.errors.APIError):
+        return str(daemon.client.images.get_registry_data(image).id)
+    return ""
 
 
 def toolchain_of(daemon: DockerDaemon, base_digest: str, spec: BuildSpec) -> Toolchain:

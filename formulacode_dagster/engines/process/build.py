@@ -94,7 +94,6 @@ class ProcessBuild:
         )
         manifest = Manifest(
             tag=task.tag,
-            spec_hash=naming.spec_hash(spec),
             digest=work.digest(),
             size_bytes=total,
             seconds=sum(tier.seconds for tier in (*lower, task)),

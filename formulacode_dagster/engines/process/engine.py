@@ -52,6 +52,7 @@ class ProcessEngine:
     ) -> None:
         """Keep everything below *root*; *environment* (default: this process's) says how the index is reached."""
         self._root = root.resolve()
+        self._images, self._sessions = self._root / "images", self._root / "sessions"
         self._limits = limits or ResourceLimits()
         self._environment = dict(os.environ if environment is None else environment)
 
@@ -186,14 +187,6 @@ class ProcessEngine:
         return BuildSettings(self._limits, self.isolates_network, _uv(), self._environment)
 
     @property
-    def _images(self) -> Path:
-        return self._root / "images"
-
-    @property
-    def _sessions(self) -> Path:
-        return self._root / "sessions"
-
-    @property
     def _installed(self) -> dict[str, Interpreter]:
         return installed_interpreters(_uv())
 
@@ -221,16 +214,7 @@ class ProcessEngine:
 
 
 def _outcome(layout: Layout, manifest: Manifest) -> BuildOutcome:
-    return BuildOutcome(
-        tag=manifest.tag,
-        digest=manifest.digest,
-        location=str(layout.folder),
-        size_bytes=manifest.size_bytes,
-        seconds=manifest.seconds,
-        tiers=manifest.tiers,
-        toolchain=manifest.toolchain,
-        log=layout.log.read_text(errors="replace"),
-    )
+    return BuildOutcome(**dict(manifest), location=str(layout.folder), log=layout.log.read_text(errors="replace"))
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -23,7 +22,6 @@ class Manifest(Frozen):
     """What a finished folder says about itself; a folder without it is not finished."""
 
     tag: str
-    spec_hash: str
     digest: str
     size_bytes: int
     seconds: float
@@ -31,51 +29,27 @@ class Manifest(Frozen):
     toolchain: Toolchain
 
 
-@dataclass(frozen=True)
 class Layout:
     """The places inside a built folder, and inside a session's copy of it."""
 
-    folder: Path
-
-    @property
-    def venv(self) -> Path:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.venv = folder / "venv"
         """The virtual environment: the lock's packages and the built one."""
-        return self.folder / "venv"
-
-    @property
-    def build_venv(self) -> Path:
+        self.build_venv = folder / "build"
         """The environment the package is built in, where that is not the one it runs in; else an empty folder."""
-        return self.folder / "build"
-
-    @property
-    def python(self) -> Path:
+        self.python = self.venv / "bin" / "python"
         """Interpreter of the environment."""
-        return self.venv / "bin" / "python"
-
-    @property
-    def repository(self) -> Path:
+        self.repository = folder / "repository"
         """The checkout at the base commit."""
-        return self.folder / "repository"
-
-    @property
-    def instrument(self) -> Path:
+        self.instrument = folder / "instrument"
         """The measuring tools."""
-        return self.folder / "instrument"
-
-    @property
-    def task(self) -> Path:
+        self.task = folder / "task"
         """What the build started from, see `context`."""
-        return self.folder / "task"
-
-    @property
-    def manifest(self) -> Path:
+        self.manifest = folder / "manifest.json"
         """Written last."""
-        return self.folder / "manifest.json"
-
-    @property
-    def log(self) -> Path:
+        self.log = folder / "build.log"
         """The build's whole log."""
-        return self.folder / "build.log"
 
     def make(self) -> None:
         """Make the folders that the scripts expect."""

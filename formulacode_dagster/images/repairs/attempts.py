@@ -61,29 +61,19 @@ class AttemptResult:
         return self.built if self.failure is None else None
 
 
+@dataclass
 class Attempts:
     """The attempts of one run at one task."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        task: Task,
-        *,
-        run_id: str,
-        first: int,
-        keep: Callable[[BuildAttempt], None],
-        force: bool = False,
-        progress: Progress | None = None,
-    ) -> None:
-        self._engine = engine
-        self._task = task
-        self._run_id = run_id
-        self._first = first
-        self._keep = keep
-        self._force = force
-        self._progress = progress
-        self.made = 0
-        """How many there were."""
+    engine: Engine
+    task: Task
+    run_id: str
+    first: int
+    keep: Callable[[BuildAttempt], None]
+    force: bool = False
+    progress: Progress | None = None
+    made: int = field(default=0, init=False)
+    """How many there were."""
 
     def make(self, fixes: Sequence[Fix], rule: str) -> AttemptResult:
         """Plan with *fixes*, build, verify, and keep what came of it; *rule* is what made the last of them.
@@ -94,15 +84,15 @@ class Attempts:
         result = self._attempt(fixes)
         failure = result.failure
         self.made += 1
-        facts = self._task.pr.facts
-        self._keep(
+        facts = self.task.pr.facts
+        self.keep(
             BuildAttempt(
                 month=facts.month,
                 repository_id=facts.repository_id,
                 number=facts.number,
-                attempt=self._first + self.made - 1,
-                run_id=self._run_id,
-                engine=self._engine.name.value,
+                attempt=self.first + self.made - 1,
+                run_id=self.run_id,
+                engine=self.engine.name.value,
                 started_at=started_at,
                 seconds=round(time.monotonic() - started, 3),
                 spec=result.spec,
@@ -119,7 +109,7 @@ class Attempts:
         return result
 
     def _attempt(self, fixes: Sequence[Fix]) -> AttemptResult:
-        task = self._task
+        task = self.task
         environment = task.environment
         try:
             if fixes:
@@ -132,14 +122,14 @@ class Attempts:
             # the mirrors stay as long as something refers to them
             modules = task.submodules(spec.submodules)
             built = build_and_verify(
-                self._engine,
+                self.engine,
                 spec,
                 Origins(task.mirror.path, {name: mirror.path for name, mirror in modules.items()}),
                 pr=task.pr,
-                run_id=self._run_id,
+                run_id=self.run_id,
                 suite=task.suite,
-                force=self._force,
-                progress=self._progress,
+                force=self.force,
+                progress=self.progress,
             )
         except BuildFailure as failure:
             return AttemptResult(environment, spec, None, failure, failure.stage, failure.log)
@@ -151,5 +141,5 @@ class Attempts:
         return AttemptResult(environment, spec, built, log=built.log)
 
     def _spec(self, environment: Environment) -> BuildSpec:
-        task = self._task
+        task = self.task
         return plan_build(pr=task.pr, environment=environment, anchor_sha=task.anchor_sha, os_image=task.os_image)

@@ -28,12 +28,8 @@ NEIGHBOUR = "recipe_of_a_neighbour"
 _BEYOND_REPAIR = frozenset({FailureKind.TIMEOUT, FailureKind.CRATES})
 
 
-def forget(attempt: BuildAttempt) -> None:
-    """Keep nothing of *attempt*: for trials that write no database."""
-
-
-def forget_installed(found: Sequence[Listing]) -> None:
-    """Keep nothing of *found*."""
+def forget(_: object) -> None:
+    """Keep nothing of it: for trials that write no database."""
 
 
 def build_until_it_holds(
@@ -45,7 +41,7 @@ def build_until_it_holds(
     ineffective: Sequence[Fix] = (),
     first_attempt: int = 1,
     keep: Callable[[BuildAttempt], None] = forget,
-    keep_installed: Callable[[Sequence[Listing]], None] = forget_installed,
+    keep_installed: Callable[[Sequence[Listing]], None] = forget,
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[BuiltImage, str]:
@@ -60,7 +56,7 @@ def build_until_it_holds(
     Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
     the disk or the package index is gone.
     """
-    attempts = Attempts(engine, task, run_id=run_id, first=first_attempt, keep=keep, force=force, progress=progress)
+    attempts = Attempts(engine, task, run_id, first_attempt, keep, force, progress)
     image, result = _Repair(attempts, task, ineffective).image(tuple(neighbour))
     if result.holds is not None:
         keep_installed(result.holds.installed)

@@ -255,7 +255,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         "github",
     }
     for system, said in (
-        ("programs", "git, cc, make not found on PATH; install it"),
+        ("programs", "git, cc, make not found on PATH. Install it"),
         ("postgres", "Start it or fix FC_DATABASE_URL"),
         ("llm", "Start it, or fix LLM_BASE_URL"),
         ("containers", "FC_CA_BUNDLE names /no/such.pem, which is no file. Name a PEM file"),

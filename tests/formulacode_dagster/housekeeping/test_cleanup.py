@@ -34,7 +34,6 @@ def folder_of(root: Path, name: str, size: int = 1000, *, age: float = 0) -> Pat
     folder.mkdir(parents=True)
     manifest = Manifest(
         tag=f"formulacode/{name}",
-        spec_hash="0",
         digest=f"sha256:{name}",
         size_bytes=size,
         seconds=1.0,

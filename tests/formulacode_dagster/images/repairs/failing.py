@@ -39,7 +39,7 @@ class FailingEngine:
         self._kind = kind
         self.built: list[BuildSpec] = []
 
-    def build(self, spec: BuildSpec, **_: Any) -> None:
+    def build(self, spec: BuildSpec, origins: object, **_: Any) -> None:
         """Fail."""
         self.built.append(spec)
         end = self._ends.pop(0) if len(self._ends) > 1 else self._ends[0]
