@@ -71,174 +71,118 @@ class Settings(BaseSettings):
         frozen=True,
         allow_inf_nan=False,
         hide_input_in_errors=True,
+        use_attribute_docstrings=True,
     )
 
-    home: AbsolutePath = Field(
-        Path(".formulacode"),
-        alias="FC_HOME",
-        description="folder of all local state: embedded database, mirrors, builds, reports",
-    )
-    database_url: SecretStr = Field(
-        SecretStr(""),
-        alias="FC_DATABASE_URL",
-        description="Postgres of the platform; empty: the embedded one under FC_HOME",
-    )
-    dagster_database_url: SecretStr = Field(
-        SecretStr(""),
-        alias="FC_DAGSTER_DATABASE_URL",
-        description="Postgres of Dagster's own storage; empty: SQLite under FC_HOME",
-    )
-    gh_tokens: SecretStr = Field(
-        SecretStr(""), alias="GH_TOKENS", description="GitHub tokens, comma separated; public_repo is enough"
-    )
-    github_api_url: str = Field("https://api.github.com", alias="GITHUB_API_URL", description="GitHub's API")
-    github_clone_url: str = Field(
-        "https://github.com",
-        alias="GITHUB_CLONE_URL",
-        description="where repositories are cloned from; file:///folder works",
-    )
-    offline_source: str = Field(
-        "",
-        alias="FC_OFFLINE_SOURCE",
-        description="files, or a folder of files or of mirrors, to take in instead of asking GitHub; see README",
-    )
-    minimum_stars: int = Field(
-        500,
-        alias="FC_MINIMUM_STARS",
-        ge=0,
-        description="repositories with fewer stars are not tracked, unless they are allowed",
-    )
+    home: AbsolutePath = Field(Path(".formulacode"), alias="FC_HOME")
+    """folder of all local state: embedded database, mirrors, builds, reports"""
+    database_url: SecretStr = Field(SecretStr(""), alias="FC_DATABASE_URL")
+    """Postgres of the platform; empty: the embedded one under FC_HOME"""
+    dagster_database_url: SecretStr = Field(SecretStr(""), alias="FC_DAGSTER_DATABASE_URL")
+    """Postgres of Dagster's own storage; empty: SQLite under FC_HOME"""
+    gh_tokens: SecretStr = Field(SecretStr(""), alias="GH_TOKENS")
+    """GitHub tokens, comma separated; public_repo is enough"""
+    github_api_url: str = Field("https://api.github.com", alias="GITHUB_API_URL")
+    """GitHub's API"""
+    github_clone_url: str = Field("https://github.com", alias="GITHUB_CLONE_URL")
+    """where repositories are cloned from; file:///folder works"""
+    offline_source: str = Field("", alias="FC_OFFLINE_SOURCE")
+    """files, or a folder of files or of mirrors, to take in instead of asking GitHub; see README"""
+    minimum_stars: int = Field(500, alias="FC_MINIMUM_STARS", ge=0)
+    """repositories with fewer stars are not tracked, unless they are allowed"""
     languages: Names = Field(
-        ("Python", "Cython", "C", "C++", "Cuda", "Fortran", "Rust", "Jupyter Notebook"),
-        alias="FC_LANGUAGES",
-        description="primary languages, in GitHub's words, of tracked repositories; any: whichever",
+        ("Python", "Cython", "C", "C++", "Cuda", "Fortran", "Rust", "Jupyter Notebook"), alias="FC_LANGUAGES"
     )
-    mirrors_dir: AbsolutePath | None = Field(
-        None, alias="FC_MIRRORS_DIR", description="bare mirrors; empty: mirrors/ under FC_HOME"
-    )
-    mirrors_gb: float = Field(
-        50,
-        alias="FC_MIRRORS_GB",
-        ge=0,
-        description="gigabytes they may take before the least recently used are removed; 0: no limit",
-    )
-    llm_model: str = Field("", alias="LLM_MODEL", description="name of the model that classifies")
-    llm_base_url: str = Field(
-        "https://api.openai.com/v1", alias="LLM_BASE_URL", description="any OpenAI-compatible endpoint"
-    )
-    llm_api_key: SecretStr = Field(SecretStr(""), alias="LLM_API_KEY", description="key of that endpoint")
-    llm_max_tokens: int = Field(2048, alias="LLM_MAX_TOKENS", ge=1, description="most tokens of one answer")
-    llm_seconds: int = Field(120, alias="LLM_SECONDS", ge=1, description="time limit of one answer")
-    llm_tokens_per_month: int = Field(
-        20_000_000, alias="LLM_TOKENS_PER_MONTH", ge=0, description="token budget of one month of the dataset"
-    )
-    llm_dollars_per_month: float | None = Field(
-        None,
-        alias="LLM_DOLLARS_PER_MONTH",
-        ge=0,
-        description="dollar budget of one month; needs the prices below; empty: none",
-    )
-    llm_dollars_per_million_in: float = Field(
-        0, alias="LLM_DOLLARS_PER_MILLION_IN", ge=0, description="price of a million prompt tokens"
-    )
-    llm_dollars_per_million_out: float = Field(
-        0, alias="LLM_DOLLARS_PER_MILLION_OUT", ge=0, description="price of a million answer tokens"
-    )
+    """primary languages, in GitHub's words, of tracked repositories; any: whichever"""
+    mirrors_dir: AbsolutePath | None = Field(None, alias="FC_MIRRORS_DIR")
+    """bare mirrors; empty: mirrors/ under FC_HOME"""
+    mirrors_gb: float = Field(50, alias="FC_MIRRORS_GB", ge=0)
+    """gigabytes they may take before the least recently used are removed; 0: no limit"""
+    llm_model: str = Field("", alias="LLM_MODEL")
+    """name of the model that classifies"""
+    llm_base_url: str = Field("https://api.openai.com/v1", alias="LLM_BASE_URL")
+    """any OpenAI-compatible endpoint"""
+    llm_api_key: SecretStr = Field(SecretStr(""), alias="LLM_API_KEY")
+    """key of that endpoint"""
+    llm_max_tokens: int = Field(2048, alias="LLM_MAX_TOKENS", ge=1)
+    """most tokens of one answer"""
+    llm_seconds: int = Field(120, alias="LLM_SECONDS", ge=1)
+    """time limit of one answer"""
+    llm_tokens_per_month: int = Field(20_000_000, alias="LLM_TOKENS_PER_MONTH", ge=0)
+    """token budget of one month of the dataset"""
+    llm_dollars_per_month: float | None = Field(None, alias="LLM_DOLLARS_PER_MONTH", ge=0)
+    """dollar budget of one month; needs the prices below; empty: none"""
+    llm_dollars_per_million_in: float = Field(0, alias="LLM_DOLLARS_PER_MILLION_IN", ge=0)
+    """price of a million prompt tokens"""
+    llm_dollars_per_million_out: float = Field(0, alias="LLM_DOLLARS_PER_MILLION_OUT", ge=0)
+    """price of a million answer tokens"""
     engine: EngineChoice = Field(
         EngineChoice.auto,
         alias="FC_ENGINE",
         description="docker; process: folders of this machine; auto: Docker, and process for the demo's samples alone "
         "where no daemon answers",
     )
-    os_image: str = Field(
-        "python:{python}-slim-bookworm",
-        alias="FC_OS_IMAGE",
-        description="OS image; {python} is replaced by 3.12 and the like",
-    )
-    build_network: str = Field(
-        "default", alias="FC_BUILD_NETWORK", description="Docker network of builds: default, or host"
-    )
-    build_cgroup: str = Field(
-        "",
-        alias="FC_BUILD_CGROUP",
-        description="cgroup or slice of Docker's machine below which builds run, held to its limits",
-    )
+    os_image: str = Field("python:{python}-slim-bookworm", alias="FC_OS_IMAGE")
+    """OS image; {python} is replaced by 3.12 and the like"""
+    build_network: str = Field("default", alias="FC_BUILD_NETWORK")
+    """Docker network of builds: default, or host"""
+    build_cgroup: str = Field("", alias="FC_BUILD_CGROUP")
+    """cgroup or slice of Docker's machine below which builds run, held to its limits"""
     ca_bundle: AbsolutePath | None = Field(
         None,
         alias="FC_CA_BUNDLE",
         description="CA certificates for package indexes while building, never part of an image; "
         "empty: SSL_CERT_FILE, or else the system's",
     )
-    cpus: float = Field(2, alias="FC_CPUS", gt=0, description="CPUs of a build or measurement")
-    memory_mb: int = Field(4096, alias="FC_MEMORY_MB", ge=256, description="memory of a build or measurement")
-    disk_mb: int = Field(
-        10240,
-        alias="FC_DISK_MB",
-        ge=256,
-        description="what code may write to disk in a container before it is ended",
-    )
-    build_seconds: int = Field(1800, alias="FC_BUILD_SECONDS", ge=1, description="time limit of one build")
-    benchmark_seconds: int = Field(
-        120, alias="FC_BENCHMARK_SECONDS", ge=1, description="time limit of one benchmark process"
-    )
-    rounds: int = Field(7, alias="FC_ROUNDS", ge=7, description="interleaved samples a side; 7 at least")
-    sample_seconds: float = Field(0.1, alias="FC_SAMPLE_SECONDS", gt=0, description="seconds of timing in one sample")
-    measure_seconds: int = Field(
-        600, alias="FC_MEASURE_SECONDS", ge=10, description="time budget of one task's measurement"
-    )
-    measured_at_once: int = Field(
-        1,
-        alias="FC_MEASURED_AT_ONCE",
-        ge=1,
-        description="tasks measured at the same time; more than one disturb each other's timings",
-    )
-    images_gb: float = Field(
-        100,
-        alias="FC_IMAGES_GB",
-        ge=0,
-        description="gigabytes that images may take before housekeeping removes those needed least recently; "
-        "0: no limit",
-    )
-    build_cache_gb: float = Field(
-        20,
-        alias="FC_BUILD_CACHE_GB",
-        ge=0,
-        description="the same of our part of Docker's build cache, of what no image lies on",
-    )
-    registry_url: str = Field(
-        "",
-        alias="FC_REGISTRY_URL",
-        description="registry the images are pushed to; docker.io, or host:port; empty: not pushed",
-    )
-    dockerhub_namespace: str = Field(
-        "formulacode", alias="DOCKERHUB_NAMESPACE", description="namespace in the registry"
-    )
-    dockerhub_username: str = Field("", alias="DOCKERHUB_USERNAME", description="user of the registry")
-    dockerhub_token: SecretStr = Field(SecretStr(""), alias="DOCKERHUB_TOKEN", description="token of that user")
-    registry_mode: RegistryMode = Field(
-        RegistryMode.single,
-        alias="FC_REGISTRY_MODE",
-        description="single: one registry repository for all tasks; mirror: one per repository",
-    )
-    hf_dataset: str = Field(
-        "", alias="HF_DATASET", description="owner/name on the Hub; empty: a folder dataset/ under FC_HOME"
-    )
-    hf_endpoint: str = Field("https://huggingface.co", alias="HF_ENDPOINT", description="the Hub")
-    hf_token: SecretStr = Field(SecretStr(""), alias="HF_TOKEN", description="token of the Hub")
-    hf_token_path: Path | None = Field(None, alias="HF_TOKEN_PATH", description="file that holds that token")
+    cpus: float = Field(2, alias="FC_CPUS", gt=0)
+    """CPUs of a build or measurement"""
+    memory_mb: int = Field(4096, alias="FC_MEMORY_MB", ge=256)
+    """memory of a build or measurement"""
+    disk_mb: int = Field(10240, alias="FC_DISK_MB", ge=256)
+    """what code may write to disk in a container before it is ended"""
+    build_seconds: int = Field(1800, alias="FC_BUILD_SECONDS", ge=1)
+    """time limit of one build"""
+    benchmark_seconds: int = Field(120, alias="FC_BENCHMARK_SECONDS", ge=1)
+    """time limit of one benchmark process"""
+    rounds: int = Field(7, alias="FC_ROUNDS", ge=7)
+    """interleaved samples a side; 7 at least"""
+    sample_seconds: float = Field(0.1, alias="FC_SAMPLE_SECONDS", gt=0)
+    """seconds of timing in one sample"""
+    measure_seconds: int = Field(600, alias="FC_MEASURE_SECONDS", ge=10)
+    """time budget of one task's measurement"""
+    measured_at_once: int = Field(1, alias="FC_MEASURED_AT_ONCE", ge=1)
+    """tasks measured at the same time; more than one disturb each other's timings"""
+    images_gb: float = Field(100, alias="FC_IMAGES_GB", ge=0)
+    """gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit"""
+    build_cache_gb: float = Field(20, alias="FC_BUILD_CACHE_GB", ge=0)
+    """the same of our part of Docker's build cache, of what no image lies on"""
+    registry_url: str = Field("", alias="FC_REGISTRY_URL")
+    """registry the images are pushed to; docker.io, or host:port; empty: not pushed"""
+    dockerhub_namespace: str = Field("formulacode", alias="DOCKERHUB_NAMESPACE")
+    """namespace in the registry"""
+    dockerhub_username: str = Field("", alias="DOCKERHUB_USERNAME")
+    """user of the registry"""
+    dockerhub_token: SecretStr = Field(SecretStr(""), alias="DOCKERHUB_TOKEN")
+    """token of that user"""
+    registry_mode: RegistryMode = Field(RegistryMode.single, alias="FC_REGISTRY_MODE")
+    """single: one registry repository for all tasks; mirror: one per repository"""
+    hf_dataset: str = Field("", alias="HF_DATASET")
+    """owner/name on the Hub; empty: a folder dataset/ under FC_HOME"""
+    hf_endpoint: str = Field("https://huggingface.co", alias="HF_ENDPOINT")
+    """the Hub"""
+    hf_token: SecretStr = Field(SecretStr(""), alias="HF_TOKEN")
+    """token of the Hub"""
+    hf_token_path: Path | None = Field(None, alias="HF_TOKEN_PATH")
+    """file that holds that token"""
     failure_budget: FailureBudget = Field(
         ("0.1", "environments=0.3", "images=0.4", "measurements=0.3"),
         alias="FC_FAILURE_BUDGET",
+        examples=["0.1,images=0.4"],
         description="share of a stage's items that may fail before its gate shuts, and of single stages, which differ: "
         "building and running what others wrote fails more often",
-        examples=["0.1,images=0.4"],
     )
-    retry_seconds: int = Field(
-        30,
-        alias="FC_RETRY_SECONDS",
-        ge=0,
-        description="wait before an asset is tried once more after an outside system failed; 0: it is not",
-    )
+    retry_seconds: int = Field(30, alias="FC_RETRY_SECONDS", ge=0)
+    """wait before an asset is tried once more after an outside system failed; 0: it is not"""
 
     @property
     def github_tokens(self) -> tuple[str, ...]:

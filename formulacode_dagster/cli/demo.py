@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
 from formulacode_dagster.models.items import RunOptions
 from formulacode_dagster.models.month import Month
@@ -24,11 +23,6 @@ DEMO_MONTHS = ("2026-01", "2026-02")
 
 def demo() -> None:
     """Materialize 2026-01 and 2026-02 of the sample repositories, through the sandbox."""
-    raise typer.Exit(0 if run_demo(console) else 1)
-
-
-def run_demo(console: Console) -> bool:
-    """Run the demo; true when every asset and every blocking check passed."""
     from formulacode_dagster.orchestration.runs import dagster_instance
     from formulacode_dagster.store.ledger import finished_since
     from resources.containers import ContainersResource
@@ -58,11 +52,11 @@ def run_demo(console: Console) -> bool:
             succeeded = run_months(console, instance, [Month.parse(key) for key in DEMO_MONTHS], RunOptions())
             with store.transaction() as connection:
                 worked = finished_since(connection, began_at)
-        _close(console, sandbox, home, worked, time.monotonic() - started)
-    return succeeded
+        _close(sandbox, home, worked, time.monotonic() - started)
+    raise typer.Exit(0 if succeeded else 1)
 
 
-def _close(console: Console, sandbox: Sandbox, home: Path, worked: int, seconds: float) -> None:
+def _close(sandbox: Sandbox, home: Path, worked: int, seconds: float) -> None:
     calls = sandbox.calls()
     console.rule("[bold]done")
     if worked == 0 and calls["github"] == 0 and calls["model"] == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from .console import console, table_of
 
@@ -14,11 +13,6 @@ def housekeeping(
     remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
 ) -> None:
     """Remove what dead runs left, images over FC_IMAGES_GB, and build cache over FC_BUILD_CACHE_GB."""
-    show_or_remove(console, remove=remove)
-
-
-def show_or_remove(console: Console, *, remove: bool) -> None:
-    """Show what housekeeping would remove from every engine, or *remove* it; raises OutsideSystemError."""
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
     from resources.containers import ContainersResource
 

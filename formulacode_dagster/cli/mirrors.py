@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from formulacode_dagster.models.errors import OutsideSystemError
@@ -25,15 +24,7 @@ def mirrors(
     ] = None,
 ) -> None:
     """List the mirrors on this machine: size, last use, state; or remove some."""
-    show_or_evict(console, evict or ())
-
-
-def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
-    """Evict the mirrors of *repositories*, or list all of them when none is named.
-
-    Raises ConfigurationError when there is no such mirror, ItemFailure `busy` when it is in use, OutsideSystemError.
-    """
-    from formulacode_dagster.git.eviction import evict, kept_mirrors
+    from formulacode_dagster.git import eviction
     from resources.mirrors import MirrorsResource
     from resources.settings import make_home
 
@@ -41,18 +32,18 @@ def show_or_evict(console: Console, repositories: Sequence[str]) -> None:
     resource = MirrorsResource()
     root = resource.settings.mirrors_root
     try:
-        for repository in repositories:
-            gone = evict(root, ItemName.parse(repository).repository)
+        for repository in evict or ():
+            gone = eviction.evict(root, ItemName.parse(repository).repository)
             console.print(f"evicted {gone}", markup=False, highlight=False)
-        if not repositories:
-            _show(console, kept_mirrors(root), resource.budget)
+        if not evict:
+            _show(eviction.kept_mirrors(root), resource.budget)
     except OSError as error:
         raise OutsideSystemError(
             "disk", f"cannot read or write {root}", why=str(error), remedy="Look at FC_MIRRORS_DIR"
         ) from error
 
 
-def _show(console: Console, mirrors: Sequence[KeptMirror], budget: int | None) -> None:
+def _show(mirrors: Sequence[KeptMirror], budget: int | None) -> None:
     from formulacode_dagster.git.eviction import GIGABYTE, MirrorState
 
     colours = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from formulacode_dagster.models.month import Month
+
+from .console import console
 
 
 class Format(StrEnum):
@@ -21,38 +22,36 @@ class Format(StrEnum):
     JSONL = "jsonl"
 
 
-def commands(console: Console) -> typer.Typer:
-    """The commands, which print to *console*."""
-    app = typer.Typer(help="Explain the files of an offline source, or export a month as such.", no_args_is_help=True)
-
-    @app.command()
-    def schema() -> None:
-        """Tell which files an offline source has, and what their columns hold."""
-        from formulacode_dagster.offline.schema import describe
-
-        console.print(describe(), markup=False, highlight=False)
-
-    @app.command()
-    def export(
-        folder: Annotated[Path, typer.Argument(help="Folder to write to; made where it is missing.")],
-        month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
-        kind: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.PARQUET,
-    ) -> None:
-        """Write a month's repositories and pull requests as files that `run --offline-source` takes in again."""
-        from formulacode_dagster.offline.export import export_month
-
-        from .operate import database
-
-        chosen = Month.parse(month)
-        with database() as store, store.transaction() as connection:
-            written = export_month(connection, chosen, folder, f".{kind}")
-        for path, rows in written.items():
-            console.print(f"{path}: {rows} rows", markup=False, highlight=False)
-
-    return app
+app = typer.Typer(help="Explain the files of an offline source, or export a month as such.", no_args_is_help=True)
 
 
-def use_offline_source(console: Console, text: str) -> None:
+@app.command()
+def schema() -> None:
+    """Tell which files an offline source has, and what their columns hold."""
+    from formulacode_dagster.offline.schema import describe
+
+    console.print(describe(), markup=False, highlight=False)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; made where it is missing.")],
+    month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")],
+    kind: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.PARQUET,
+) -> None:
+    """Write a month's repositories and pull requests as files that `run --offline-source` takes in again."""
+    from formulacode_dagster.offline.export import export_month
+
+    from .operate import database
+
+    chosen = Month.parse(month)
+    with database() as store, store.transaction() as connection:
+        written = export_month(connection, chosen, folder, f".{kind}")
+    for path, rows in written.items():
+        console.print(f"{path}: {rows} rows", markup=False, highlight=False)
+
+
+def use_offline_source(text: str) -> None:
     """Take months in from *text* in this process, and say what it is; raises ConfigurationError when it is nothing."""
     from formulacode_dagster.offline.detect import detect
 

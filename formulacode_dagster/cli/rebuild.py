@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
@@ -20,29 +19,21 @@ if TYPE_CHECKING:
 
 def rebuild(item: Annotated[str, typer.Argument(help="owner/repo#123.")]) -> None:
     """Build an image again from spec and locks alone, and compare every installed file; status 1 when one differs."""
-    raise typer.Exit(0 if rebuild_and_compare(console, item) else 1)
-
-
-def rebuild_and_compare(console: Console, text: str) -> bool:
-    """Build the image of *text* (`owner/repo#123`) again; whether the same is installed in it.
-
-    Raises ConfigurationError when there is no such image, ItemFailure when it cannot be built again.
-    """
     from formulacode_dagster.images.reproducibility import rebuild_stored
     from resources.containers import ContainersResource
     from resources.mirrors import MirrorsResource
 
     from .operate import database
 
-    name = ItemName.parse(text)
+    name = ItemName.parse(item)
     with database() as store:
-        image, item = _image_of(store, name)
+        image, told = _image_of(store, name)
         engine, why = ContainersResource().engine_for_repositories([name.repository], [image.engine])
         console.print(why, highlight=False)
         with console.status(f"building {image.tag} again"):
-            made = rebuild_stored(store, engine, MirrorsResource().cache(), image, item=item)
-    _show(console, made)
-    return made.is_equal
+            made = rebuild_stored(store, engine, MirrorsResource().cache(), image, item=told)
+    _show(made)
+    raise typer.Exit(0 if made.is_equal else 1)
 
 
 def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
@@ -62,7 +53,7 @@ def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
     return found[key], stored.facts.item
 
 
-def _show(console: Console, made: Reproduction) -> None:
+def _show(made: Reproduction) -> None:
     if made.differences:
         table = table_of("difference", "of", "what")
         for one in made.differences:

@@ -90,7 +90,7 @@ def run(
         dry_run=dry_run,
     )
     if offline_source is not None:
-        use_offline_source(console, offline_source)
+        use_offline_source(offline_source)
     with dagster_instance() as instance:
         succeeded = run_months(console, instance, months, options, stages=(stage,) if stage else ())
     raise typer.Exit(0 if succeeded else 1)

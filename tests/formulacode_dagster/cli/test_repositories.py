@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from formulacode_dagster.cli.repositories import commands
+from formulacode_dagster.cli.repositories import app
 from formulacode_dagster.github.tracking import TrackingRules
 from formulacode_dagster.intake.tracked import decide, tracking_items
 from formulacode_dagster.items.runner import run_items
@@ -32,10 +31,9 @@ def call(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
 
     def run(*arguments: str) -> str:
-        console = Console(width=160, record=True, soft_wrap=True)
-        result: Result = CliRunner().invoke(commands(console), list(arguments), catch_exceptions=False)
+        result: Result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
         assert result.exit_code == 0, result.output
-        return console.export_text()
+        return result.stdout
 
     return run
 

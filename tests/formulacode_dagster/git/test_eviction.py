@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
@@ -10,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
+from typer.testing import CliRunner
 
-from formulacode_dagster.cli.mirrors import show_or_evict
+from formulacode_dagster.cli.app import app
 from formulacode_dagster.git.eviction import MirrorState, evict, kept_mirrors, make_room
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.git.use import Use
@@ -203,9 +202,8 @@ def test_a_renamed_repository_is_cloned_anew_and_reads_the_same(root, origin):
 def shown(monkeypatch, root: Path, *evicted: str, gigabytes: str = "50") -> str:
     monkeypatch.setenv("FC_MIRRORS_DIR", str(root))
     monkeypatch.setenv("FC_MIRRORS_GB", gigabytes)
-    console = Console(width=160, file=io.StringIO())
-    show_or_evict(console, evicted)
-    return console.file.getvalue()
+    options = [option for one in evicted for option in ("--evict", one)]
+    return CliRunner().invoke(app, ["mirrors", *options], catch_exceptions=False).stdout
 
 
 def test_the_command_lists_mirrors_with_size_last_use_and_state_and_removes_them(root, hosted, monkeypatch):

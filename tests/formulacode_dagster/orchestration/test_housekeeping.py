@@ -7,9 +7,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from rich.console import Console
+from typer.testing import CliRunner
 
-from formulacode_dagster.cli.housekeeping import show_or_remove
+from formulacode_dagster.cli.app import app
 from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.orchestration.jobs import HOUSEKEEPING_JOB, HOUSEKEEPING_SCHEDULE
 from resources.containers import ContainersResource
@@ -70,9 +70,9 @@ def test_a_budget_that_is_no_number_fails_the_run_with_its_name(run: Run, monkey
 
 def test_the_command_removes_only_when_told_to(home: Path) -> None:
     for remove in (False, True):
-        console = Console(record=True, width=200)
-        show_or_remove(console, remove=remove)
-        told = console.export_text()
+        told = (
+            CliRunner().invoke(app, ["housekeeping", *(["--remove"] if remove else [])], catch_exceptions=False).stdout
+        )
         assert "half" in told
         assert ("--remove does it" in told) is not remove
         assert (home / "builds" / "building" / "half").exists() is not remove
