@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from resources.settings import read_settings
@@ -41,13 +42,10 @@ def prepare_dagster_home() -> Path:
         text += _POSTGRES
         os.environ["DAGSTER_DATABASE_URL_PSYCOPG2"] = _answering(url)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for name, content in (("dagster.yaml", text), (IN_PROCESS, text + _NO_CAPTURE)):
             target = folder / name
             if not target.exists() or target.read_text(encoding="utf-8") != content:
-                partial = folder / f"{name}.{os.getpid()}"
-                partial.write_text(content, encoding="utf-8")
-                partial.replace(target)
+                write_atomically(target, content.encode())
     except OSError as error:
         raise ConfigurationError(
             f"cannot write {folder}", why=str(error), remedy="Free disk space, fix its permissions, or set FC_HOME"

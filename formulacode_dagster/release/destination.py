@@ -52,13 +52,7 @@ def files_of(month: Month, frame: pl.DataFrame, index: Index, accepted: Sequence
 
 
 def read_back(
-    month: Month,
-    frame: pl.DataFrame,
-    *,
-    destination: str,
-    revision: str,
-    content: bytes,
-    released_at: datetime,
+    month: Month, frame: pl.DataFrame, destination: str, revision: str, content: bytes, *, released_at: datetime
 ) -> Release:
     """The release of *frame* whose Parquet file, read back from its tag, is *content*; the two may differ."""
     found = from_parquet(content, f"{destination}, {data_path(month.key)} at {month.release}")

@@ -72,14 +72,7 @@ class FolderDestination:
             for path, wanted in files.items():
                 if self._read(self._path / path) != wanted:
                     write_atomically(self._path / path, wanted)
-        return read_back(
-            month,
-            frame,
-            destination=self.name,
-            revision=revision_of(released),
-            content=content,
-            released_at=manifest.released_at,
-        )
+        return read_back(month, frame, self.name, revision_of(released), content, released_at=manifest.released_at)
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`; a revision is computed from the files as they are now."""

@@ -24,6 +24,7 @@ from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
 from formulacode_dagster.engines.folders import copy_tree, remove_tree, walk
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
+from formulacode_dagster.files.atomic import disk_errors
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
@@ -86,15 +87,13 @@ class ProcessEngine:
             interpreter = self._interpreter(spec.python)
             work = Layout(self._root / "building" / _folder_name(tag))
             try:
-                remove_tree(work.folder)
-                manifest = ProcessBuild(self._settings, spec, work, interpreter, progress).run(origins, rebuild=rebuild)
-                remove_tree(final.folder)
-                final.folder.parent.mkdir(parents=True, exist_ok=True)
-                work.folder.rename(final.folder)
-            except OSError as error:
-                raise OutsideSystemError(
-                    "disk", f"cannot build {spec.task_id} in {self._root}", why=str(error), remedy="Free some space"
-                ) from error
+                with disk_errors(f"the build of {spec.task_id} in {self._root}"):
+                    remove_tree(work.folder)
+                    build = ProcessBuild(self._settings, spec, work, interpreter, progress)
+                    manifest = build.run(origins, rebuild=rebuild)
+                    remove_tree(final.folder)
+                    final.folder.parent.mkdir(parents=True, exist_ok=True)
+                    work.folder.rename(final.folder)
             finally:
                 remove_tree(work.folder)
             return _outcome(final, manifest)
@@ -204,11 +203,9 @@ class ProcessEngine:
         return folder_lock(self._root, _folder_name(tag))
 
     def _check_disk(self) -> None:
-        try:
+        with disk_errors(str(self._root)):
             self._root.mkdir(parents=True, exist_ok=True)
             space = os.statvfs(self._root)
-        except OSError as error:
-            raise OutsideSystemError("disk", f"cannot write to {self._root}", why=str(error)) from error
         if space.f_bavail * space.f_frsize < 100 * 1024 * 1024:
             raise OutsideSystemError("disk", f"less than 100 MB left at {self._root}", remedy="Free some space")
 
