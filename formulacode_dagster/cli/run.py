@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,55 +13,31 @@ from formulacode_dagster.models.items import RunOptions, Stage
 from .console import console
 from .months import months_of
 
-_WHICH, _WHAT, _HOW = "Which months", "What of them", "How"
-"""The groups of its `--help`."""
+_which, _what, _how = (
+    partial(typer.Option, rich_help_panel=group) for group in ("Which months", "What of them", "How")
+)
+"""An option in its group of `--help`."""
 
-MonthKey = Annotated[
-    str | None,
-    typer.Option("--month", help="Month to work on, YYYY-MM; or give both dates.", rich_help_panel=_WHICH),
-]
-StartDate = Annotated[
-    str | None, typer.Option(help="First day, YYYY-MM-DD; the first of a month.", rich_help_panel=_WHICH)
-]
-EndDate = Annotated[
-    str | None, typer.Option(help="Day after the last, YYYY-MM-DD; the first of a month.", rich_help_panel=_WHICH)
-]
-OneStage = Annotated[
-    Stage | None,
-    typer.Option(help="Only this asset, with its checks.", show_default="all of them", rich_help_panel=_WHAT),
-]
+MonthKey = Annotated[str | None, _which("--month", help="Month to work on, YYYY-MM; or give both dates.")]
+StartDate = Annotated[str | None, _which(help="First day, YYYY-MM-DD; the first of a month.")]
+EndDate = Annotated[str | None, _which(help="Day after the last, YYYY-MM-DD; the first of a month.")]
+OneStage = Annotated[Stage | None, _what(help="Only this asset, with its checks.", show_default="all of them")]
 Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="owner/repo or owner/repo#123; may be repeated.", show_default="everything", rich_help_panel=_WHAT
-    ),
+    list[str] | None, _what(help="owner/repo or owner/repo#123; may be repeated.", show_default="everything")
 ]
 LimitPerRepository = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="At most so many pull requests of a repository.",
-        show_default="no limit",
-        rich_help_panel=_WHAT,
-    ),
+    int | None, _what(min=1, help="At most so many pull requests of a repository.", show_default="no limit")
 ]
 OfflineSource = Annotated[
     str | None,
-    typer.Option(
+    _what(
         help="Files, or a folder of files or mirrors, to take in instead of asking GitHub.",
         show_default="FC_OFFLINE_SOURCE",
-        rich_help_panel=_WHAT,
     ),
 ]
-Resume = Annotated[
-    bool,
-    typer.Option("--resume/--force", help="Do what is not done yet, or everything again.", rich_help_panel=_HOW),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Say what would be done, do nothing.", show_default="no", rich_help_panel=_HOW),
-]
-Concurrency = Annotated[int, typer.Option(min=1, help="Items worked on at the same time.", rich_help_panel=_HOW)]
+Resume = Annotated[bool, _how("--resume/--force", help="Do what is not done yet, or everything again.")]
+DryRun = Annotated[bool, _how("--dry-run", help="Say what would be done, do nothing.", show_default="no")]
+Concurrency = Annotated[int, _how(min=1, help="Items worked on at the same time.")]
 
 
 def run(

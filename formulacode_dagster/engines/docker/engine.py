@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 from formulacode_dagster.engines.failures import registry_is_busy, registry_outage
@@ -16,15 +17,17 @@ from formulacode_dagster.engines.protocol import BuildOutcome, Progress, Session
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.specs import context
+from formulacode_dagster.specs import spec as naming
 from formulacode_dagster.specs.context import Origins
-from formulacode_dagster.specs.spec import DEFAULT_OS_IMAGE, INSTRUMENT_VERSIONS, env_tag, rebuild_tag, task_tag
 
-from .build import build_image
 from .daemon import LABEL, DockerDaemon
 from .export import exported_files, image_config
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import BuildSettings
+from .tier import TierBuilder
+from .toolchain import toolchain_of
 from .uv_runner import DockerUvRunner
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ class DockerEngine:
 
     def __init__(
         self,
-        os_image: str = DEFAULT_OS_IMAGE,
+        os_image: str = naming.DEFAULT_OS_IMAGE,
         settings: BuildSettings | None = None,
         *,
         daemon: DockerDaemon | None = None,
@@ -49,7 +52,7 @@ class DockerEngine:
         """
         if "{python}" not in os_image:
             raise ConfigurationError(
-                f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {DEFAULT_OS_IMAGE}"
+                f"FC_OS_IMAGE={os_image} lacks {{python}}", remedy=f"Write it like {naming.DEFAULT_OS_IMAGE}"
             )
         self._os_image = os_image
         self._settings = settings or BuildSettings()
@@ -81,15 +84,44 @@ class DockerEngine:
         rebuild: bool = False,
         progress: Progress | None = None,
     ) -> BuildOutcome:
-        """Build the tiers of *spec* that are missing; see `Engine.build`."""
+        """Build the tiers of *spec* that are missing, one after the other; see `Engine.build`.
+
+        With *rebuild*, the upper tiers are built anyway, under other tags.
+        """
         self._daemon.require_buildx()
-        return build_image(self._daemon, self._settings, spec, origins, force=force, rebuild=rebuild, progress=progress)
+        started = time.monotonic()
+        named = naming.rebuild_tag if rebuild else str
+        builder = TierBuilder(self._daemon, self._settings, spec.task_id, progress=progress)
+        labels = {f"{LABEL}.repository": spec.repository}
+        base = builder.base(spec)
+        fill = partial(context.write_repo_tier, spec, origins)
+        repo = builder.tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill, labels=labels)
+        fill = partial(context.write_locks, spec, fresh=rebuild)
+        env_tag = named(naming.env_tag(spec))
+        env = builder.tier("env", env_tag, {"REPO_IMAGE": repo.tag}, fill, labels=labels, force=rebuild)
+        arguments = {"ENV_IMAGE": env.tag, "REPOSITORY_ID": str(spec.repository_id)}
+        arguments |= {"COMPILER_CACHE": ""} if rebuild else {}
+        arguments |= {"CRATES": "locked"} if naming.needs_crates(spec) else {}
+        labels |= {f"{LABEL}.task": spec.task_id, f"{LABEL}.spec": naming.spec_hash(spec)}
+        fill = partial(context.write_task_tier, spec, origins)
+        task_tag = named(naming.task_tag(spec))
+        task = builder.tier("task", task_tag, arguments, fill, labels=labels, force=force or rebuild)
+        return BuildOutcome(
+            tag=task.tag,
+            digest=task.digest,
+            location=task.tag,
+            size_bytes=task.size,
+            seconds=time.monotonic() - started,
+            tiers=(base.over(), repo.over(base), env.over(repo), task.over(env)),
+            toolchain=toolchain_of(self._daemon, base.digest, spec),
+            log=builder.log,
+        )
 
     def remove_rebuild(self, spec: BuildSpec) -> None:
         """Remove the tiers of *spec* that a rebuild left; see `Engine.remove_rebuild`."""
         import docker.errors
 
-        for tag in map(rebuild_tag, (task_tag(spec), env_tag(spec))):
+        for tag in map(naming.rebuild_tag, (naming.task_tag(spec), naming.env_tag(spec))):
             with self._daemon.watched(f"remove {tag}"), suppress(docker.errors.ImageNotFound):
                 self._daemon.client.images.remove(tag)
 
@@ -133,7 +165,7 @@ class DockerEngine:
     def _interpreters(self) -> frozenset[str] | None:
         import docker.errors
 
-        newest = self._os_image.replace("{python}", INSTRUMENT_VERSIONS[-1])
+        newest = self._os_image.replace("{python}", naming.INSTRUMENT_VERSIONS[-1])
         client = self._daemon.client
         with self._daemon.watched("look for OS images"):
             try:
@@ -145,9 +177,9 @@ class DockerEngine:
             # not `images.list`, which asks for each again and stumbles over one that goes meanwhile
             here = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
         found = frozenset(
-            version for version in INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
+            version for version in naming.INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
         )
-        if registry_is_busy(said) and len(found) < len(INSTRUMENT_VERSIONS):
+        if registry_is_busy(said) and len(found) < len(naming.INSTRUMENT_VERSIONS):
             # those that happen to be here would be taken in place of the right ones
             raise registry_outage(newest, said)
         return found

@@ -10,7 +10,7 @@ from pathlib import Path
 from formulacode_dagster.engines.failures import failure_of
 from formulacode_dagster.engines.folders import remove_tree, size_of
 from formulacode_dagster.engines.processes import Bounds, run_bounded
-from formulacode_dagster.engines.protocol import Progress
+from formulacode_dagster.engines.protocol import Completed, Progress
 from formulacode_dagster.models.image import BuildSpec, ResourceLimits, Tier, Toolchain
 from formulacode_dagster.specs import context, recipes, sources
 from formulacode_dagster.specs import spec as naming
@@ -111,16 +111,7 @@ class ProcessBuild:
         command = [str(self._interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
         environment = self._work.environment(self._settings.uv, str(self._interpreter.path))
         done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self._work.folder)
-        if not done.ok:
-            raise failure_of(
-                f"describe_toolchain.py of {self._spec.task_id}",
-                stage="base",
-                rc=done.rc,
-                log=self._log + done.stderr.decode(errors="replace"),
-                online=False,
-                timed_out=done.timed_out,
-                seconds=60,
-            )
+        self._require(done, "describe_toolchain.py", "base", self._log + done.stderr.decode(errors="replace"), 60)
         return naming.with_flags(Toolchain.model_validate_json(done.stdout), self._spec)
 
     @property
@@ -148,16 +139,15 @@ class ProcessBuild:
             cwd=self._work.folder,
             progress=self._say,
         )
+        stage, seconds = _TIER_OF.get(script, "task"), settings.limits.build_seconds
+        self._require(done, script, stage, self._log, seconds, online=online)
+
+    def _require(
+        self, done: Completed, script: str, stage: str, log: str, seconds: float, *, online: bool = False
+    ) -> None:
         if not done.ok:
-            raise failure_of(
-                f"{script} of {self._spec.task_id}",
-                stage=_TIER_OF.get(script, "task"),
-                rc=done.rc,
-                log=self._log,
-                online=online,
-                timed_out=done.timed_out,
-                seconds=settings.limits.build_seconds,
-            )
+            what, late = f"{script} of {self._spec.task_id}", done.timed_out
+            raise failure_of(what, stage=stage, rc=done.rc, log=log, online=online, timed_out=late, seconds=seconds)
 
     def _say(self, line: str) -> None:
         self._lines.append(line)
