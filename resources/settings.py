@@ -210,9 +210,8 @@ def read_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        wrong = [_BY_ALIAS[str(one["loc"][0])] for one in error.errors()]
         values = {str(one["loc"][0]): one["input"] for one in error.errors()}
-        fields = {alias_of(name): Settings.model_fields[name] for name in dict.fromkeys(wrong)}
+        fields = {alias: Settings.model_fields[_BY_ALIAS[alias]] for alias in values}
         raise ConfigurationError(
             "; ".join(
                 f"{alias} is not what it can be" if is_secret(field) else f"{alias} is {str(values[alias])!r}"

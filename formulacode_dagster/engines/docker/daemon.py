@@ -42,8 +42,11 @@ class DockerDaemon:
     def environment(self) -> dict[str, str]:
         """Variables for the command line: the host's, since it may need its credential helpers and proxies."""
         environment = dict(os.environ)
-        if "DOCKER_HOST" not in environment and (host := self._context("{{.Endpoints.docker.Host}}")):
-            environment["DOCKER_HOST"] = host
+        if "DOCKER_HOST" not in environment:
+            inspect = ["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]
+            done = run_bounded(inspect, timeout=30, bounds=Bounds(), environment=environment, cwd=Path("/"))
+            if done.ok and (host := done.stdout.decode(errors="replace").strip()):
+                environment["DOCKER_HOST"] = host
         # The builder of the daemon itself: others cannot see its images, nor it theirs.
         environment["BUILDX_BUILDER"] = "default"
         environment["DOCKER_CLI_HINTS"] = "false"
@@ -56,13 +59,8 @@ class DockerDaemon:
         self.require_buildx()
 
     def require_buildx(self) -> None:
-        """Raise OutsideSystemError when `docker buildx` is not installed."""
-        try:
-            done = self.run(["buildx", "version"], timeout=30)
-        except FileNotFoundError as error:
-            raise OutsideSystemError(
-                "docker", "no `docker` program on PATH", remedy="Install the Docker client"
-            ) from error
+        """Raise OutsideSystemError when `docker buildx`, or all of the client, is not installed."""
+        done = self.run(["buildx", "version"], timeout=30)
         if not done.ok:
             raise OutsideSystemError(
                 "docker",
@@ -107,16 +105,6 @@ class DockerDaemon:
         with self.watched(f"look for {reference}"), suppress(docker.errors.ImageNotFound):
             return self.client.images.get(reference)
         return None
-
-    def _context(self, template: str) -> str:
-        done = run_bounded(
-            ["docker", "context", "inspect", "--format", template],
-            timeout=30,
-            bounds=Bounds(),
-            environment=dict(os.environ),
-            cwd=Path("/"),
-        )
-        return done.stdout.decode(errors="replace").strip() if done.ok else ""
 
 
 def _text(done: Completed) -> str:
