@@ -88,35 +88,23 @@ def count_funnel(month: str, entries: Sequence[LedgerEntry], usage: Sequence[Usa
     """
     items = [entry for entry in entries if "#" in entry.item]
 
-    def ended(stage: Stage, *states: ItemState) -> int:
-        return sum(entry.stage is stage and entry.state in states for entry in items)
-
-    candidates = [
-        entry
-        for entry in items
-        if entry.stage is Stage.CLASSIFICATIONS
-        and entry.state is not ItemState.SKIPPED
-        and entry.reason not in SCREENED_OUT
-    ]
+    done = Counter(entry.stage for entry in items if entry.state is ItemState.DONE)
+    asked = [entry for entry in items if entry.state is not ItemState.SKIPPED]
+    merged = sum(entry.stage is Stage.PULL_REQUESTS for entry in asked)
+    candidates = sum(entry.stage is Stage.CLASSIFICATIONS and entry.reason not in SCREENED_OUT for entry in asked)
     slow = sum(entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.NO_SPEEDUP for entry in items)
-    faster = ended(Stage.MEASUREMENTS, ItemState.DONE)
-    steps = (
-        FunnelStep(
-            name="pull_requests",
-            title="merged pull requests",
-            count=ended(Stage.PULL_REQUESTS, *(state for state in ItemState if state is not ItemState.SKIPPED)),
-        ),
-        FunnelStep(name="candidates", title="candidates", count=len(candidates)),
-        FunnelStep(name="performance", title="performance PRs", count=ended(Stage.CLASSIFICATIONS, ItemState.DONE)),
-        FunnelStep(name="environments", title="environments", count=ended(Stage.ENVIRONMENTS, ItemState.DONE)),
-        FunnelStep(name="images", title="images", count=ended(Stage.IMAGES, ItemState.DONE)),
-        FunnelStep(name="measured", title="measured", count=faster + slow),
-        FunnelStep(name="faster", title="really faster", count=faster),
-        FunnelStep(
-            name="published_images", title="images published", count=ended(Stage.PUBLISHED_IMAGES, ItemState.DONE)
-        ),
-        FunnelStep(name="published", title="tasks published", count=ended(Stage.PUBLISHED_DATASET, ItemState.DONE)),
+    counted = (
+        ("pull_requests", "merged pull requests", merged),
+        ("candidates", "candidates", candidates),
+        ("performance", "performance PRs", done[Stage.CLASSIFICATIONS]),
+        ("environments", "environments", done[Stage.ENVIRONMENTS]),
+        ("images", "images", done[Stage.IMAGES]),
+        ("measured", "measured", done[Stage.MEASUREMENTS] + slow),
+        ("faster", "really faster", done[Stage.MEASUREMENTS]),
+        ("published_images", "images published", done[Stage.PUBLISHED_IMAGES]),
+        ("published", "tasks published", done[Stage.PUBLISHED_DATASET]),
     )
+    steps = tuple(FunnelStep(name=name, title=title, count=count) for name, title, count in counted)
     return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(entries, usage))
 
 
