@@ -57,6 +57,11 @@ def tail(log: str) -> str:
     return "\n".join(log.rstrip().splitlines()[-TAIL_LINES:])
 
 
+def last_line(text: str) -> str:
+    """The last line of *text* that says something, cut where it is long; `` where none does."""
+    return next((line.strip()[:500] for line in reversed(text.splitlines()) if line.strip()), "")
+
+
 def docker_is_dead(end: str) -> bool:
     """Whether the *end* of a log says that the daemon is gone, or can run nothing any more."""
     return _DOCKER_DEAD.search(end) is not None
@@ -100,12 +105,7 @@ def failure_of(
         return OutsideSystemError(
             "package index",
             f"{what}: no answer",
-            why=_last_line(end),
+            why=last_line(end),
             remedy="Check the network and the index settings",
         )
-    return BuildFailure(FailureKind.BUILD, f"{what} failed", log=log, stage=stage, rc=rc, why=_last_line(end))
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
+    return BuildFailure(FailureKind.BUILD, f"{what} failed", log=log, stage=stage, rc=rc, why=last_line(end))

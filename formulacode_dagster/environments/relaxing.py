@@ -6,12 +6,12 @@ from packaging.requirements import Requirement
 
 from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, requirement_name
 from formulacode_dagster.declarations.requirements import Requirements
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.environment import DroppedRequirement
 
 from .availability import Effort
 from .resolution import Refusal
-from .uv_messages import last_line
 
 
 class RelaxedRequirements(Frozen):

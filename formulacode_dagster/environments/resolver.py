@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
@@ -200,7 +201,7 @@ class Resolver:
             return OutsideSystemError(
                 "package index",
                 "does not answer",
-                why=uv_messages.last_line(words),
+                why=last_line(words) or "uv says nothing",
                 remedy="Check the network and uv's index settings, then run the month again",
             )
         if "No space left on device" in log:

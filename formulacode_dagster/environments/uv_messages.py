@@ -35,8 +35,3 @@ def names(patterns: Iterable[re.Pattern[str]], log: str) -> tuple[str, ...]:
     """The projects that *patterns* find in *log*, whose lines uv may have wrapped."""
     words = " ".join(log.split())
     return tuple(dict.fromkeys(match["name"] for pattern in patterns for match in pattern.finditer(words)))
-
-
-def last_line(text: str) -> str:
-    """The last line of *text* that says something."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "uv says nothing")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.image import BuildSpec, Verification
 from formulacode_dagster.suites.remote import Remote, describe
 
 from .collector import collector_archive, collector_for
-from .importing import last_line
 from .results import listed
 
 NAME = "tests_collect"

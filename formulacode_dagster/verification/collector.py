@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.environments import uv_messages
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
@@ -42,7 +43,7 @@ def collector_archive(name: str) -> bytes:
         done = run_program(command, timeout=INSTALL_SECONDS)
         if done.returncode != 0:
             said = uv_messages.scrub(done.stderr.decode(errors="replace"))
-            why, remedy = uv_messages.last_line(said), "Check the network and the index settings"
+            why, remedy = last_line(said) or "uv says nothing", "Check the network and the index settings"
             if uv_messages.UNREACHABLE.search(said) or uv_messages.REFUSED.search(said):
                 raise OutsideSystemError("package index", f"{name} cannot be had", why=why, remedy=remedy)
             raise ItemFailure(FailureKind.COLLECTOR, f"{name} cannot be had", why=why, remedy=remedy)

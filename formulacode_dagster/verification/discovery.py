@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.suites.reading import SuiteReading
 from formulacode_dagster.suites.remote import Survey
 
-from .importing import last_line
 from .results import listed
 
 NAME = "benchmarks"

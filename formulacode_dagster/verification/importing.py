@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.suites.remote import Remote, describe
@@ -94,12 +95,6 @@ def imports(imported: Imported, tops: frozenset[str]) -> Verification:
         rc=None if completed.timed_out else completed.rc,
         log_tail="\n".join([*imported.failed.values(), *([describe(completed)] if imported.ended_under else [])]),
     )
-
-
-def last_line(text: str) -> str:
-    """The line of a traceback that says what happened."""
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    return lines[-1][:500] if lines else ""
 
 
 def _lacks_for_tests(name: str, text: str, tops: frozenset[str]) -> bool:

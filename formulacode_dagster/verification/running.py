@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.suites.remote import Survey
 
-from .importing import last_line
 from .results import listed
 
 NAME = "one_benchmark_runs"
