@@ -67,11 +67,8 @@ class ImageStore(Protocol):
     def where(self) -> str:
         """The daemon's address, or the folder."""
 
-    def leftovers(self) -> tuple[str, ...]:
-        """Names of the containers or folders that killed processes left."""
-
-    def remove_leftovers(self) -> tuple[str, ...]:
-        """Remove them; returns their names."""
+    def leftovers(self, *, remove: bool) -> tuple[str, ...]:
+        """Names of the containers or folders that killed processes left; with *remove*, they are gone."""
 
     def inventory(self) -> Inventory:
         """The images that this installation has built, and what they share with others."""

@@ -100,7 +100,7 @@ def clean_up(
     The build cache comes last: what a removed image lay on is then the cache's alone, and counts there. With *dry_run*
     nothing is removed. Raises OutsideSystemError when the daemon or the disk is gone; what was removed before is.
     """
-    leftovers = image_store.leftovers() if dry_run else image_store.remove_leftovers()
+    leftovers = image_store.leftovers(remove=not dry_run)
     inventory = image_store.inventory()
     plan = plan_removals(inventory, needs, budget=budgets.images, now=now)
     removed = tuple(removal for removal in plan.removals if dry_run or image_store.discard(removal.image))

@@ -37,13 +37,10 @@ class DockerImageStore:
         """The daemon's address."""
         return f"Docker ({self._daemon.environment.get('DOCKER_HOST', 'default socket')})"
 
-    def leftovers(self) -> tuple[str, ...]:
-        """Names of the containers that killed processes left."""
-        return tuple(str(container.name) for container in leftover_containers(self._daemon))
-
-    def remove_leftovers(self) -> tuple[str, ...]:
-        """Remove them."""
-        return remove_leftovers(self._daemon)
+    def leftovers(self, *, remove: bool) -> tuple[str, ...]:
+        """Names of the containers that killed processes left; with *remove*, they are gone."""
+        found = remove_leftovers(self._daemon) if remove else leftover_containers(self._daemon)
+        return tuple(str(container.name) for container in found)
 
     def inventory(self) -> Inventory:
         """Our images by their label; one that somebody gave a name of their own is theirs."""

@@ -32,12 +32,12 @@ def leftover_containers(daemon: DockerDaemon, *, now: datetime | None = None) ->
     return [container for container in found if _is_left(container, instant)]
 
 
-def remove_leftovers(daemon: DockerDaemon) -> tuple[str, ...]:
-    """Remove what `leftover_containers` finds; their names."""
+def remove_leftovers(daemon: DockerDaemon) -> list[Container]:
+    """Remove what `leftover_containers` finds, and return it."""
     found = leftover_containers(daemon)
     for container in found:
         remove_container(daemon, container)
-    return tuple(str(container.name) for container in found)
+    return found
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:

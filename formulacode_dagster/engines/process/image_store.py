@@ -28,19 +28,16 @@ class ProcessImageStore:
         """The folder."""
         return str(self._root)
 
-    def leftovers(self) -> tuple[str, ...]:
+    def leftovers(self, *, remove: bool) -> tuple[str, ...]:
         """Folders of sessions and builds, and scratch folders of this machine, whose process is gone."""
         sessions = [session.folder.name for session in abandoned_sessions(self._root / "sessions")]
         builds = [folder.name for folder in half_built(self._root)]
-        return (*sessions, *builds, *(str(folder) for folder in abandoned_scratch()))
-
-    def remove_leftovers(self) -> tuple[str, ...]:
-        """Remove them."""
-        found = self.leftovers()
-        ProcessEngine(self._root).clean()
-        for folder in abandoned_scratch():
-            remove_tree(folder)
-        return found
+        scratch = abandoned_scratch()
+        if remove:
+            ProcessEngine(self._root).clean()
+            for folder in scratch:
+                remove_tree(folder)
+        return (*sessions, *builds, *map(str, scratch))
 
     def inventory(self) -> Inventory:
         """The finished folders."""

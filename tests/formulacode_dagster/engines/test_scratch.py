@@ -41,11 +41,11 @@ def test_what_a_killed_process_left_is_tidied_and_what_a_living_one_has_stays(
     left = Path(killed.stdout.readline().decode().strip())
     room = ProcessImageStore(tmp_path / "builds")
     with scratch_folder() as living:
-        assert room.remove_leftovers() == ()
+        assert room.leftovers(remove=True) == ()
         killed.kill()
         killed.wait()
         killed.stdout.close()
-        assert room.remove_leftovers() == (str(left.parent),)
+        assert room.leftovers(remove=True) == (str(left.parent),)
         assert not left.exists()
         assert living.exists()
     assert (tmp_path / "formulacode-scratch-nobodys").exists(), "nobody says whose it is"
