@@ -54,11 +54,11 @@ class KilledError(BaseException):
 
 
 def _kill_before_tag(destination: HubDestination, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise KilledError
 
     with monkeypatch.context() as patch:
-        patch.setattr(HubDestination, "_tag", die)
+        patch.setattr(HfApi, "create_tag", die)
         with pytest.raises(KilledError):
             destination.release(FEBRUARY, frame)
 
@@ -203,14 +203,14 @@ def test_a_hub_that_says_nothing_is_not_waited_for_for_ever() -> None:
 def test_another_run_that_released_other_rows_a_moment_ago_is_not_overwritten(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other, tagging = HubDestination(name, url, TOKEN), HubDestination._tag
+    other, tagging = HubDestination(name, url, TOKEN), HfApi.create_tag
 
-    def race(mine: HubDestination, api: HfApi, month: Month, commit: str) -> None:
-        monkeypatch.setattr(HubDestination, "_tag", tagging)
+    def race(api: HfApi, *arguments: object, **named: object) -> None:
+        monkeypatch.setattr(HfApi, "create_tag", tagging)
         other.release(FEBRUARY, month_frame([record(5)]))
-        tagging(mine, api, month, commit)
+        tagging(api, *arguments, **named)
 
-    monkeypatch.setattr(HubDestination, "_tag", race)
+    monkeypatch.setattr(HfApi, "create_tag", race)
     with pytest.raises(ItemFailure, match="a released tag is never changed"):
         destination.release(FEBRUARY, month_frame([record(1)]))
 
