@@ -21,17 +21,17 @@ from . import (
     housekeeping,
     migrate,
     mirrors,
-    offline,
     pools,
     preflight,
     rebuild,
-    repositories,
     run,
     sandbox,
     verify,
     why,
 )
 from .console import complain, complaints, console
+from .offline import app as offline_app
+from .repositories import app as repositories_app
 
 app = typer.Typer(
     help="Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it.",
@@ -62,8 +62,8 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
 for _group, _commands in _COMMANDS.items():
     for _command in _commands:
         app.command(rich_help_panel=_group)(_command)
-app.add_typer(repositories.app, name="repositories", rich_help_panel=Group.ITEMS)
-app.add_typer(offline.app, name="offline", rich_help_panel=Group.MONTHS)
+app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
+app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 
 
 def _show_version(asked: bool) -> None:
