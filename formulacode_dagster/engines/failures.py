@@ -81,7 +81,7 @@ def registry_outage(image: str, words: str) -> OutsideSystemError:
     return OutsideSystemError(
         "registry",
         f"does not tell whether it has {image}",
-        why=_last_line(words),
+        why=last_line(words),
         remedy="Run the month again later, log in to the registry, or pull the image",
     )
 
