@@ -61,50 +61,35 @@ class _Server(uvicorn.Server):
         await self.lifespan.shutdown()
 
 
-class LocalServer:
-    """A uvicorn server in a daemon thread; `url` is where it answers."""
+@contextmanager
+def serving(app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> Iterator[str]:
+    """Serve *app* by uvicorn, in a daemon thread, for the length of a `with` block; yields its URL once it answers.
 
-    def __init__(self, app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> None:
-        self._name = name
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    Raises OutsideSystemError when *port* is taken, or the server does not answer within 15 s.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind(("127.0.0.1", port))
+            listener.bind(("127.0.0.1", port))
         except OSError as error:
-            self._socket.close()
             raise OutsideSystemError(
                 name, f"cannot listen on 127.0.0.1:{port}", why=str(error), remedy="Stop what listens there"
             ) from error
-        self._server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none"))
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-
-    def _run(self) -> None:
+        server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none"))
+        thread = threading.Thread(target=_run, args=(server, listener), name=name, daemon=True)
+        thread.start()
         try:
-            asyncio.run(self._server.serve(sockets=[self._socket]))
+            server.settled.wait(START_SECONDS)
+            if not server.started:
+                raise OutsideSystemError(name, f"did not start within {START_SECONDS} s")
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            self._server.settled.set()
-
-    def start(self) -> LocalServer:
-        """Start, and return once it answers; raises OutsideSystemError when it does not within 15 s."""
-        self._thread.start()
-        self._server.settled.wait(START_SECONDS)
-        if not self._server.started:
-            raise OutsideSystemError(self._name, f"did not start within {START_SECONDS} s")
-        return self
-
-    def stop(self) -> None:
-        """Stop and wait for the thread."""
-        self._server.end()
-        self._thread.join(timeout=10)
-        self._socket.close()
+            server.end()
+            thread.join(timeout=10)
 
 
-@contextmanager
-def serving(app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> Iterator[str]:
-    """Serve *app* for the length of a `with` block; yields its URL."""
-    server = LocalServer(app, port=port, name=name).start()
+def _run(server: _Server, listener: socket.socket) -> None:
     try:
-        yield server.url
+        asyncio.run(server.serve(sockets=[listener]))
     finally:
-        server.stop()
+        server.settled.set()

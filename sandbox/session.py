@@ -14,7 +14,7 @@ from rich.console import Console
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 
-from .server import LocalServer
+from .server import serving
 
 SERVICES = ("github", "model", "hub", "registry")
 TAKES_THE_PLACE_OF = (
@@ -74,9 +74,13 @@ def running_sandbox(repositories: Path, state: Path, *, first_port: int = 0) -> 
     with ExitStack() as stack:
         urls: dict[str, str] = {}
         for service, application in apps.items():
-            server = _start(application, service, ports.get(service, 0), fixed=bool(first_port))
-            stack.callback(server.stop)
-            urls[service] = server.url
+            name = f"sandbox {service}"
+            try:
+                urls[service] = stack.enter_context(serving(application, port=ports.get(service, 0), name=name))
+            except OutsideSystemError:
+                if first_port or service not in ports:
+                    raise
+                urls[service] = stack.enter_context(serving(application, name=name))
         _remember(state, urls)
         yield Sandbox(urls, _environment(urls, repositories))
 
@@ -99,17 +103,6 @@ def serve_until_interrupted(console: Console, repositories: Path | None, port: i
             threading.Event().wait()
         except KeyboardInterrupt:
             console.print("# stopped", markup=False, highlight=False)
-
-
-def _start(application: object, service: str, port: int, *, fixed: bool) -> LocalServer:
-    from typing import Any, cast
-
-    try:
-        return LocalServer(cast("Any", application), port=port, name=f"sandbox {service}").start()
-    except OutsideSystemError:
-        if fixed or port == 0:
-            raise
-        return LocalServer(cast("Any", application), name=f"sandbox {service}").start()
 
 
 def _ports(state: Path, first_port: int) -> dict[str, int]:

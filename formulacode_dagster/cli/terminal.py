@@ -24,7 +24,7 @@ from rich.text import Text
 
 from formulacode_dagster.intake.tracked import Exclusion
 from formulacode_dagster.items.log_lines import WaitLines
-from formulacode_dagster.items.progress import duration
+from formulacode_dagster.items.progress import ProgressListener, duration
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import Funnel
@@ -67,7 +67,7 @@ def _left(elapsed: float, done: int, total: int) -> str:
     return f"about {duration(elapsed / done * (total - done))} left" if 0 < done < total else ""
 
 
-class Bars:
+class Bars(ProgressListener):
     """A progress listener that draws one bar a stage.
 
     On a dumb terminal or in a log it writes a line as a stage starts and ends, and now and then in between.

@@ -36,12 +36,9 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Counted:
-    """The answer; `name` is what GitHub calls the repository."""
+class Counted(Question):
+    """A question with its answer; `name` is what GitHub calls the repository."""
 
-    repository: Repository
-    name: str
-    window: Window
     count: int
 
 
@@ -114,12 +111,12 @@ def _answer(answer: GraphQLAnswer, index: int, question: Question) -> Counted | 
     raw = nodes[index] if index < len(nodes) else None
     if raw is None and answer.missing("nodes", index):
         return ItemFailure(
-            FailureKind.VANISHED, f"{question.name} is gone from GitHub", why=_words(answer, ("nodes", index))
+            FailureKind.VANISHED, f"{question.name} is gone from GitHub", why=answer.words("nodes", index)
         )
     count = answer.data.get(f"c{index}")
     if raw is None or count is None:
         path: tuple[str | int, ...] = ("nodes", index) if raw is None else (f"c{index}",)
-        return _Unanswered(question, _words(answer, path) or f"nothing came back at {'.'.join(map(str, path))}")
+        return _Unanswered(question, answer.words(*path) or f"nothing came back at {'.'.join(map(str, path))}")
     try:
         status = read(RepositoryStatus, raw, question.name)
         size = read(SearchCount, count, f"the merged window of {question.name}").issue_count
@@ -152,7 +149,3 @@ def _without_window(status: RepositoryStatus, month: Month) -> Rejection | None:
         if holds:
             return Rejection(reason, f"{status.name_with_owner} is {reason}, which it was not at discovery")
     return None
-
-
-def _words(answer: GraphQLAnswer, path: tuple[str | int, ...]) -> str:
-    return "; ".join(str(error) for error in answer.errors if error.path[: len(path)] == path)

@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.intake import ApiUsage
-from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadKind, UnreadableLink
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
+from .metered import MeteredClient
 from .references import Reference
-from .threads import Thread, ThreadNode, as_it_stood, link_to, read_threads
+from .threads import Thread, ThreadNode, as_it_stood, read_threads
 
 DEPTH = 2
 LIMIT = 6
@@ -61,33 +59,14 @@ async def walk_links(
     return await _Walk(client, root, before or root.merged_at, limit, only_issues).walk(depth)
 
 
-class LinkSource:
-    """Walks over *client*, which it opens and closes; its usage is booked for *stage*, *month* and *run_id*."""
-
-    def __init__(self, client: GitHubClient, stage: Stage, month: str, run_id: str) -> None:
-        self._client = client
-        self._stage = stage
-        self._month = month
-        self._run_id = run_id
-
-    async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, trace)
+class LinkSource(MeteredClient):
+    """Walks over a client."""
 
     async def walk(self, facts: MergedPullRequest) -> tuple[LinkWalk, Cost]:
         """What `walk_links` finds behind a merged pull request, and what that cost; raises as it does."""
         with self._client.account() as account:
             walk = await walk_links(self._client, facts.repository, facts.number, before=facts.merged_at)
         return walk, account.cost
-
-    def usage(self) -> tuple[ApiUsage, ...]:
-        """What was asked so far, by GitHub's resource."""
-        return self._client.usage(run_id=self._run_id, stage=self._stage, month=self._month)
 
 
 @dataclass
@@ -112,13 +91,13 @@ class _Walk:
         level: Sequence[Thread] = [root]
         for distance in range(1, depth + 1):
             level = await self._next(level)
-            self.links += [link_to(one, distance) for one in level if self._is_wanted(one)]
+            self.links += [one.link.model_copy(update={"distance": distance}) for one in level if self._is_wanted(one)]
             if not level or len(self.links) >= self.limit:
                 break
         self.left_out += max(0, len(self.links) - self.limit)
         return LinkWalk(
-            title=root.title,
-            body=root.body,
+            title=root.link.title,
+            body=root.link.body,
             links=tuple(self.links[: self.limit]),
             unreadable=tuple(self.unreadable),
             left_out=self.left_out,
@@ -162,7 +141,7 @@ class _Walk:
         return True
 
     def _is_wanted(self, thread: Thread) -> bool:
-        return thread.kind is ThreadKind.ISSUE or not self.only_issues
+        return thread.link.kind is ThreadKind.ISSUE or not self.only_issues
 
     def _note(self, thread: Thread) -> None:
         if thread.partly_read:

@@ -74,9 +74,8 @@ async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
             if not pending:
                 break
         else:
-            words = "; ".join(str(error) for error in answer.errors)
             what = f"GitHub does not tell about {len(pending)} repositories, {pending[0]} among them"
-            raise ItemFailure(FailureKind.INCOMPLETE, what, why=words, remedy="Try again")
+            raise ItemFailure(FailureKind.INCOMPLETE, what, why=answer.words(), remedy="Try again")
     return found
 
 

@@ -41,6 +41,17 @@ class Actor(Answered):
     login: str
 
 
+class Written(Answered):
+    """What somebody wrote, in its newest version."""
+
+    id: str
+    body: str
+    created_at: datetime
+    last_edited_at: datetime | None = None
+    """When that version was written; None when it is the first one, or was not asked for."""
+    author: Actor | None = None
+
+
 class RepositoryRef(Answered):
     """The repository a node belongs to."""
 
@@ -94,16 +105,11 @@ class CountOnly(Answered):
     total_count: int
 
 
-class IssueNode(Answered):
+class IssueNode(Written):
     """An issue that a pull request closes."""
 
-    id: str
     number: int
     title: str
-    body: str
-    created_at: datetime
-    last_edited_at: datetime | None = None
-    author: Actor | None = None
     repository: RepositoryRef
 
 
@@ -114,15 +120,11 @@ class EditNode(Answered):
     diff: str | None = None
 
 
-class PullRequestNode(Answered):
+class PullRequestNode(Written):
     """A merged pull request."""
 
-    id: str
     number: int
     title: str
-    body: str
-    author: Actor | None = None
-    created_at: datetime
     merged_at: datetime
     base_ref_name: str
     head_ref_oid: str

@@ -19,7 +19,7 @@ from .linked import whole_pull_request
 from .nodes import Answered, PullRequestNode, read
 from .queries import PULL_REQUEST_BY_NAME, PULL_REQUEST_FILES_PATH, PULL_REQUEST_PATH, TIMELINE_PATH
 from .references import Reference
-from .threads import as_it_stood, link_to, read_threads
+from .threads import as_it_stood, read_threads
 
 DIFF = "application/vnd.github.diff"
 PAGE = 100
@@ -52,9 +52,10 @@ async def read_pull_request(client: GitHubClient, repository: str, number: int) 
     raw = (answer.data.get("repository") or {}).get("pullRequest")
     if raw is None:
         missing = answer.missing("repository") or answer.missing("repository", "pullRequest")
-        words = "; ".join(str(error) for error in answer.errors)
         raise ItemFailure(
-            FailureKind.VANISHED if missing else FailureKind.INCOMPLETE, f"GitHub does not show {name}", why=words
+            FailureKind.VANISHED if missing else FailureKind.INCOMPLETE,
+            f"GitHub does not show {name}",
+            why=answer.words(),
         )
     if read(_Unmerged, raw, name).merged_at is None:
         raise ItemFailure(
@@ -121,7 +122,7 @@ async def read_thread(client: GitHubClient, repository: str, number: int, before
     if before is not None and node.created_at >= before:
         raise ItemFailure(FailureKind.VANISHED, f"{name} was opened only at {node.created_at.isoformat()}")
     (thread,) = await as_it_stood(client, [node], before)
-    return link_to(thread, distance=0)
+    return thread.link
 
 
 async def read_timeline(client: GitHubClient, repository: str, number: int) -> tuple[TimelineEvent, ...]:

@@ -16,26 +16,16 @@ from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, Un
 from formulacode_dagster.models.reasons import FailureKind
 
 from .linked import GHOST
-from .nodes import Actor, Answered, Connection, RepositoryRef, read
+from .nodes import Answered, Connection, RepositoryRef, Written, read
 from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query
 from .references import Reference, references_in
-from .versions import Written, bodies_before
+from .versions import bodies_before
 
 ATTEMPTS = 3
 MOST_PAGES = 10
 """Pages of comments, or of events, read of one thread: 1,000 of each."""
 
-Node = TypeVar("Node", "CommentNode", "EventNode")
-
-
-class CommentNode(Answered):
-    """A comment, in its newest version."""
-
-    id: str
-    body: str
-    created_at: datetime
-    last_edited_at: datetime | None = None
-    author: Actor | None = None
+Node = TypeVar("Node", Written, "EventNode")
 
 
 class NamedThread(Answered):
@@ -55,7 +45,7 @@ class EventNode(Answered):
     previous_title: str | None = None
 
 
-_COMMENTS, _EVENTS = Connection[CommentNode], Connection[EventNode]
+_COMMENTS, _EVENTS = Connection[Written], Connection[EventNode]
 
 
 class _Home(Answered):
@@ -63,20 +53,15 @@ class _Home(Answered):
     is_private: bool
 
 
-class ThreadNode(Answered):
+class ThreadNode(Written):
     """An issue or pull request as it stands today."""
 
     kind: Literal["Issue", "PullRequest"] = Field(alias="__typename")
-    id: str
     number: int
     title: str
-    body: str
-    created_at: datetime
-    last_edited_at: datetime | None = None
     merged_at: datetime | None = None
-    author: Actor | None = None
     repository: _Home
-    comments: Connection[CommentNode]
+    comments: Connection[Written]
     timeline_items: Connection[EventNode]
     closing_issues_references: Connection[NamedThread] | None = None
 
@@ -90,15 +75,14 @@ class ThreadNode(Answered):
 class Thread:
     """An issue or pull request as it stood, and what its texts and its timeline referred to, in order."""
 
-    name: Reference
-    kind: ThreadKind
-    title: str
-    body: str
-    author: str
-    created_at: datetime
-    comments: tuple[ThreadComment, ...]
+    link: Link
     references: tuple[Reference, ...]
     partly_read: bool
+
+    @property
+    def name(self) -> Reference:
+        """Its name when it was read."""
+        return Reference(self.link.repository, self.link.number)
 
 
 async def read_threads(
@@ -158,27 +142,12 @@ async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment:
     return tuple(_thread(one, bodies, moment) for one in whole)
 
 
-def link_to(thread: Thread, distance: int) -> Link:
-    """*thread* as what a pull request leads to in *distance* steps."""
-    return Link(
-        repository=thread.name.repository,
-        number=thread.name.number,
-        title=thread.title,
-        body=thread.body,
-        author=thread.author,
-        created_at=thread.created_at,
-        kind=thread.kind,
-        distance=distance,
-        comments=thread.comments,
-    )
-
-
 @dataclass(frozen=True)
 class _Whole:
     """A thread with all pages of its connections, as far as they are before the moment."""
 
     node: ThreadNode
-    comments: Sequence[CommentNode]
+    comments: Sequence[Written]
     events: Sequence[EventNode]
     later: Sequence[EventNode]
     partly_read: bool
@@ -247,17 +216,19 @@ def _thread(whole: _Whole, bodies: Mapping[str, str], moment: datetime | None) -
         for comment in whole.comments
     )
     renamed = [event.previous_title for event in whole.later if event.previous_title is not None]
-    return Thread(
-        name=node.name,
-        kind=ThreadKind.ISSUE if node.kind == "Issue" else ThreadKind.PULL_REQUEST,
+    link = Link(
+        repository=node.name.repository,
+        number=node.number,
         title=renamed[0] if renamed else node.title,
         body=bodies[node.id],
         author=node.author.login if node.author else GHOST,
         created_at=node.created_at,
+        kind=ThreadKind.ISSUE if node.kind == "Issue" else ThreadKind.PULL_REQUEST,
+        distance=0,
         comments=comments,
-        references=_references(whole, (bodies[node.id], *(comment.body for comment in comments)), moment),
-        partly_read=whole.partly_read,
     )
+    references = _references(whole, (link.body, *(comment.body for comment in comments)), moment)
+    return Thread(link, references, whole.partly_read)
 
 
 def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[Reference, ...]:

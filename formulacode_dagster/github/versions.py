@@ -7,36 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Protocol
 
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
-from .nodes import Answered, Connection, EditNode, read
+from .nodes import Answered, Connection, EditNode, Written, read
 from .queries import BODY_VERSIONS
 
 BATCH = 50
 ATTEMPTS = 3
-
-
-class Written(Protocol):
-    """A body as GitHub shows it today."""
-
-    @property
-    def id(self) -> str:
-        """GitHub's node id."""
-        ...
-
-    @property
-    def body(self) -> str:
-        """The newest version."""
-        ...
-
-    @property
-    def last_edited_at(self) -> datetime | None:
-        """When that was written; None when it is the first one."""
-        ...
 
 
 class _Versions(Answered):

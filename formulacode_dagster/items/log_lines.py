@@ -59,7 +59,7 @@ class ItemLines:
         self._ended.clear()
 
 
-class AlsoLogged:
+class AlsoLogged(ProgressListener):
     """Tells *listener* everything, and a log what a person who reads it would otherwise miss."""
 
     def __init__(self, listener: ProgressListener, say: Say, warn: Say) -> None:

@@ -5,33 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar
 
 from formulacode_dagster.models.errors import FormulaCodeError
-from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.models.intake import Metered
 from formulacode_dagster.store.usage import add_usage
 
 from .work import StageRun
-
-
-class Metered(Protocol):
-    """Something that asks GitHub while it is open, and knows what it asked."""
-
-    async def __aenter__(self) -> Self:
-        """Open it."""
-        ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        ...
-
-    def usage(self) -> tuple[ApiUsage, ...]:
-        """What was asked so far."""
-        ...
-
 
 Source = TypeVar("Source", bound=Metered)
 

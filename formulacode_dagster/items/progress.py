@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from formulacode_dagster.models.items import ItemState, Stage
 
 
-class ProgressListener(Protocol):
-    """Hears of stages and items, from whichever thread runs them."""
+class ProgressListener:
+    """Hears of stages and items, from whichever thread runs them; this one makes nothing of it."""
 
     def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
         """A stage begins with so many items to do."""
@@ -31,28 +30,6 @@ class ProgressListener(Protocol):
         """The stage is over, one way or another."""
 
 
-class Silence:
-    """The listener when nobody listens."""
-
-    def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:
-        """Ignore it."""
-
-    def item_finished(self, stage: Stage, item: str, state: ItemState, reason: str, seconds: float) -> None:
-        """Ignore it."""
-
-    def note(self, stage: Stage, text: str) -> None:
-        """Ignore it."""
-
-    def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
-        """Ignore it."""
-
-    def warn(self, stage: Stage, text: str) -> None:
-        """Ignore it."""
-
-    def stage_finished(self, stage: Stage) -> None:
-        """Ignore it."""
-
-
 def duration(seconds: float) -> str:
     """`45 s`, `2 min 5 s`, `1 h 10 min`: rounded up, so that nothing is over before it is said to be."""
     whole = -int(-seconds // 1)
@@ -63,7 +40,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3_600} h {whole % 3_600 // 60} min"
 
 
-_listener: ProgressListener = Silence()
+_listener: ProgressListener = ProgressListener()
 
 
 def listener() -> ProgressListener:

@@ -34,14 +34,9 @@ class ListedRepository(Frozen):
     listed_at: datetime
 
 
-class ApiUsage(Frozen):
-    """What one run asked of one of GitHub's resources in one stage of one month."""
+class ApiFigures(Frozen):
+    """What was asked of one of GitHub's resources."""
 
-    run_id: str
-    stage: Stage
-    month: str
-    resource: str = Field(description="core, search, code_search or graphql, as in `x-ratelimit-resource`")
-    started_at: datetime
     requests: int = 0
     points: int = Field(default=0, description="of the primary limit, as GitHub counts them")
     unchanged: int = Field(default=0, description="requests answered 304, which cost nothing")
@@ -50,6 +45,16 @@ class ApiUsage(Frozen):
     seconds: float = Field(default=0.0, description="spent on the wire")
     waited_seconds: float = Field(default=0.0, description="waited for limits, pacing and before retries")
     bytes: int = 0
+
+
+class ApiUsage(ApiFigures):
+    """What one run asked of one of GitHub's resources in one stage of one month."""
+
+    run_id: str
+    stage: Stage
+    month: str
+    resource: str = Field(description="core, code_search or graphql, as in `x-ratelimit-resource`")
+    started_at: datetime
 
 
 class SearchGap(MonthRow):
@@ -91,18 +96,26 @@ FinishWindow = Callable[[Repository, MergedWindow | Exception], None]
 """Called once for each repository, as soon as it is known how it ends."""
 
 
-class IntakeSource(Protocol):
-    """Where repositories and pull requests come from: GitHub, files, or a folder of mirrors.
-
-    Used as an async context manager. Methods raise OutsideSystemError and ConfigurationError for the whole source;
-    `discover` raises ItemFailure.
-    """
+class Metered(Protocol):
+    """Something that asks GitHub while it is open, as an async context manager, and knows what it asked."""
 
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+    def usage(self) -> tuple[ApiUsage, ...]:
+        """What was asked so far, a line per resource; empty for something that asks nobody."""
+        ...
+
+
+class IntakeSource(Metered, Protocol):
+    """Where repositories and pull requests come from: GitHub, files, or a folder of mirrors.
+
+    Methods raise OutsideSystemError and ConfigurationError for the whole source; `discover` raises
+    ItemFailure.
+    """
 
     async def discover(
         self, month: Month, wanted: tuple[str, ...] = (), on_gap: OnGap | None = None
@@ -118,8 +131,4 @@ class IntakeSource(Protocol):
         """*finish* each of *repositories* with every pull request that it merged in *month*, never fewer; or with an
         ItemFailure or Rejection. What concerns the whole source is raised; those not finished by then are not taken in.
         """
-        ...
-
-    def usage(self) -> tuple[ApiUsage, ...]:
-        """What was asked of the outside so far, a line per resource; empty for a source that asks nobody."""
         ...

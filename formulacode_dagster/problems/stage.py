@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from formulacode_dagster.items.fingerprint import fingerprint
-from formulacode_dagster.items.metering import Metered, metered
+from formulacode_dagster.items.metering import metered
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.models.intake import Metered
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.problem import ProblemStatement

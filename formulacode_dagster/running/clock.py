@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
 
 
-class Clock(Protocol):
-    """What tells the time and waits."""
-
-    def time(self) -> float:
-        """Seconds since the epoch."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
-class SystemClock:
-    """The machine's clock."""
+class Clock:
+    """The machine's clock; a test has its own."""
 
     def time(self) -> float:
         """Seconds since the epoch."""
@@ -29,4 +18,4 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-SYSTEM_CLOCK = SystemClock()
+SYSTEM_CLOCK = Clock()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from sqlalchemy import select
-from sqlalchemy.dialects.postgresql import insert
 
 from formulacode_dagster.models.completion import Completion
 
+from .bulk import insert_missing
 from .database import Database
 from .tables import COMPLETIONS
 
@@ -30,4 +30,4 @@ class StoredCompletions:
         """Keep an answer; the first one for a key stays."""
         row = {**completion.model_dump(), "created_at": datetime.now(tz=UTC)}
         with self._database.transaction() as connection:
-            connection.execute(insert(COMPLETIONS).values(row).on_conflict_do_nothing())
+            insert_missing(connection, COMPLETIONS, [row])

@@ -57,22 +57,22 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """All or nothing; a server that is gone raises OutsideSystemError, so that the stage stops at once."""
+        with self._reached(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
         try:
-            with self.engine.begin() as connection:
-                yield connection
-        except (OperationalError, InterfaceError) as error:
-            raise self._gone(error) from error
+            yield
         except DBAPIError as error:
-            if error.connection_invalidated:
+            if isinstance(error, (OperationalError, InterfaceError)) or error.connection_invalidated:
                 raise self._gone(error) from error
             raise
 
     def migrate(self) -> tuple[str, ...]:
         """Apply what is missing of `sql/migrations`, and remake the views; returns the names of what was applied."""
-        try:
+        with self._reached():
             return migrate(self.engine, views=VIEWS)
-        except (OperationalError, InterfaceError) as error:
-            raise self._gone(error) from error
 
     @contextmanager
     def month_lock(self, stage: Stage, month: str, run_id: str) -> Iterator[None]:
@@ -83,23 +83,20 @@ class Database:
         key = zlib.crc32(f"{stage}/{month}".encode())
         # 63 bytes is all that Postgres keeps: just enough for the longest stage and a whole run id
         label = f"{stage}/{month} {run_id}"[:63]
-        try:
-            with self.engine.connect() as connection:
-                connection.execute(text("SELECT set_config('application_name', :label, false)"), {"label": label})
-                holder = self._take_lock(connection, key)
-                if holder:
-                    raise BusyError(
-                        f"{stage} of {month} is being materialized by another run",
-                        why=holder,
-                        remedy="Wait for it or terminate it, then launch this one again",
-                    )
-                try:
-                    yield
-                finally:
-                    # the connection must not go back to the pool with the lock or the label on it
-                    connection.invalidate()
-        except (OperationalError, InterfaceError) as error:
-            raise self._gone(error) from error
+        with self._reached(), self.engine.connect() as connection:
+            connection.execute(text("SELECT set_config('application_name', :label, false)"), {"label": label})
+            holder = self._take_lock(connection, key)
+            if holder:
+                raise BusyError(
+                    f"{stage} of {month} is being materialized by another run",
+                    why=holder,
+                    remedy="Wait for it or terminate it, then launch this one again",
+                )
+            try:
+                yield
+            finally:
+                # the connection must not go back to the pool with the lock or the label on it
+                connection.invalidate()
 
     def _take_lock(self, connection: Connection, key: int) -> str:
         """Empty once the lock is ours; else who holds it. A run that was killed a moment ago is waited for."""

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects.postgresql import insert
 
 from formulacode_dagster.models.errors import FormulaCodeError
 
+from .bulk import insert_missing
 from .tables import HOOK_RESULTS
 
 
@@ -49,7 +49,7 @@ def put(connection: Connection, entity: str, hook: str, arguments: str, result: 
         "result": result,
         "created_at": datetime.now(tz=UTC),
     }
-    connection.execute(insert(HOOK_RESULTS).values(row).on_conflict_do_nothing())
+    insert_missing(connection, HOOK_RESULTS, [row])
     # a statement of its own: it also sees the row that another transaction committed a moment ago
     kept = get(connection, entity, hook, arguments)
     if kept is None:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, LargeBinary, MetaData, Table
+from sqlalchemy.types import TypeEngine
 
 from .column_types import StorableJson, StorableText, UtcTime
 
 METADATA = MetaData()
 
 
-def _text(*names: str, key: bool = False) -> list[Column[str]]:
-    return [Column(name, StorableText, primary_key=key, nullable=False) for name in names]
+def _columns(kind: type[TypeEngine[Any]], *names: str, key: bool = False) -> list[Column[Any]]:
+    return [Column(name, kind, primary_key=key, nullable=False, autoincrement=False) for name in names]
 
 
-def _json(*names: str) -> list[Column[object]]:
-    return [Column(name, StorableJson, nullable=False) for name in names]
+_text, _json, _time = partial(_columns, StorableText), partial(_columns, StorableJson), partial(_columns, UtcTime)
+_int, _big, _real = partial(_columns, Integer), partial(_columns, BigInteger), partial(_columns, Double)
+_bool = partial(_columns, Boolean)
 
 
-def _time(*names: str) -> list[Column[object]]:
-    return [Column(name, UtcTime, nullable=False) for name in names]
-
-
-def _pull_request_key() -> list[Column[object]]:
-    return [
-        Column("month", StorableText, primary_key=True),
-        Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
-        Column("number", Integer, primary_key=True, autoincrement=False),
-    ]
+def _pull_request_key() -> list[Column[Any]]:
+    return [*_text("month", key=True), *_big("repository_id", key=True), *_int("number", key=True)]
 
 
 LEDGER = Table(
@@ -34,7 +31,7 @@ LEDGER = Table(
     METADATA,
     *_text("stage", "month", "item", key=True),
     *_text("state", "reason", "detail", "log_tail"),
-    Column("attempt", Integer, nullable=False),
+    *_int("attempt"),
     *_text("run_id", "inputs"),
     *_json("cost"),
     *_time("finished_at"),
@@ -44,8 +41,7 @@ CHECK_VERDICTS = Table(
     "check_verdicts",
     METADATA,
     *_text("stage", "month", "check_name", key=True),
-    Column("passed", Boolean, nullable=False),
-    Column("blocking", Boolean, nullable=False),
+    *_bool("passed", "blocking"),
     *_text("summary"),
     *_json("offenders", "figures", "tally"),
     *_text("run_id"),
@@ -56,10 +52,9 @@ ACCEPTANCES = Table(
     "acceptances",
     METADATA,
     *_text("month", "stage", key=True),
-    Column("accepted_at", UtcTime, primary_key=True),
+    *_time("accepted_at", key=True),
     *_text("accepted_by", "reason", "summary"),
-    Column("failed", Integer, nullable=False),
-    Column("done", Integer, nullable=False),
+    *_int("failed", "done"),
 )
 
 COMPLETIONS = Table(
@@ -67,9 +62,8 @@ COMPLETIONS = Table(
     METADATA,
     *_text("key", key=True),
     *_text("model", "content"),
-    Column("tokens_in", Integer, nullable=False),
-    Column("tokens_out", Integer, nullable=False),
-    Column("dollars", Double, nullable=False),
+    *_int("tokens_in", "tokens_out"),
+    *_real("dollars"),
     *_time("created_at"),
 )
 
@@ -78,7 +72,7 @@ BLOBS = Table(
     METADATA,
     *_text("sha256", key=True),
     *_text("kind"),
-    Column("bytes", BigInteger, nullable=False),
+    *_big("bytes"),
     Column("content", LargeBinary, nullable=False),
     *_time("created_at"),
 )
@@ -87,7 +81,7 @@ LOGS = Table(
     "logs",
     METADATA,
     *_text("stage", "month", "item", key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_int("attempt", key=True),
     *_text("state", "run_id", "sha256"),
     *_time("written_at"),
 )
@@ -96,13 +90,13 @@ REPOSITORIES = Table(
     "repositories",
     METADATA,
     *_text("month", key=True),
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    *_big("id", key=True),
     *_text("node_id", "full_name"),
     *_json("aliases"),
     *_text("state", "default_branch"),
-    Column("stars", Integer, nullable=False),
+    *_int("stars"),
     *_text("language", "description"),
-    Column("size_kb", Integer, nullable=False),
+    *_int("size_kb"),
     *_text("config_path"),
     Column("archived_at", UtcTime),
 )
@@ -119,11 +113,10 @@ API_USAGE = Table(
     "api_usage",
     METADATA,
     *_text("run_id", "stage", "month", "resource", key=True),
-    Column("started_at", UtcTime, primary_key=True),
-    *(Column(name, Integer, nullable=False) for name in ("requests", "points", "unchanged", "retries", "limit_hits")),
-    Column("seconds", Double, nullable=False),
-    Column("waited_seconds", Double, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
+    *_time("started_at", key=True),
+    *_int("requests", "points", "unchanged", "retries", "limit_hits"),
+    *_real("seconds", "waited_seconds"),
+    *_big("bytes"),
 )
 
 SEARCH_GAPS = Table(
@@ -145,12 +138,11 @@ INTAKE_COUNTS = Table(
     "intake_counts",
     METADATA,
     *_text("month", key=True),
-    Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
+    *_big("repository_id", key=True),
     *_text("repository"),
-    Column("reported", Integer, nullable=False),
-    Column("stored", Integer, nullable=False),
+    *_int("reported", "stored"),
     *_text("checksum"),
-    *(Column(name, Integer, nullable=False) for name in ("added", "changed", "removed")),
+    *_int("added", "changed", "removed"),
 )
 
 MERGED_PULL_REQUESTS = Table(
@@ -161,8 +153,7 @@ MERGED_PULL_REQUESTS = Table(
     *_json("labels"),
     *_time("created_at", "merged_at"),
     *_text("base_ref", "head_sha", "merge_commit_sha"),
-    Column("commit_count", Integer, nullable=False),
-    Column("changed_files", Integer, nullable=False),
+    *_int("commit_count", "changed_files"),
     *_json("linked_issues"),
     *_text("digest"),
 )
@@ -172,7 +163,7 @@ CHANGES = Table(
     METADATA,
     *_pull_request_key(),
     *_text("merge_kind", "base_sha", "merge_tree_sha", "patch_sha256"),
-    Column("patch_bytes", BigInteger, nullable=False),
+    *_big("patch_bytes"),
     *_json("files"),
 )
 
@@ -180,11 +171,11 @@ CLASSIFICATIONS = Table(
     "classifications",
     METADATA,
     *_pull_request_key(),
-    Column("is_performance", Boolean, nullable=False),
+    *_bool("is_performance"),
     *_text("category", "difficulty"),
-    Column("confidence", Double, nullable=False),
+    *_real("confidence"),
     *_text("reason", "model", "prompt_version"),
-    Column("patch_truncated", Boolean, nullable=False),
+    *_bool("patch_truncated"),
 )
 
 PROBLEM_STATEMENTS = Table(
@@ -193,7 +184,7 @@ PROBLEM_STATEMENTS = Table(
     *_pull_request_key(),
     *_text("text"),
     *_json("issues"),
-    Column("withheld_lines", Integer, nullable=False),
+    *_int("withheld_lines"),
     *_text("template_version"),
     Column("walk", StorableJson),
 )
@@ -205,10 +196,10 @@ BUILD_ATTEMPTS = Table(
     "build_attempts",
     METADATA,
     *_pull_request_key(),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_int("attempt", key=True),
     *_text("run_id", "engine"),
     *_time("started_at"),
-    Column("seconds", Double, nullable=False),
+    *_real("seconds"),
     *_json("spec"),
     *_text("stage"),
     Column("rc", Integer),

@@ -7,45 +7,24 @@ from collections.abc import Sequence
 from pydantic import Field
 from sqlalchemy import Connection, func, insert, select
 
-from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.intake import ApiUsage
+from formulacode_dagster.models.intake import ApiFigures, ApiUsage
 from formulacode_dagster.models.items import Stage
 
 from .tables import API_USAGE
 
-_SUMMED = ("requests", "points", "unchanged", "retries", "limit_hits", "seconds", "waited_seconds", "bytes")
 
-
-class UsageTotal(Frozen):
-    """What all runs of one stage of one month asked of one of GitHub's resources; fields as in ApiUsage."""
+class UsageTotal(ApiFigures):
+    """What all runs of one stage of one month asked of one of GitHub's resources."""
 
     stage: Stage
     resource: str
     runs: int = Field(description="runs that asked at all")
-    requests: int
-    points: int
-    unchanged: int
-    retries: int
-    limit_hits: int
-    seconds: float
-    waited_seconds: float
-    bytes: int
 
 
 def add_usage(connection: Connection, rows: Sequence[ApiUsage]) -> None:
     """Append *rows*; the same line twice is an IntegrityError, since it would be counted twice."""
     if rows:
         connection.execute(insert(API_USAGE), [{**row.model_dump(), "stage": row.stage.value} for row in rows])
-
-
-def usage_of(connection: Connection, month: str) -> list[ApiUsage]:
-    """Every line of *month*, in the order in which they were begun."""
-    statement = (
-        select(API_USAGE)
-        .where(API_USAGE.c.month == month)
-        .order_by(API_USAGE.c.started_at, API_USAGE.c.run_id, API_USAGE.c.stage, API_USAGE.c.resource)
-    )
-    return [ApiUsage.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
 
 
 def usage_totals(connection: Connection, month: str, run_id: str | None = None) -> list[UsageTotal]:
@@ -56,7 +35,7 @@ def usage_totals(connection: Connection, month: str, run_id: str | None = None) 
             columns.stage,
             columns.resource,
             func.count(columns.run_id.distinct()).label("runs"),
-            *(func.sum(columns[name]).label(name) for name in _SUMMED),
+            *(func.sum(columns[name]).label(name) for name in ApiFigures.model_fields),
         )
         .where(columns.month == month)
         .group_by(columns.stage, columns.resource)

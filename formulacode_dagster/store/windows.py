@@ -21,7 +21,7 @@ from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
 
-from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS, PullRequestKey
+from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
 from .checksums import checksum_of, digest_of
 from .ledger import forget
 
@@ -40,22 +40,6 @@ class _Stored:
     landing: tuple[object, ...]
 
 
-@dataclass(frozen=True)
-class _Row:
-    facts: MergedPullRequest
-    digest: str
-
-    @property
-    def key(self) -> PullRequestKey:
-        return self.facts.repository_id, self.facts.number
-
-
-@dataclass(frozen=True)
-class _Compared:
-    count: IntakeCount
-    rows: list[_Row]
-
-
 def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> list[IntakeCount]:
     """`replace_window` for several repositories, in the order of their ids; what has to be written goes in one batch.
 
@@ -64,14 +48,14 @@ def save_windows(connection: Connection, windows: Sequence[MergedWindow]) -> lis
     distinct = {window.count.repository_id: window for window in windows}
     # in this order, parallel months never lock crosswise
     compared = [_compare(connection, distinct[key].count, distinct[key].pull_requests) for key in sorted(distinct)]
-    digests = {row.key: row.digest for one in compared for row in one.rows}
+    digests = {(row.repository_id, row.number): digest for _, rows in compared for row, digest in rows}
     MERGED_PULL_REQUESTS.add(
         connection,
-        [row.facts for one in compared for row in one.rows],
+        [row for _, rows in compared for row, _ in rows],
         lambda facts: {"digest": digests[facts.repository_id, facts.number]},
     )
-    INTAKE_COUNTS.save(connection, [one.count for one in compared])
-    return [one.count for one in compared]
+    INTAKE_COUNTS.save(connection, [count for count, _ in compared])
+    return [count for count, _ in compared]
 
 
 def replace_window(
@@ -93,8 +77,10 @@ def checksum_of_month(connection: Connection, month: str) -> str:
     return checksum_of((row.repository_id, row.checksum) for row in rows)
 
 
-def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]) -> _Compared:
-    """Drop what is not part of the window any more, and tell what has to be copied in."""
+def _compare(
+    connection: Connection, count: IntakeCount, pull_requests: Sequence[MergedPullRequest]
+) -> tuple[IntakeCount, list[tuple[MergedPullRequest, str]]]:
+    """Drop what is not part of the window any more; returns what came of it, and the rows to copy in, with digests."""
     month, repository = count.month, count.repository_id
     given = {one.number: one for one in pull_requests}
     strangers = [one.item for one in given.values() if (one.month, one.repository_id) != (month, repository)]
@@ -120,7 +106,7 @@ def _compare(connection: Connection, count: IntakeCount, pull_requests: Sequence
             "removed": len(removed),
         }
     )
-    return _Compared(taken, [_Row(given[number], digests[number]) for number in sorted(added | changed | moved)])
+    return taken, [(given[number], digests[number]) for number in sorted(added | changed | moved)]
 
 
 def _landing(row: MergedPullRequest) -> tuple[object, ...]:

@@ -47,15 +47,8 @@ class Accounting:
         self.__dict__.update(fresh.__dict__)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """All of it, counters by name."""
         return {
-            "total": self.total,
-            "endpoints": dict(sorted(self.endpoints.items())),
-            "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
-            "points": {str(resource): points for resource, points in sorted(self.points.items())},
-            "limit_hits": dict(sorted(self.limit_hits.items())),
-            "faults": dict(sorted(self.faults.items())),
-            "not_modified": self.not_modified,
-            "bytes": self.bytes,
-            "most_under_way": self.most_under_way,
+            name: {str(key): count for key, count in sorted(value.items())} if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
         }

@@ -15,13 +15,12 @@ JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True)
 class Answer:
-    """Status, body and headers of one answer. `free` ones cost nothing of the primary budget."""
+    """Status, body and headers of one answer."""
 
     status: int
     body: bytes
     media_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
-    free: bool = False
 
     def data(self) -> Any:
         """The body, parsed."""
@@ -39,11 +38,6 @@ class EarlyAnswer(Exception):
 def ok(data: Any, headers: Mapping[str, str] | None = None) -> Answer:
     """200 with JSON."""
     return Answer(200, encode(data), headers=headers or {})
-
-
-def text(body: bytes, media_type: str) -> Answer:
-    """200 with something else."""
-    return Answer(200, body, media_type)
 
 
 def refusal(
@@ -67,22 +61,18 @@ def moved(location: str) -> Answer:
     return Answer(301, encode(body), headers={"location": location})
 
 
-def invalid(message: str, *, resource: str = "Search", of_field: str = "q", code: str = "invalid") -> Answer:
-    """422."""
-    return refusal(
-        422, "Validation Failed", errors=[{"message": message, "resource": resource, "field": of_field, "code": code}]
-    )
+def invalid_search(message: str) -> Answer:
+    """422 of a search that cannot be read."""
+    error = {"message": message, "resource": "Search", "field": "q", "code": "invalid"}
+    return refusal(422, "Validation Failed", errors=[error])
 
 
-def primary_limit(user: str) -> Answer:
-    """403 of REST when the hour's budget is used up."""
-    said = f"API rate limit exceeded for {user}. If you reach out to GitHub Support, please include the request ID."
-    return refusal(403, said, docs=_LIMITS)
-
-
-def primary_limit_graphql(user: str) -> Answer:
-    """The same of GraphQL: HTTP 200."""
-    return ok({"errors": [{"type": "RATE_LIMITED", "message": f"API rate limit exceeded for {user}."}]})
+def primary_limit(user: str, *, graphql: bool) -> Answer:
+    """When the hour's budget is used up: 403 of REST, HTTP 200 of GraphQL."""
+    said = f"API rate limit exceeded for {user}."
+    if graphql:
+        return ok({"errors": [{"type": "RATE_LIMITED", "message": said}]})
+    return refusal(403, f"{said} If you reach out to GitHub Support, please include the request ID.", docs=_LIMITS)
 
 
 def secondary_limit(retry_after: int | None) -> Answer:
@@ -107,14 +97,11 @@ def authentication_required() -> Answer:
     return refusal(401, "Requires authentication")
 
 
-def forbidden() -> Answer:
-    """403 of REST for a token without the right."""
+def forbidden(*, graphql: bool) -> Answer:
+    """For a token without the right: 403 of REST, HTTP 200 of GraphQL."""
+    if graphql:
+        return ok({"data": None, "errors": [{"type": "FORBIDDEN", "message": _NO_RIGHT}]})
     return refusal(403, _NO_RIGHT)
-
-
-def forbidden_graphql() -> Answer:
-    """The same of GraphQL: HTTP 200."""
-    return ok({"data": None, "errors": [{"type": "FORBIDDEN", "message": _NO_RIGHT}]})
 
 
 def bad_gateway() -> Answer:

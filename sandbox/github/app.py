@@ -13,15 +13,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from sandbox.github.rest.account import rate_limit
-
 from . import answers
 from .answers import Answer
 from .context import Account, RequestContext
 from .faults import Faults, FaultSource
-from .gateway import Call, Gateway, Incoming, read_body
+from .gateway import Gateway, Handler, Incoming, read_body, rest_call
 from .limits import Limits, Resource
-from .rest import ENDPOINTS
+from .rest import ENDPOINTS, rate_limit
 from .served_folder import ServedFolder
 
 GRAPHQL = "graphql"
@@ -43,46 +41,48 @@ def app(
     """
     folder = served if isinstance(served, ServedFolder) else ServedFolder(served)
     gateway = Gateway(folder, limits, FaultSource(faults), tokens)
+
+    async def books(_request: Request) -> JSONResponse:
+        return JSONResponse(gateway.accounting.as_json())
+
+    async def reset(_request: Request) -> JSONResponse:
+        gateway.reset()
+        return JSONResponse(gateway.accounting.as_json())
+
+    async def clock(request: Request) -> JSONResponse:
+        gateway.put_forward(float((await request.json())["seconds"]))
+        return JSONResponse({"now": gateway.now()})
+
     routes = [
         Route("/graphql", _graphql(gateway), methods=["POST"]),
-        Route("/_sandbox/calls", _books(gateway)),
-        Route("/_sandbox/reset", _reset(gateway), methods=["POST"]),
-        Route("/_sandbox/clock", _clock(gateway), methods=["POST"]),
+        Route("/_sandbox/calls", books),
+        Route("/_sandbox/reset", reset, methods=["POST"]),
+        Route("/_sandbox/clock", clock, methods=["POST"]),
+        *(_route(gateway, path, resource, handler) for path, resource, handler in ENDPOINTS),
+        _route(gateway, "/rate_limit", Resource.CORE, rate_limit, free=True),
     ]
-    routes += [_route(gateway, path, resource, Call(handler)) for path, resource, handler in ENDPOINTS]
-    routes.append(_route(gateway, "/rate_limit", Resource.CORE, Call(rate_limit, free=True)))
     application = Starlette(routes=routes, exception_handlers={404: _nowhere})
     application.state.accounting = gateway.accounting
     application.state.gateway = gateway
     return application
 
 
-class _GraphQLCall(Call):
-    """Prepared before it is paid, paid before it is executed."""
-
-    def __init__(self) -> None:
-        """It has no handler: GraphQL is one endpoint."""
-
-    async def __call__(self, asked: RequestContext, incoming: Incoming, gateway: Gateway) -> Answer:
+def _graphql(gateway: Gateway) -> Callable[[Request], Any]:
+    async def call(asked: RequestContext, incoming: Incoming) -> Answer:
+        """Prepared before it is paid, paid before it is executed."""
         from sandbox.github.graphql.execution import Prepared, execute, prepare
 
         if incoming.body is None:
             return answers.refusal(400, "Problems parsing JSON")
         prepared = await run_in_threadpool(prepare, asked, incoming.body)
-        login = asked.account.login if asked.account else None
         if not isinstance(prepared, Prepared):
             return answers.ok(prepared)
+        login = asked.account.login if asked.account else None
         rate = gateway.budgets.charge(login, Resource.GRAPHQL, prepared.points)
         gateway.accounting.points[Resource.GRAPHQL] += prepared.points
         body = answers.encode(await run_in_threadpool(execute, asked, prepared, rate))
         heaviest = asked.limits.heaviest_answer
-        if heaviest is not None and len(body) > heaviest:
-            return answers.bad_gateway()
-        return Answer(200, body)
-
-
-def _graphql(gateway: Gateway) -> Callable[[Request], Any]:
-    call = _GraphQLCall()
+        return Answer(200, body) if heaviest is None or len(body) <= heaviest else answers.bad_gateway()
 
     async def endpoint(request: Request) -> Response:
         from sandbox.github.graphql.execution import operation_name
@@ -99,8 +99,8 @@ def _graphql(gateway: Gateway) -> Callable[[Request], Any]:
     return endpoint
 
 
-def _route(gateway: Gateway, path: str, resource: Resource, call: Call) -> Route:
-    template = path.replace(":path", "").replace(":int", "")
+def _route(gateway: Gateway, path: str, resource: Resource, handler: Handler, *, free: bool = False) -> Route:
+    call, template = rest_call(handler), path.replace(":path", "").replace(":int", "")
 
     async def answer(request: Request) -> Response:
         incoming = Incoming(
@@ -109,32 +109,9 @@ def _route(gateway: Gateway, path: str, resource: Resource, call: Call) -> Route
             request.headers.get("accept", ""),
             str(request.url),
         )
-        return await gateway.answer(request, (f"GET {template}",), resource, incoming, call)
+        return await gateway.answer(request, (f"GET {template}",), resource, incoming, call, free=free)
 
     return Route(path, answer, methods=["GET"])
-
-
-def _books(gateway: Gateway) -> Callable[[Request], Any]:
-    async def books(request: Request) -> JSONResponse:  # noqa: ARG001 - the route's signature
-        return JSONResponse(gateway.accounting.as_json())
-
-    return books
-
-
-def _reset(gateway: Gateway) -> Callable[[Request], Any]:
-    async def reset(request: Request) -> JSONResponse:  # noqa: ARG001 - the route's signature
-        gateway.reset()
-        return JSONResponse(gateway.accounting.as_json())
-
-    return reset
-
-
-def _clock(gateway: Gateway) -> Callable[[Request], Any]:
-    async def clock(request: Request) -> JSONResponse:
-        gateway.put_forward(float((await request.json())["seconds"]))
-        return JSONResponse({"now": gateway.now()})
-
-    return clock
 
 
 async def _nowhere(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the handler's signature

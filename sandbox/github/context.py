@@ -77,16 +77,3 @@ class RequestContext:
         if served is None or served.facts.is_gone or (served.facts.is_private and not self.sees_private):
             return None
         return served
-
-
-def rates_json(rates: Mapping[str, Rate]) -> dict[str, dict[str, int | str]]:
-    """`resources` of `/rate_limit`."""
-    return {
-        name: {
-            "limit": rate.limit,
-            "used": rate.used,
-            "remaining": rate.remaining,
-            "reset": rate.reset,
-        }
-        for name, rate in rates.items()
-    }

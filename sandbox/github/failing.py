@@ -44,7 +44,7 @@ async def instead(
         case Fault.UNAVAILABLE:
             return answers.refusal(503, "Service unavailable")
         case Fault.PRIMARY_LIMIT:
-            return answers.primary_limit_graphql(user) if graphql else answers.primary_limit(user)
+            return answers.primary_limit(user, graphql=graphql)
         case Fault.SECONDARY_LIMIT:
             return answers.secondary_limit(retry_after)
         case Fault.UNAUTHORIZED:

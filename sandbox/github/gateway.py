@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
@@ -26,6 +26,7 @@ from .limits import Limits, Resource
 from .served_folder import ServedFolder
 
 Handler = Callable[[RequestContext, "Incoming"], Answer]
+Call = Callable[[RequestContext, "Incoming"], Awaitable[Answer]]
 MEDIA_TYPE = "github.v3"
 
 
@@ -43,12 +44,13 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Visit:
-    """A request, and who sent it; `valid` is false for a token that is none."""
+    """A request, and who sent it; `valid` is false for a token that is none, `free` what costs nothing."""
 
     request: Request
     resource: Resource
     account: Account | None
     valid: bool
+    free: bool
 
     @property
     def login(self) -> str | None:
@@ -100,12 +102,22 @@ class Gateway:
         self._ahead += max(0.0, seconds)
 
     async def answer(
-        self, request: Request, names: tuple[str, ...], resource: Resource, incoming: Incoming, call: Call
+        self,
+        request: Request,
+        names: tuple[str, ...],
+        resource: Resource,
+        incoming: Incoming,
+        call: Call,
+        *,
+        free: bool = False,
     ) -> Response:
-        """Let *call* answer, if nothing stands against it. *names* are those of the accounting."""
+        """Let *call* answer, if nothing stands against it. *names* are those of the accounting.
+
+        A REST call that is answered pays one point unless it is *free*; a GraphQL call pays its price itself.
+        """
         counts = self.accounting.begin(names)
         account, valid = self._account(request)
-        visit = Visit(request, resource, account, valid)
+        visit = Visit(request, resource, account, valid, free)
         self.budgets.enter(visit.login)
         status = size = 0
         try:
@@ -118,7 +130,7 @@ class Gateway:
 
     async def _answer(self, visit: Visit, counts: Mapping[str, int], incoming: Incoming, call: Call) -> Response:
         # Limits are met on arrival: a slow answer must not let a burst pass, or be refused, late.
-        refused = self._refused(visit, free=call.free)
+        refused = self._refused(visit)
         fault = self.faults.next(counts)
         if refused is not None:
             return self._finish(visit, refused)
@@ -145,8 +157,8 @@ class Gateway:
         )
         if self.faults.faults.latency_seconds:
             await asyncio.sleep(self.faults.faults.latency_seconds)
-        answer = spoil(await call(asked, incoming, self), fault.fault if fault else None, graphql=visit.graphql)
-        return self._broken(self._finish(visit, answer, charge=not visit.graphql), answer, fault)
+        answer = spoil(await call(asked, incoming), fault.fault if fault else None, graphql=visit.graphql)
+        return self._broken(self._finish(visit, answer, charge=not (visit.graphql or visit.free)), answer, fault)
 
     def _account(self, request: Request) -> tuple[Account | None, bool]:
         """Who asks, and whether the token is a known one."""
@@ -161,14 +173,14 @@ class Gateway:
         account = self._tokens.get(token)
         return account, account is not None
 
-    def _refused(self, visit: Visit, *, free: bool) -> Answer | None:
+    def _refused(self, visit: Visit) -> Answer | None:
         if not visit.valid:
             return answers.bad_credentials()
         if visit.account is None and visit.resource in (Resource.GRAPHQL, Resource.CODE_SEARCH):
             return answers.authentication_required()
-        if visit.account is not None and visit.resource in visit.account.refused and not free:
-            return answers.forbidden_graphql() if visit.graphql else answers.forbidden()
-        if free:
+        if visit.account is not None and visit.resource in visit.account.refused and not visit.free:
+            return answers.forbidden(graphql=visit.graphql)
+        if visit.free:
             return None
         reason = self.budgets.refused(visit.login, visit.resource)
         if reason is not None:
@@ -176,7 +188,7 @@ class Gateway:
             return answers.secondary_limit(self.budgets.retry_after(visit.login))
         if self.budgets.exhausted(visit.login, visit.resource):
             self.accounting.limit_hits[f"primary {visit.resource}"] += 1
-            return answers.primary_limit_graphql(visit.user) if visit.graphql else answers.primary_limit(visit.user)
+            return answers.primary_limit(visit.user, graphql=visit.graphql)
         return None
 
     def _finish(self, visit: Visit, answer: Answer, *, charge: bool = False, used_up: bool = False) -> Response:
@@ -188,7 +200,7 @@ class Gateway:
             if headers["etag"] in [tag.strip() for tag in visit.request.headers.get("if-none-match", "").split(",")]:
                 status, body = 304, b""
                 self.accounting.not_modified += 1
-        if charge and status != 304 and not answer.free:
+        if charge and status != 304:
             self.budgets.charge(visit.login, visit.resource)
             self.accounting.points[visit.resource] += 1
         headers |= {
@@ -221,22 +233,16 @@ class Gateway:
         return Broken(Answer(answer.status, body, answer.media_type, headers), kept, len(body) + 1)
 
 
-class Call:
-    """A REST call: its handler runs in a thread, and pays one point when it is done."""
+def rest_call(handler: Handler) -> Call:
+    """The call of a REST endpoint: *handler* runs in a thread."""
 
-    free = False
-
-    def __init__(self, handler: Handler, *, free: bool = False) -> None:
-        self._handler = handler
-        self.free = free
-
-    async def __call__(self, asked: RequestContext, incoming: Incoming, gateway: Gateway) -> Answer:  # noqa: ARG002 - a GraphQL call needs it
-        """The answer."""
+    async def call(asked: RequestContext, incoming: Incoming) -> Answer:
         try:
-            answer = await run_in_threadpool(self._handler, asked, incoming)
+            return await run_in_threadpool(handler, asked, incoming)
         except EarlyAnswer as elsewhere:
             return elsewhere.answer
-        return Answer(answer.status, answer.body, answer.media_type, answer.headers, free=True) if self.free else answer
+
+    return call
 
 
 async def read_body(request: Request) -> bytes:

@@ -42,19 +42,6 @@ class Limits(Frozen):
         default=None, description="bytes of a GraphQL answer above which it becomes a 502, as heavy pages do"
     )
 
-    @classmethod
-    def none(cls) -> Limits:
-        """No primary and no secondary limit; what GitHub cuts short stays short."""
-        return cls(
-            core=None,
-            graphql=None,
-            code_search=None,
-            anonymous_core=None,
-            concurrent=None,
-            rest_points=None,
-            graphql_points=None,
-        )
-
     def primary(self, resource: Resource, *, anonymous: bool) -> int | None:
         """The budget of *resource* for one window."""
         if not anonymous:

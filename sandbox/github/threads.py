@@ -69,7 +69,6 @@ class PullRequest:
     fork_sha: str
     head_ref: str
     head_sha: str
-    head_known: bool
     merge_sha: str | None
     merge_kind: MergeKind | None
     merged_by: str | None
@@ -173,3 +172,8 @@ def mentions_of(thread: Thread) -> dict[Reference, datetime]:
 def absent_sha(*parts: object) -> str:
     """A well-formed hash of a commit that no repository holds, as after a branch was deleted."""
     return hashlib.sha1("\0".join(("sandbox", *map(str, parts))).encode(), usedforsecurity=False).hexdigest()
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """A moment in UTC as the API writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None

@@ -97,7 +97,10 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
     """
     heads = read_heads(repository)
     line = read_commits(repository, "--first-parent", revisions=[heads.tip]) if heads.tip else []
-    pull_requests = _Reader(repository, name, repository_id, heads, line, facts).pull_requests() if line else {}
+    told = {one.number: one for one in facts.pull_requests}
+    issue_numbers = frozenset(issue.number for issue in facts.issues)
+    reader = _Reader(repository, name, repository_id, heads, line, told, issue_numbers)
+    pull_requests = reader.pull_requests() if line else {}
     closers = {
         number: pull_request
         for pull_request in sorted(pull_requests.values(), key=merge_moment, reverse=True)
@@ -115,126 +118,121 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
     )
 
 
+@dataclass(frozen=True)
 class _Reader:
-    def __init__(
-        self,
-        repository: Path,
-        name: str,
-        repository_id: int,
-        heads: Heads,
-        line: Sequence[Commit],
-        facts: RepositoryFacts,
-    ) -> None:
-        self._repository = repository
-        self._name = name
-        self._id = repository_id
-        self._heads = heads
-        self._line = line
-        self._facts = {one.number: one for one in facts.pull_requests}
-        self._issues = frozenset(issue.number for issue in facts.issues)
+    repository: Path
+    name: str
+    id: int
+    heads: Heads
+    line: Sequence[Commit]
+    facts: Mapping[int, PullRequestFacts]
+    issues: frozenset[int]
 
     def pull_requests(self) -> dict[int, PullRequest]:
         found = landed(
-            self._repository,
-            self._name,
-            self._heads,
-            self._line,
-            told=self._facts.values(),
-            issues=self._issues,
+            self.repository,
+            self.name,
+            self.heads,
+            self.line,
+            told=self.facts.values(),
+            issues=self.issues,
         )
         merged = {number: self._merged(one) for number, one in found.items()}
         return dict(sorted((merged | self._unmerged(found)).items()))
 
     def _merged(self, one: Landed) -> PullRequest:
-        facts, created_at = one.facts, one.created_at
+        facts = one.facts
         author = login(facts.author) if facts.author else one.author
         committer = one.commit.committer
-        text = one.body if facts.body is None else facts.body
-        versions = versions_of(author, created_at, text, facts.edits)
-        body = versions[-1].body if versions else text
-        closes = self._closes(facts, body)
-        title = facts.title or one.title
-        titles = titles_of(title, author, facts.titles)
-        return PullRequest(
-            repository_id=self._id,
-            number=one.number,
-            title=titles[-1].current if titles else title,
-            body=body,
+        return self._pull_request(
+            facts,
+            title=one.title,
+            text=one.body,
             author=author,
-            labels=facts.labels,
+            created_at=one.created_at,
             state=State.MERGED,
-            created_at=created_at,
             merged_at=one.merged_at,
             closed_at=one.merged_at,
-            base_ref=facts.base_ref or self._heads.default_branch,
             base_sha=one.base_sha,
             fork_sha=one.fork_sha,
             head_ref=one.branch or f"pull-{one.number}",
-            head_sha=one.head_sha or absent_sha(self._name, one.number),
-            head_known=one.head_known,
+            head_sha=one.head_sha or absent_sha(self.name, one.number),
             merge_sha=one.commit.sha,
             merge_kind=one.kind,
             merged_by=login_of(committer, one.commit.committer_email) if committer != "GitHub" else author,
             commit_count=one.commit_count,
-            closes=closes,
-            linked=tuple(issue for issue in closes if issue not in closing_references(body)),
-            versions=versions,
-            comments=facts.comments,
-            titles=titles,
         )
 
     def _unmerged(self, merged: Mapping[int, Landed]) -> dict[int, PullRequest]:
         """Pull requests with a head and no merge: open where GitHub tries out their merge, else closed."""
-        tips = {number: sha for number, sha in self._heads.pulls.items() if number not in merged}
-        tips |= {one.number: one.head_sha for one in self._facts.values() if one.head_sha and one.number not in merged}
+        tips = {number: sha for number, sha in self.heads.pulls.items() if number not in merged}
+        tips |= {one.number: one.head_sha for one in self.facts.values() if one.head_sha and one.number not in merged}
         shas = list(dict.fromkeys(tips.values()))
         commits = (
-            {one.sha: one for one in read_commits(self._repository, "--no-walk=unsorted", revisions=shas)}
+            {one.sha: one for one in read_commits(self.repository, "--no-walk=unsorted", revisions=shas)}
             if shas
             else {}
         )
-        for number, facts in self._facts.items():
+        for number, facts in self.facts.items():
             if number not in merged and tips.get(number) not in commits:
-                raise missing_commit(self._repository, self._name, number, facts.head_sha or "a merge commit or a head")
+                raise missing_commit(self.repository, self.name, number, facts.head_sha or "a merge commit or a head")
         return {number: self._open(number, commits[sha]) for number, sha in tips.items() if sha in commits}
 
     def _open(self, number: int, head: Commit) -> PullRequest:
-        facts = self._facts.get(number, PullRequestFacts(number=number))
+        facts = self.facts.get(number, PullRequestFacts(number=number))
         created_at = facts.created_at or from_epoch(head.committed)
-        is_open = number in self._heads.mergeable or number not in self._heads.pulls
-        text = head.body if facts.body is None else facts.body
-        author = login(facts.author) if facts.author else login_of(head.author, head.author_email)
-        versions = versions_of(author, created_at, text, facts.edits)
-        body = versions[-1].body if versions else text
-        closes = self._closes(facts, body)
-        title = facts.title or head.subject or f"Pull request {number}"
-        titles = titles_of(title, author, facts.titles)
-        return PullRequest(
-            repository_id=self._id,
-            number=number,
-            title=titles[-1].current if titles else title,
-            body=body,
-            author=author,
-            labels=facts.labels,
-            state=State.OPEN if is_open else State.CLOSED,
+        is_open = number in self.heads.mergeable or number not in self.heads.pulls
+        return self._pull_request(
+            facts,
+            title=head.subject or f"Pull request {number}",
+            text=head.body,
+            author=login(facts.author) if facts.author else login_of(head.author, head.author_email),
             created_at=created_at,
+            state=State.OPEN if is_open else State.CLOSED,
             merged_at=None,
             closed_at=None if is_open else max(created_at, from_epoch(head.committed)),
-            base_ref=facts.base_ref or self._heads.default_branch,
             base_sha="",
             fork_sha="",
             head_ref=f"pull-{number}",
             head_sha=head.sha,
-            head_known=True,
             merge_sha=None,
             merge_kind=None,
             merged_by=None,
             commit_count=facts.commit_count or 1,
+        )
+
+    def _pull_request(
+        self,
+        facts: PullRequestFacts,
+        *,
+        title: str,
+        text: str,
+        author: str | None,
+        created_at: datetime,
+        **landing: Any,
+    ) -> PullRequest:
+        """What history says, its *title* and *text* where *facts* have none of their own."""
+        text = text if facts.body is None else facts.body
+        versions = versions_of(author, created_at, text, facts.edits)
+        body = versions[-1].body if versions else text
+        title = facts.title or title
+        titles = titles_of(title, author, facts.titles)
+        closes = self._closes(facts, body)
+        return PullRequest(
+            repository_id=self.id,
+            number=facts.number,
+            title=titles[-1].current if titles else title,
+            body=body,
+            author=author,
+            labels=facts.labels,
+            created_at=created_at,
+            base_ref=facts.base_ref or self.heads.default_branch,
             closes=closes,
             linked=tuple(one for one in closes if one not in closing_references(body)),
             versions=versions,
             comments=facts.comments,
             titles=titles,
+            **landing,
         )
 
     def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
@@ -245,5 +243,5 @@ class _Reader:
             if isinstance(one, int) or references_in(one)
         )
         return tuple(told) or tuple(
-            one for one in closing_references(body) if one.repository or one.number in self._issues
+            one for one in closing_references(body) if one.repository or one.number in self.issues
         )

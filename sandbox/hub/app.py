@@ -63,7 +63,6 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset()) -> Starlette:
             Route(f"{repo}/preupload/{{revision}}", hub.guarded(hub.preupload), methods=["POST"]),
             Route(f"{repo}/commit/{{revision}}", hub.guarded(hub.commit), methods=["POST"]),
             Route(f"{repo}/tag/{{revision}}", hub.guarded(hub.tag), methods=["POST"]),
-            Route(f"{repo}/tag/{{revision}}", hub.guarded(hub.delete_tag), methods=["DELETE"]),
             Route(repo, hub.guarded(hub.info)),
             Route("/datasets/{owner}/{name}.git/info/lfs/objects/batch", hub.guarded(hub.lfs_batch), methods=["POST"]),
             Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", hub.guarded(hub.file)),
@@ -260,11 +259,6 @@ class _Hub:
                 self._repository(request).tag(name, request.path_params["revision"])
             except TagExistsError:
                 return refusal(409, "", f"Tag reference exists already: {name}")
-        return Response(status_code=200)
-
-    async def delete_tag(self, request: Request) -> Response:
-        async with self._writing:
-            self._repository(request).delete_tag(request.path_params["revision"])
         return Response(status_code=200)
 
     async def file(self, request: Request) -> Response:

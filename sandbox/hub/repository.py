@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.base import Frozen
-from sandbox.content import ContentStore, write_whole
+from sandbox.content import ContentStore
 
 BRANCH = "main"
 
@@ -136,13 +137,6 @@ class DatasetRepository:
             raise TagExistsError(name)
         self._write_refs(Refs(branches=refs.branches, tags={**refs.tags, name: sha}))
 
-    def delete_tag(self, name: str) -> None:
-        """Remove a tag; raises RevisionNotFoundError."""
-        refs = self.refs()
-        if name not in refs.tags:
-            raise RevisionNotFoundError(name)
-        self._write_refs(Refs(branches=refs.branches, tags={tag: sha for tag, sha in refs.tags.items() if tag != name}))
-
     def regular_file(self, content: bytes) -> StoredFile:
         """Keep *content* as a file in git."""
         return StoredFile(
@@ -150,10 +144,10 @@ class DatasetRepository:
         )
 
     def _store(self, commit: Commit) -> None:
-        write_whole(self._folder / "commits" / f"{commit.sha}.json", commit.model_dump_json().encode())
+        write_atomically(self._folder / "commits" / f"{commit.sha}.json", commit.model_dump_json().encode())
 
     def _write_refs(self, refs: Refs) -> None:
-        write_whole(self._refs_file, refs.model_dump_json().encode())
+        write_atomically(self._refs_file, refs.model_dump_json().encode())
 
 
 def lfs_file(sha256: str, size: int) -> StoredFile:

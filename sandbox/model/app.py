@@ -23,6 +23,15 @@ MODEL = "sandbox-rules"
 _POLL_SECONDS = 0.05
 _CHARACTERS_PER_TOKEN = 4
 
+_REFUSALS = {
+    Fault.RATE_LIMITED: (429, "rate limit reached", "rate_limit_exceeded"),
+    Fault.OUT_OF_QUOTA: (429, "you exceeded your current quota", "insufficient_quota"),
+    Fault.SERVER_ERROR: (500, "the server had an error", "server_error"),
+    Fault.BAD_REQUEST: (400, "maximum context length exceeded", "context_length_exceeded"),
+    Fault.HANG: (503, "nobody waited for this", "server_error"),
+}
+"""Status, words and code of the faults that are no answer."""
+
 
 def app(faults: ModelFaults | None = None, *, api_key: str | None = None) -> Starlette:
     """An OpenAI-compatible endpoint that answers by `rules`.
@@ -119,24 +128,18 @@ class _Endpoint:
         )
 
     async def _fail(self, request: Request, fault: Fault) -> JSONResponse | None:
-        match fault:
-            case Fault.RATE_LIMITED:
-                seconds = f"{self.faults.retry_after_seconds:g}"
-                return _error(429, "sandbox fault: rate limit reached", "rate_limit_exceeded", {"Retry-After": seconds})
-            case Fault.OUT_OF_QUOTA:
-                return _error(429, "sandbox fault: you exceeded your current quota", "insufficient_quota")
-            case Fault.SERVER_ERROR:
-                return _error(500, "sandbox fault: the server had an error", "server_error")
-            case Fault.BAD_REQUEST:
-                return _error(400, "sandbox fault: maximum context length exceeded", "context_length_exceeded")
-            case Fault.HANG:
-                for _ in range(int(self.faults.hang_seconds / _POLL_SECONDS)):
-                    # a handler that outlives its client would keep the server from stopping
-                    if await request.is_disconnected():
-                        break
-                    await asyncio.sleep(_POLL_SECONDS)
-                return _error(503, "sandbox fault: nobody waited for this", "server_error")
-        return None
+        if fault is Fault.HANG:
+            for _ in range(int(self.faults.hang_seconds / _POLL_SECONDS)):
+                # a handler that outlives its client would keep the server from stopping
+                if await request.is_disconnected():
+                    break
+                await asyncio.sleep(_POLL_SECONDS)
+        if fault not in _REFUSALS:
+            return None
+        status, words, code = _REFUSALS[fault]
+        limited = fault is Fault.RATE_LIMITED
+        headers = {"Retry-After": f"{self.faults.retry_after_seconds:g}"} if limited else None
+        return _error(status, f"sandbox fault: {words}", code, headers)
 
     def _unauthorized(self, request: Request) -> JSONResponse | None:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")

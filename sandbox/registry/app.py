@@ -40,10 +40,7 @@ def app(folder: Path) -> Starlette:
         routes=[
             calls.route(),
             Route("/v2/", registry.version),
-            Route("/v2/_catalog", registry.catalog),
-            Route("/v2/{name:path}/tags/list", _guarded(registry.tags)),
             Route("/v2/{name:path}/blobs/uploads/", _guarded(registry.begin), methods=["POST"]),
-            Route(upload, _guarded(registry.progress), methods=["GET"]),
             Route(upload, _guarded(registry.append), methods=["PATCH"]),
             Route(upload, _guarded(registry.finish), methods=["PUT"]),
             Route(upload, _guarded(registry.abandon), methods=["DELETE"]),
@@ -88,13 +85,6 @@ class _Registry:
     async def version(self, request: Request) -> Response:  # noqa: ARG002 - the route's signature
         return JSONResponse({}, headers=VERSION_HEADER)
 
-    async def catalog(self, request: Request) -> Response:  # noqa: ARG002 - the route's signature
-        return JSONResponse({"repositories": self._store.repositories()})
-
-    async def tags(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        return JSONResponse({"name": name, "tags": self._store.tags(name)})
-
     async def begin(self, request: Request) -> Response:
         name, query = request.path_params["name"], request.query_params
         mounted = query.get("mount")
@@ -103,12 +93,7 @@ class _Registry:
         upload = self._store.begin_upload()
         if digest := query.get("digest"):
             return await self._complete(request, upload, digest)
-        return self._accepted(name, upload, 202)
-
-    async def progress(self, request: Request) -> Response:
-        upload = request.path_params["upload"]
-        self._store.upload(upload)
-        return self._accepted(request.path_params["name"], upload, 204)
+        return self._accepted(name, upload)
 
     async def append(self, request: Request) -> Response:
         upload = request.path_params["upload"]
@@ -118,7 +103,7 @@ class _Registry:
         if given and int(given[1]) != size:
             raise RefusedError(416, "BLOB_UPLOAD_INVALID", f"the upload stands at {size} bytes")
         await _append(path, request.stream())
-        return self._accepted(request.path_params["name"], upload, 202)
+        return self._accepted(request.path_params["name"], upload)
 
     async def finish(self, request: Request) -> Response:
         digest = request.query_params.get("digest", "")
@@ -160,7 +145,7 @@ class _Registry:
             raise
         return self._created(request.path_params["name"], digest)
 
-    def _accepted(self, name: str, upload: str, status: int) -> Response:
+    def _accepted(self, name: str, upload: str) -> Response:
         size = self._store.upload(upload).stat().st_size
         headers = {
             "Location": f"/v2/{name}/blobs/uploads/{upload}",
@@ -168,7 +153,7 @@ class _Registry:
             "Range": f"0-{max(size - 1, 0)}",
             **VERSION_HEADER,
         }
-        return Response(status_code=status, headers=headers)
+        return Response(status_code=202, headers=headers)
 
     @staticmethod
     def _created(name: str, digest: str) -> Response:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.base import Frozen
-from sandbox.content import ContentStore, write_whole
+from sandbox.content import ContentStore
 
 REPOSITORY = re.compile(r"^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$")
 TAG = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")
@@ -85,22 +86,10 @@ class RegistryStore:
         if not (DIGEST.match(reference) or TAG.match(reference)):
             raise RefusedError(400, "TAG_INVALID", f"{reference!r} is no tag")
         folder, line = self._folder(repository), stored.model_dump_json().encode()
-        write_whole(folder / "manifests" / stored.digest.replace(":", "-"), line)
+        write_atomically(folder / "manifests" / stored.digest.replace(":", "-"), line)
         if not DIGEST.match(reference):
-            write_whole(folder / "tags" / reference, line)
+            write_atomically(folder / "tags" / reference, line)
         return stored
-
-    def tags(self, repository: str) -> list[str]:
-        """Tags of a repository; raises RefusedError when nothing was ever pushed there."""
-        folder = self._folder(repository)
-        if not folder.is_dir():
-            raise RefusedError(404, "NAME_UNKNOWN", f"no repository {repository}")
-        return sorted(path.name for path in folder.glob("tags/*"))
-
-    def repositories(self) -> list[str]:
-        """Names of all repositories."""
-        folders = (path.parent for path in self._repositories.rglob("manifests"))
-        return sorted(folder.relative_to(self._repositories).as_posix() for folder in folders)
 
     def _named_by(self, repository: str, content: bytes) -> Iterator[str]:
         try:

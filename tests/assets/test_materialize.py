@@ -9,7 +9,7 @@ import pytest
 from assets.materialize import ItemConfig, stage_run, usage_metadata
 from assets.partitions import MONTHS
 from assets.repositories import repositories
-from formulacode_dagster.items.progress import Silence, listener
+from formulacode_dagster.items.progress import ProgressListener, listener
 from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.intake import ApiUsage
@@ -65,7 +65,7 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(
     said = [entry.user_message for entry in dagster_instance.all_logs(result.run_id)]
     assert any(text.startswith("waiting 12 min 34 s, until ") for text in said)
     assert "the cache was damaged" in said
-    assert isinstance(listener(), Silence)
+    assert type(listener()) is ProgressListener
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from formulacode_dagster.running.clock import Clock
+
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 
 
-class FakeClock:
+class FakeClock(Clock):
     """Time that passes only by being slept away."""
 
     def __init__(self, now: float = NOW) -> None:

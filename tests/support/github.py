@@ -21,7 +21,7 @@ from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from sandbox.github import app
+from sandbox.github import Limits, app
 from sandbox.github.served_folder import ServedFolder
 from sandbox.server import serving
 from tests.support.clock import FakeClock
@@ -30,7 +30,18 @@ from tests.support.intake import window_ends
 
 TOKEN = "ghp_" + "s3cret" * 6
 FEBRUARY = Month.parse("2026-02")
-CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
+
+UNLIMITED = Limits(
+    core=None,
+    graphql=None,
+    code_search=None,
+    anonymous_core=None,
+    concurrent=None,
+    rest_points=None,
+    graphql_points=None,
+)
+"""No primary and no secondary limit; what GitHub cuts short stays short."""
 
 
 @pytest.fixture

@@ -50,11 +50,6 @@ class Account:
         )
 
     @property
-    def waited_seconds(self) -> float:
-        """Waited for limits, pacing and before retries."""
-        return sum(one.waited_seconds for one in self.tallies.values())
-
-    @property
     def limit_hits(self) -> int:
         """Refusals for a primary or secondary limit."""
         return sum(one.limit_hits for one in self.tallies.values())
@@ -68,14 +63,7 @@ class Account:
                 month=month,
                 resource=resource.value,
                 started_at=started_at,
-                requests=one.requests,
-                points=one.points,
-                unchanged=one.unchanged,
-                retries=one.retries,
-                limit_hits=one.limit_hits,
-                seconds=round(one.seconds, 3),
-                waited_seconds=round(one.waited_seconds, 3),
-                bytes=one.bytes,
+                **{name: round(figure, 3) for name, figure in vars(one).items()},
             )
             for resource, one in sorted(self.tallies.items())
         )

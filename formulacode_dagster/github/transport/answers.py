@@ -16,16 +16,13 @@ class Resource(StrEnum):
     """The budgets that GitHub counts apart, named as in `x-ratelimit-resource`."""
 
     CORE = "core"
-    SEARCH = "search"
     CODE_SEARCH = "code_search"
     GRAPHQL = "graphql"
 
     @classmethod
     def of_path(cls, path: str) -> Resource:
         """The budget that a REST *path* draws on."""
-        if path.startswith("/search/code"):
-            return cls.CODE_SEARCH
-        return cls.SEARCH if path.startswith("/search/") else cls.CORE
+        return cls.CODE_SEARCH if path.startswith("/search/code") else cls.CORE
 
 
 @dataclass(frozen=True)
@@ -56,6 +53,10 @@ class GraphQLAnswer:
 
     data: Mapping[str, Any]
     errors: tuple[GraphQLError, ...] = ()
+
+    def words(self, *path: str | int) -> str:
+        """GitHub's own words for what is wrong at *path* and below it."""
+        return "; ".join(str(error) for error in self.errors if error.path[: len(path)] == path)
 
     def missing(self, *path: str | int) -> bool:
         """Whether GitHub says NOT_FOUND at exactly *path*."""

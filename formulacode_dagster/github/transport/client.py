@@ -17,13 +17,13 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.running.clock import Clock, SystemClock
+from formulacode_dagster.running.clock import Clock
 
 from .accounting import Account, Ledger
 from .answer_cache import AnswerCache, CachedAnswer
 from .answers import GraphQLAnswer, GraphQLError, Resource, RestAnswer
 from .exchange import Exchange
-from .limit_store import FileLimitStore, LimitStore, MemoryLimitStore
+from .limit_store import FileLimitStore, LimitStore
 from .pacing import Pacing
 from .permits import Permits
 from .refusals import words_of
@@ -69,12 +69,12 @@ class GitHubClient:
         self._url = url.rstrip("/")
         # GitHub Enterprise Server has REST under /api/v3 and GraphQL beside it.
         self._graphql_url = self._url.removesuffix("/v3") + "/graphql"
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._pool = tokens if isinstance(tokens, TokenPool) else TokenPool(tokens)
         self._ledger = Ledger()
         self._started_at = datetime.now(tz=UTC)
         on_trouble = on_trouble or (lambda _text: None)
-        self._store: LimitStore = MemoryLimitStore()
+        self._store = LimitStore()
         self._cache: AnswerCache | None = None
         if home is not None:
             self._store = FileLimitStore(home / "github", self._url, self._clock, on_trouble)

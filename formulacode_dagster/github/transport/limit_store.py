@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
@@ -35,34 +35,21 @@ FORGET_SECONDS = 2 * 24 * 3600.0
 """An API that nobody asked for so long, as a sandbox on some port, is forgotten."""
 
 
-class LimitStore(Protocol):
-    """Keeps the state of the limits."""
-
-    @property
-    def holder(self) -> str:
-        """Under which name this client's requests under way are counted."""
-
-    async def update(self, change: Callable[[RateLimits], T]) -> T:
-        """Let *change* read and alter it, alone; returns what it returns. It may be called twice."""
-
-    async def close(self) -> None:
-        """Give back what is under way: the client ends."""
-
-
-class MemoryLimitStore:
-    """The state as this client alone sees it."""
+class LimitStore:
+    """Keeps the state of the limits, here as this client alone sees it."""
 
     holder = "here"
+    """Under which name this client's requests under way are counted."""
 
     def __init__(self, limits: RateLimits | None = None) -> None:
         self._limits = limits or RateLimits()
 
     async def update(self, change: Callable[[RateLimits], T]) -> T:
-        """At once: nobody else is there."""
+        """Let *change* read and alter it, alone; returns what it returns. It may be called twice."""
         return change(self._limits)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Give back what is under way: the client ends."""
 
 
 @dataclass
@@ -73,7 +60,7 @@ class _Document:
 _DOCUMENT = TypeAdapter(_Document)
 
 
-class FileLimitStore:
+class FileLimitStore(LimitStore):
     """Shared by all processes that use *folder*; *on_trouble* is told once when it is not, and why.
 
     A damaged file is begun anew, without the burst that an idle machine has in hand. Where the file cannot be used at
@@ -92,7 +79,7 @@ class FileLimitStore:
         self._on_trouble = on_trouble
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="github-limits")
         self._last = RateLimits()
-        self._alone: MemoryLimitStore | None = None
+        self._alone: LimitStore | None = None
 
     async def update(self, change: Callable[[RateLimits], T]) -> T:
         """Off the event loop, while no other process is at it."""
@@ -101,7 +88,7 @@ class FileLimitStore:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, self._update, change)
             except (OSError, Timeout) as error:
                 if self._alone is None:
-                    self._alone = MemoryLimitStore(self._cautious())
+                    self._alone = LimitStore(self._cautious())
                     self._on_trouble(f"{self._path} cannot be used ({error}): limits are kept by this process alone")
         return await self._alone.update(change)
 

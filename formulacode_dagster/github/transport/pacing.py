@@ -23,23 +23,21 @@ class Lane(StrEnum):
 
     REST = "rest"
     GRAPHQL = "graphql"
-    SEARCH = "search"
     CODE_SEARCH = "code_search"
 
 
 LANES = {
     Resource.CORE: (Lane.REST,),
     Resource.GRAPHQL: (Lane.GRAPHQL,),
-    Resource.SEARCH: (Lane.REST, Lane.SEARCH),
     Resource.CODE_SEARCH: (Lane.REST, Lane.CODE_SEARCH),
 }
 
-BY_WINDOW = (Lane.SEARCH, Lane.CODE_SEARCH)
+BY_WINDOW = (Lane.CODE_SEARCH,)
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """Ceilings of ours. GitHub's are 900, 2,000, 30 and 10 in any minute, and 100 requests at once.
+    """Ceilings of ours. GitHub's are 900, 2,000 and 10 in any minute, and 100 requests at once.
 
     A minute, the burst and whatever was under way before it stay together below GitHub's. A REST call and a GraphQL
     query count one point each, whatever they cost of the primary limit
@@ -49,7 +47,6 @@ class Pacing:
     concurrent: int = 50
     rest_points: int = 770
     graphql_points: int = 1_750
-    searches: int = 27
     code_searches: int = 9
     burst_seconds: float = 6.0
     """What these seconds' turns amount to may go at once."""
@@ -59,7 +56,6 @@ class Pacing:
         return {
             Lane.REST: self.rest_points,
             Lane.GRAPHQL: self.graphql_points,
-            Lane.SEARCH: self.searches,
             Lane.CODE_SEARCH: self.code_searches,
         }[lane]
 

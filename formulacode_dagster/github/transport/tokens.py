@@ -72,9 +72,6 @@ class TokenPool:
         self.anonymous = not secrets
         self._tokens = [_Token(position, secret) for position, secret in enumerate(secrets or [""])]
 
-    def __len__(self) -> int:
-        return 0 if self.anonymous else len(self._tokens)
-
     def choose(
         self,
         limits: RateLimits,

@@ -5,37 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 CURSOR = "cursor:"
-
-
-@dataclass(frozen=True)
-class PageInfo:
-    """Whether there is more, and where it begins."""
-
-    has_next_page: bool
-    end_cursor: str | None
-
-
-@dataclass(frozen=True)
-class Connection:
-    """A page; `total_count` is the size of the whole."""
-
-    nodes: Sequence[Any]
-    page_info: PageInfo
-    total_count: int
-
-    @property
-    def filtered_count(self) -> int:
-        """Timelines only: as many as the type filter leaves."""
-        return self.total_count
-
-    @property
-    def issue_count(self) -> int:
-        """Searches only: as many as are found, shown or not."""
-        return self.total_count
 
 
 def connect(
@@ -44,16 +16,23 @@ def connect(
     *,
     first: int | None = None,
     after: str | None = None,
-) -> Connection:
+) -> dict[str, Any]:
     """The *first* of *items* behind the cursor *after*, none without a *first*; each shown one passes through *wrap*.
 
-    An unreadable cursor counts as none, as on GitHub.
+    An unreadable cursor counts as none, as on GitHub. The count of the whole is `filteredCount` in timelines.
     """
     low = min(read_cursor(after), len(items))
     high = min(low + (first or 0), len(items))
     nodes = [wrap(item) for item in items[low:high]]
-    info = PageInfo(first is not None and high < len(items), write_cursor(high) if nodes else None)
-    return Connection(nodes, info, len(items))
+    return {
+        "nodes": nodes,
+        "pageInfo": {
+            "hasNextPage": first is not None and high < len(items),
+            "endCursor": write_cursor(high) if nodes else None,
+        },
+        "totalCount": len(items),
+        "filteredCount": len(items),
+    }
 
 
 def write_cursor(position: int) -> str:

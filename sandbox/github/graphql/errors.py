@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,12 +16,9 @@ class AnswerError(Exception):
         super().__init__(message)
 
 
-class NotFoundError(AnswerError):
-    """Something that was asked for by name, number or id is not there."""
-
-    def __init__(self, message: str, path: Sequence[str | int] = ()) -> None:
-        self.path = tuple(path)
-        super().__init__("NOT_FOUND", message)
+def not_found(what: str) -> AnswerError:
+    """The refusal of something that was asked for by name, number or id and is not there."""
+    return AnswerError("NOT_FOUND", f"Could not resolve to {what}")
 
 
 class QueryRefused(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,8 @@ from sandbox.github.context import Failure, Rate, RequestContext
 from .errors import QueryRefused, error_json
 from .nodes import Scope
 from .points import points_of
-from .schema import resolve, schema
+from .query import QUERY
+from .schema import schema
 
 if TYPE_CHECKING:
     from graphql import DocumentNode, GraphQLError
@@ -31,15 +32,15 @@ class Prepared:
 
 def operation_name(body: Any) -> str:
     """The name of the operation in a request's *body*, empty when it has none or the query cannot be read."""
-    from graphql import OperationDefinitionNode
+    from graphql import get_operation_ast
 
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
         return ""
     if isinstance(body.get("operationName"), str):
         return str(body["operationName"])
     document, _ = _parsed(body["query"])
-    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)] if document else []
-    return operations[0].name.value if operations and operations[0].name else ""
+    operation = get_operation_ast(document) if document else None
+    return operation.name.value if operation and operation.name else ""
 
 
 def prepare(asked: RequestContext, body: Any) -> Prepared | dict[str, Any]:
@@ -78,10 +79,10 @@ def execute(asked: RequestContext, prepared: Prepared, rate: Rate) -> dict[str, 
     result: ExecutionResult = execute_sync(
         schema(),
         prepared.document,
+        root_value=QUERY,
         context_value=scope,
         variable_values=dict(prepared.variables),
         operation_name=prepared.operation,
-        field_resolver=resolve,
         execution_context_class=Execution,
     )
     answer: dict[str, Any] = {"data": result.data} if result.data is not None or not result.errors else {}
@@ -129,17 +130,13 @@ def _parsed(query: str) -> tuple[DocumentNode | None, tuple[GraphQLError, ...]]:
 def _parts(
     document: DocumentNode, wanted: str | None
 ) -> tuple[OperationDefinitionNode, dict[str, FragmentDefinitionNode]]:
-    from graphql import FragmentDefinitionNode, OperationDefinitionNode
+    from graphql import FragmentDefinitionNode, get_operation_ast
 
-    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
-    fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
-    named: Callable[[OperationDefinitionNode], bool] = lambda one: (  # noqa: E731
-        wanted is None or (one.name is not None and one.name.value == wanted)
-    )
-    chosen = [one for one in operations if named(one)]
-    if len(chosen) != 1:
+    operation = get_operation_ast(document, wanted)
+    if operation is None:
         raise QueryRefused("INVALID_OPERATION", "An operation name is required, and has to name one of the operations.")
-    return chosen[0], fragments
+    fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
+    return operation, fragments
 
 
 def _with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from graphql import (
 )
 from graphql.pyutils import Path
 
+from sandbox.github.threads import Thread
+
 from .errors import AnswerError
-from .nodes import Scope, ThreadNode
-from .schema import snake
+from .nodes import THREAD, Scope
 
 _FOREIGN = ("timelineItems", "rateLimit", "viewer")
 """What depends on other repositories, or on the caller, is not kept."""
@@ -47,13 +48,9 @@ class Execution(ExecutionContext):
         self, parent_type: GraphQLObjectType, source: Any, field_nodes: list[FieldNode], path: Path
     ) -> Any:
         """A field's value; a plain one, which is most of them, without further ado."""
-        plain = _plain(parent_type, field_nodes[0].name.value) if source is not None else None
-        if plain is not None:
-            attribute, serialize = plain
-            try:
-                value = getattr(source, attribute)
-            except AnswerError:
-                value = None
+        serialize = _plain(parent_type, field_nodes[0].name.value)
+        if serialize is not None:
+            value = source.get(field_nodes[0].name.value)
             if value is not None and not callable(value):
                 return serialize(value)
         return super().execute_field(parent_type, source, field_nodes, path)
@@ -70,16 +67,17 @@ class Execution(ExecutionContext):
         failure = self.context_value.failure
         if failure is not None and tuple(path.as_list()) == failure.path:
             raise located_error(AnswerError(failure.type, failure.message), field_nodes, path.as_list())
-        key = self._key(field_nodes) if isinstance(result, ThreadNode) else None
+        key = self._key(field_nodes) if THREAD in result else None
         if key is None or failure is not None:
             return super().complete_object_value(return_type, field_nodes, info, path, result)
-        kept = result.served.tracker().told.setdefault(key, {})
-        known = kept.get(result.thread.number)
+        served, thread = result[THREAD]
+        kept = served.tracker().told.setdefault(key, {})
+        known = kept.get(thread.number)
         if known is None:
             before = len(self.collected_errors.errors)
             known = super().complete_object_value(return_type, field_nodes, info, path, result)
-            if len(self.collected_errors.errors) == before and not _reaches_out(result):
-                kept[result.thread.number] = known
+            if len(self.collected_errors.errors) == before and not _reaches_out(thread):
+                kept[thread.number] = known
         return known
 
     def _key(self, field_nodes: list[FieldNode]) -> Hashable | None:
@@ -109,15 +107,15 @@ def _text(field_nodes: list[FieldNode], fragments: dict[str, FragmentDefinitionN
 
 
 @cache
-def _plain(parent: GraphQLObjectType, name: str) -> tuple[str, Callable[[Any], Any]] | None:
-    """Attribute and serializer of a scalar or enum without arguments; None for all other fields."""
+def _plain(parent: GraphQLObjectType, name: str) -> Callable[[Any], Any] | None:
+    """Serializer of a scalar or enum without arguments; None for all other fields."""
     definition = parent.fields.get(name)
     if definition is None or definition.args:
         return None
     inner = definition.type.of_type if isinstance(definition.type, GraphQLNonNull) else definition.type
-    return (snake(name), inner.serialize) if is_leaf_type(inner) else None
+    return inner.serialize if is_leaf_type(inner) else None
 
 
-def _reaches_out(node: ThreadNode) -> bool:
-    """Whether what is told of *node* depends on other repositories."""
-    return any(reference.repository for reference in getattr(node.thread, "closes", ()))
+def _reaches_out(thread: Thread) -> bool:
+    """Whether what is told of *thread* depends on other repositories."""
+    return any(reference.repository for reference in getattr(thread, "closes", ()))

@@ -54,7 +54,7 @@ def code(asked: RequestContext, incoming: Incoming) -> Answer:
     try:
         query = _parse(incoming.query.get("q", ""))
     except BadQueryError as error:
-        return answers.invalid(str(error))
+        return answers.invalid_search(str(error))
     hits = [
         (served, file)
         for served in asked.folder.repositories()

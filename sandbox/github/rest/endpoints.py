@@ -1,14 +1,41 @@
-"""Path, budget and handler of every endpoint."""
+"""Path, budget and handler of every endpoint; the handlers that need few words."""
 
 from __future__ import annotations
 
-from sandbox.github.gateway import Handler
+from sandbox.github import answers
+from sandbox.github.answers import Answer
+from sandbox.github.context import RequestContext
+from sandbox.github.gateway import Handler, Incoming
 from sandbox.github.limits import Resource
 
-from . import account, code_search, pulls, repositories, timeline
+from . import code_search, pulls, timeline
+from .finding import find_repository
+from .shapes import full_repository_json, user_json
+
+
+def user(asked: RequestContext, _incoming: Incoming) -> Answer:
+    """`GET /user`."""
+    if asked.account is None:
+        return answers.authentication_required()
+    return answers.ok(user_json(asked, asked.account.login))
+
+
+def rate_limit(asked: RequestContext, _incoming: Incoming) -> Answer:
+    """`GET /rate_limit`, which costs nothing."""
+    resources = {
+        name: {"limit": rate.limit, "used": rate.used, "remaining": rate.remaining, "reset": rate.reset}
+        for name, rate in asked.rates().items()
+    }
+    return answers.ok({"resources": resources, "rate": resources["core"]})
+
+
+def repository(asked: RequestContext, incoming: Incoming) -> Answer:
+    """`GET /repos/{owner}/{repo}`."""
+    return answers.ok(full_repository_json(asked, find_repository(asked, incoming)))
+
 
 _OF_A_REPOSITORY: list[tuple[str, Handler]] = [
-    ("", repositories.repository),
+    ("", repository),
     ("/pulls", pulls.pulls),
     ("/pulls/{number:int}", pulls.pull),
     ("/pulls/{number:int}/files", pulls.files),
@@ -17,10 +44,10 @@ _OF_A_REPOSITORY: list[tuple[str, Handler]] = [
 
 ENDPOINTS: list[tuple[str, Resource, Handler]] = [
     ("/search/code", Resource.CODE_SEARCH, code_search.code),
-    ("/user", Resource.CORE, account.user),
+    ("/user", Resource.CORE, user),
     *(
-        (repository + path, Resource.CORE, handler)
-        for repository in ("/repos/{owner}/{repo}", "/repositories/{id:int}")
+        (root + path, Resource.CORE, handler)
+        for root in ("/repos/{owner}/{repo}", "/repositories/{id:int}")
         for path, handler in _OF_A_REPOSITORY
     ),
 ]

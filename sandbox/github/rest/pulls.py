@@ -13,11 +13,11 @@ from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
 from sandbox.github.node_ids import Kind, node_id, thread_id
 from sandbox.github.served_folder import ServedRepository
-from sandbox.github.threads import PullRequest, State
+from sandbox.github.threads import PullRequest, State, stamp
 
 from .finding import find_pull, find_repository
 from .paging import page_of
-from .shapes import file_json, repository_json, stamp, user_json
+from .shapes import file_json, repository_json, user_json
 
 DIFF_FILES = 300
 DIFF_LINES = 20_000
@@ -35,7 +35,7 @@ def pull(asked: RequestContext, incoming: Incoming) -> Answer:
         return _too_large(f"the maximum number of files ({DIFF_FILES})")
     if size.additions + size.deletions > DIFF_LINES:
         return _too_large(f"the maximum number of lines ({DIFF_LINES})")
-    return answers.text(diff_of(served.path, span_of(served.path, found)), incoming.accept)
+    return Answer(200, diff_of(served.path, span_of(served.path, found)), incoming.accept)
 
 
 def pulls(asked: RequestContext, incoming: Incoming) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from formulacode_dagster.git.log import GHOST
@@ -10,11 +9,7 @@ from sandbox.github.changes import FileChange
 from sandbox.github.context import WEB, RequestContext
 from sandbox.github.node_ids import stable_id
 from sandbox.github.served_folder import ServedRepository
-
-
-def stamp(moment: datetime | None) -> str | None:
-    """A moment as GitHub writes it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else None
+from sandbox.github.threads import stamp
 
 
 def user_json(asked: RequestContext, login: str | None) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from sandbox.github.context import WEB, RequestContext
 from sandbox.github.gateway import Incoming
 from sandbox.github.node_ids import Kind, node_id, stable_id, thread_id
 from sandbox.github.served_folder import ServedRepository
-from sandbox.github.threads import PullRequest, State, Thread
+from sandbox.github.threads import PullRequest, State, Thread, stamp
 from sandbox.github.timeline import Event, EventKind, events_of
 
 from .finding import find_thread
 from .paging import page_of
-from .shapes import repository_json, stamp, user_json
+from .shapes import repository_json, user_json
 
 _EVENTS = {
     EventKind.COMMENT: "commented",

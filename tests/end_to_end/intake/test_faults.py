@@ -24,12 +24,12 @@ from formulacode_dagster.store.artifacts import CHANGES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
 from resources.intake import IntakeResource
-from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
 from tests.support.clock import FakeClock
 from tests.support.gates import open_gates
-from tests.support.github import CALM
+from tests.support.github import CALM, UNLIMITED
 from tests.support.sampling import sampled
 from tests.support.small_world import SMALL_PAGES, write_world
 
@@ -115,7 +115,7 @@ class Platform:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Any, Path]]:
     folder = write_world(tmp_path_factory.mktemp("world") / "github")
-    application = app(folder, limits=Limits.none())
+    application = app(folder, limits=UNLIMITED)
     with serving(application) as url:
         yield url, application.state.gateway, folder
 

@@ -18,9 +18,9 @@ from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.server import serving
-from tests.support.github import CALM
+from tests.support.github import CALM, UNLIMITED
 from tests.support.intake import windows_of
 
 MONTHS = (Month.parse("2026-01"), Month.parse("2026-02"))
@@ -88,14 +88,14 @@ def one_after_another(*endpoints: str) -> Faults:
 
 
 def test_every_kind_of_fault_leads_to_the_same_windows(samples, calm, clock):
-    with serving(app(samples.folder, faults=one_after_another(*WINDOWS), limits=Limits.none())) as url:
+    with serving(app(samples.folder, faults=one_after_another(*WINDOWS), limits=UNLIMITED)) as url:
         for _ in range(3):
             assert asked(url, clock, intake) == calm
 
 
 def test_every_kind_of_fault_leads_to_the_same_repositories(samples, calm, clock):
     faults = one_after_another("GET /search/code", "graphql RepositoriesById")
-    with serving(app(samples.folder, faults=faults, limits=Limits.none())) as url:
+    with serving(app(samples.folder, faults=faults, limits=UNLIMITED)) as url:
         for _ in CURABLE:
             assert asked(url, clock, discover) == calm[0]
 

@@ -21,12 +21,13 @@ from formulacode_dagster.github.transport.pacing import Pacing
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import RepositoryState
-from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.server import serving
 from tests.support.git_world import BareRepository
+from tests.support.github import UNLIMITED
 
 FEBRUARY = Month.parse("2026-02")
-FAST = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
+FAST = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
 SEARCH = "GET /search/code"
 BEGIN = "2026-01-01T00:00:00Z"
 
@@ -82,7 +83,7 @@ def discover(folder, clock):
                 limits = SearchLimits(shown=shown)
                 return await discover_repositories(client, FEBRUARY, wanted, limits, find.gaps.append)
 
-        limits = Limits.none().model_copy(update={"search_cap": shown})
+        limits = UNLIMITED.model_copy(update={"search_cap": shown})
         with serving(app(folder, faults=faults or Faults(), limits=limits)) as url:
             try:
                 return asyncio.run(inside(url))

@@ -21,11 +21,11 @@ from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, Rej
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.github.faults import FaultSource
 from sandbox.server import serving
 from tests.support.clock import FakeClock
-from tests.support.github import CALM, FEBRUARY
+from tests.support.github import CALM, FEBRUARY, UNLIMITED
 from tests.support.intake import window_ends
 from tests.support.sampling import SEED, TAKES_ALL, sampled
 from tests.support.small_world import SMALL_PAGES, WANTED, write_world
@@ -109,7 +109,7 @@ class Recording(httpx.AsyncHTTPTransport):
 
 @pytest.fixture(scope="module")
 def intake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Intake]:
-    application = app(write_world(tmp_path_factory.mktemp("faults") / "github"), limits=Limits.none())
+    application = app(write_world(tmp_path_factory.mktemp("faults") / "github"), limits=UNLIMITED)
     with serving(application) as url:
         yield Intake(url, application.state)
 

@@ -18,7 +18,7 @@ from formulacode_dagster.models.links import LinkWalk, ThreadKind
 from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
 from sandbox.server import serving
 
-CALM = Pacing(rest_points=10**6, graphql_points=10**6, searches=10**6, code_searches=10**6)
+CALM = Pacing(rest_points=10**6, graphql_points=10**6, code_searches=10**6)
 HOME = "acme/wheels"
 MERGED = "2026-02-10T12:00:00Z"
 BEFORE, AFTER = "2026-02-01T00:00:00Z", "2026-02-11T00:00:00Z"

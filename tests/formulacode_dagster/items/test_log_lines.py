@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.items.log_lines import LINES_PER_REASON, AlsoLogged, WaitLines
-from formulacode_dagster.items.progress import Silence
+from formulacode_dagster.items.progress import ProgressListener
 from formulacode_dagster.models.items import ItemState, Stage
 from tests.support.clock import FakeClock
 
@@ -31,7 +31,7 @@ def test_a_log_hears_of_waits_and_warnings_and_the_listener_of_everything() -> N
     said: list[str] = []
     heard: list[tuple[str, float]] = []
 
-    class Listening(Silence):
+    class Listening(ProgressListener):
         def waiting(self, stage: Stage, reason: str, seconds: float) -> None:
             heard.append((reason, seconds))
 
@@ -50,7 +50,7 @@ def test_a_log_hears_of_waits_and_warnings_and_the_listener_of_everything() -> N
 def finished(stage: Stage, ends: list[tuple[ItemState, str]]) -> list[str]:
     """What a log holds of a stage whose items end so, a second each."""
     said: list[str] = []
-    to = AlsoLogged(Silence(), said.append, pytest.fail)
+    to = AlsoLogged(ProgressListener(), said.append, pytest.fail)
     for number, (state, reason) in enumerate(ends, 1):
         to.item_finished(stage, f"a/b#{number}", state, reason, 1.0)
     to.stage_finished(stage)

@@ -3,12 +3,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.usage import add_usage, usage_of, usage_totals
+from formulacode_dagster.store.tables import API_USAGE
+from formulacode_dagster.store.usage import add_usage, usage_totals
 
 MONTH = "2026-02"
 
@@ -34,9 +36,8 @@ def test_lines_are_added_and_those_before_stay(database: Database) -> None:
         with database.transaction() as connection:
             add_usage(connection, rows)
     with database.transaction() as connection:
-        assert usage_of(connection, MONTH) == [first, second]
-        assert usage_of(connection, "2026-01") == [other]
-        assert usage_of(connection, "2025-12") == []
+        rows = connection.execute(select(API_USAGE).order_by(API_USAGE.c.month, API_USAGE.c.run_id)).mappings()
+        assert [ApiUsage.model_validate(dict(row)) for row in rows] == [other, first, second]
 
 
 def test_a_month_is_summed_by_stage_and_resource(database: Database) -> None:

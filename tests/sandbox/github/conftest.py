@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from sandbox.github import Limits, app
+from sandbox.github import app
 from sandbox.github.served_folder import FRESH_SECONDS, ServedFolder
 from tests.support.caller import Caller
 from tests.support.git_world import GITHUB, BareRepository
+from tests.support.github import UNLIMITED
 
 TOKEN = "one"
 
@@ -43,7 +44,7 @@ def caller(folder: Path) -> Callable[..., Caller]:
     """A caller of the app over the folder; keywords go to the app."""
 
     def make(token: str | None = TOKEN, *, fresh_seconds: float = FRESH_SECONDS, **settings: Any) -> Caller:
-        settings.setdefault("limits", Limits.none())
+        settings.setdefault("limits", UNLIMITED)
         headers = {"authorization": f"bearer {token}"} if token else {}
         return Caller(TestClient(app(ServedFolder(folder, fresh_seconds), **settings), headers=headers))
 

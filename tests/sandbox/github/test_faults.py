@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from sandbox.github import Fault, Faults, Limits, ScriptedFault, app
+from sandbox.github import Fault, Faults, ScriptedFault, app
 from sandbox.server import serving
+from tests.support.github import UNLIMITED
 
 SEARCH = {
     "query": """query Merged { search(query: "is:pr", type: ISSUE, first: 9) {
@@ -22,7 +23,7 @@ PULLS = "/repos/ada/engine/pulls?state=all"
 @contextmanager
 def served(folder, faults: Faults) -> Iterator[httpx.Client]:
     with (
-        serving(app(folder, faults=faults, limits=Limits.none())) as url,
+        serving(app(folder, faults=faults, limits=UNLIMITED)) as url,
         httpx.Client(base_url=url, headers={"authorization": "bearer one"}, timeout=5) as http,
     ):
         yield http

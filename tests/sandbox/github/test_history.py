@@ -39,7 +39,6 @@ def test_a_squash_commit_loses_its_mark_and_has_a_head_that_no_longer_exists(rep
     assert (one.title, one.merge_kind, one.commit_count) == ("Cache it", MergeKind.SQUASH, 1)
     assert (one.merge_sha, one.base_sha) == (small["squash"], small["merge"])
     assert one.author == "ada"
-    assert not one.head_known
     assert one.head_sha not in small.values()
 
 

@@ -12,6 +12,7 @@ from sandbox.github import Account, Faults, Limits, ScriptedFault, app
 from sandbox.github.budgets import Budgets
 from sandbox.github.faults import Fault
 from sandbox.github.limits import Resource
+from tests.support.github import UNLIMITED
 
 VIEWER = {"query": "{ viewer { login } rateLimit { remaining } }"}
 
@@ -165,8 +166,8 @@ def test_every_answer_has_a_request_id(small, caller):
 
 
 def test_limits_without_limits_still_cut_short(small, caller):
-    assert Limits.none().search_cap == 1000
-    asks = caller(limits=Limits.none(), faults=Faults(scripted=(ScriptedFault(call=99),)))
+    assert UNLIMITED.search_cap == 1000
+    asks = caller(limits=UNLIMITED, faults=Faults(scripted=(ScriptedFault(call=99),)))
     assert asks.get("/repos/ada/engine").headers["x-ratelimit-remaining"] == "999999999"
 
 

@@ -13,6 +13,7 @@ import pytest
 from formulacode_dagster.github.transport.answer_cache import AnswerCache, CachedAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.running.clock import Clock
 from sandbox.github import Account
 from tests.support.github import CALM, TOKEN
 
@@ -210,7 +211,7 @@ def test_a_truncated_answer_is_not_kept(tmp_path):
         assert "if-none-match" not in request.headers
         return next(answers)
 
-    class Instant:
+    class Instant(Clock):
         def time(self) -> float:
             return 0.0
 

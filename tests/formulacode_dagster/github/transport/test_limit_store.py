@@ -19,10 +19,10 @@ from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.limit_store import FileLimitStore
 from formulacode_dagster.github.transport.pacing import Lane, Pacing
 from formulacode_dagster.github.transport.rate_limits import RateLimits
-from formulacode_dagster.running.clock import SystemClock
+from formulacode_dagster.running.clock import Clock
 from sandbox.github import Fault, Faults, Limits, ScriptedFault
 from tests.support.clock import FakeClock
-from tests.support.github import TOKEN
+from tests.support.github import TOKEN, UNLIMITED
 
 PACING = Pacing(concurrent=4, rest_points=1_800, burst_seconds=0.3)
 CEILING = Limits(concurrent=4, rest_points=75, secondary_seconds=2, retry_after_seconds=1)
@@ -115,7 +115,7 @@ def test_what_one_client_learnt_the_next_one_knows_and_no_token_is_in_the_file(s
         asked(tmp_path, url, 3)
         document = tmp_path / "github" / "limits.json"
         text = document.read_text()
-        books = FileLimitStore(tmp_path / "github", url, SystemClock(), pytest.fail)
+        books = FileLimitStore(tmp_path / "github", url, Clock(), pytest.fail)
         limits = asyncio.run(read(books))
     assert TOKEN not in text
     assert limits.user(TOKEN).budget(Resource.CORE).remaining == 0
@@ -134,7 +134,7 @@ def test_a_damaged_file_is_begun_anew_without_a_burst(served, tmp_path, text):
     (tmp_path / "github").mkdir()
     (tmp_path / "github" / "limits.json").write_text(text)
     clock = FakeClock()
-    with served.serve(limits=Limits.none()) as url:
+    with served.serve(limits=UNLIMITED) as url:
         _, troubles = asked(tmp_path, url, 30, clock=clock, pacing=Pacing(rest_points=60))
         assert sum(clock.slept) >= 29
         assert asked(tmp_path, url, 1, clock=clock)[1] == []
@@ -145,7 +145,7 @@ def test_a_damaged_file_is_begun_anew_without_a_burst(served, tmp_path, text):
 def test_where_the_file_cannot_be_kept_each_process_paces_itself_and_says_so_once(served, tmp_path):
     (tmp_path / "github").write_text("no folder")
     clock = FakeClock()
-    with served.serve(limits=Limits.none()) as url:
+    with served.serve(limits=UNLIMITED) as url:
         _, troubles = asked(tmp_path, url, 30, clock=clock, pacing=Pacing(rest_points=60))
     assert sum(clock.slept) >= 29
     assert [text for text in troubles if "limits are kept by this process alone" in text] == troubles[:1]
@@ -163,7 +163,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_pace_as_it_was(served, tmp_p
 
     monkeypatch.setattr(os, "open", full)
     clock = FakeClock()
-    with served.serve(limits=Limits.none()) as url:
+    with served.serve(limits=UNLIMITED) as url:
         client, troubles = asked(tmp_path, url, 30, clock=clock, pacing=Pacing(rest_points=60, burst_seconds=2))
     assert client.totals.cost.api_requests == 30
     assert sum(clock.slept) >= 27
@@ -186,7 +186,7 @@ def test_an_api_that_nobody_asks_any_more_is_forgotten(tmp_path):
 
 def test_a_transaction_is_short(tmp_path):
     async def many() -> float:
-        books = FileLimitStore(tmp_path, "https://api.github.com", SystemClock(), pytest.fail)
+        books = FileLimitStore(tmp_path, "https://api.github.com", Clock(), pytest.fail)
         await books.update(lambda limits: limits.pace.due.setdefault(Lane.REST, 0.0))
         began = time.perf_counter()
         for _ in range(100):

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from formulacode_dagster.github.transport.accounting import Ledger
 from formulacode_dagster.github.transport.answers import Resource
-from formulacode_dagster.github.transport.limit_store import MemoryLimitStore
+from formulacode_dagster.github.transport.limit_store import LimitStore
 from formulacode_dagster.github.transport.pacing import LANES, Lane, Pace, Pacing
 from formulacode_dagster.github.transport.permits import Permits
 from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.github.transport.waiting import Waits
 from tests.support.clock import NOW, FakeClock
 
-CEILINGS = {Lane.REST: 900, Lane.GRAPHQL: 2_000, Lane.SEARCH: 30, Lane.CODE_SEARCH: 10}
+CEILINGS = {Lane.REST: 900, Lane.GRAPHQL: 2_000, Lane.CODE_SEARCH: 10}
 
 ARRIVALS = st.lists(
     st.tuples(st.sampled_from(Resource), st.integers(1, 1_000), st.floats(0, 200)), min_size=1, max_size=6
@@ -75,7 +75,7 @@ def test_the_pace_is_most_of_what_the_ceiling_allows(resource):
 
 def test_searches_count_as_rest_calls_too():
     pace, pacing = Pace(), Pacing(rest_points=10, burst_seconds=0)
-    pace.take(Resource.SEARCH, pacing, NOW)
+    pace.take(Resource.CODE_SEARCH, pacing, NOW)
     assert pace.wait(Resource.CORE, pacing, NOW) == 6
     assert pace.wait(Resource.GRAPHQL, pacing, NOW) <= 0
 
@@ -123,13 +123,13 @@ def test_what_may_go_at_once_can_be_given_up():
     assert {round(pace.wait(resource, pacing, NOW)) for resource in (Resource.CORE, Resource.GRAPHQL)} == {0}
     pace.take(Resource.GRAPHQL, pacing, NOW)
     assert pace.wait(Resource.GRAPHQL, pacing, NOW) == pytest.approx(60 / 1_750, rel=0.01)
-    assert pace.wait(Resource.SEARCH, pacing, NOW) == 60
+    assert pace.wait(Resource.CODE_SEARCH, pacing, NOW) == 60
 
 
 def permits(clock, pacing: Pacing, shown: list[tuple[str, float]] | None = None) -> Permits:
     said = [] if shown is None else shown
     waits = Waits(clock, Ledger(), lambda reason, seconds: said.append((reason, seconds)))
-    return Permits(TokenPool(["a"]), pacing, MemoryLimitStore(), clock, waits)
+    return Permits(TokenPool(["a"]), pacing, LimitStore(), clock, waits)
 
 
 def test_no_more_calls_run_at_once_than_agreed(clock):

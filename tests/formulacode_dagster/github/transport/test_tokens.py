@@ -47,7 +47,7 @@ def test_when_nothing_is_left_the_nearest_reset_is_waited_for(limits):
         pool.exhaust(limits, lease(pool, limits), CORE, until=NOW + seconds)
     assert pause(pool, limits).seconds == 30
     assert "used up" in pause(pool, limits).reason
-    lease(pool, limits, Resource.SEARCH)
+    lease(pool, limits, Resource.CODE_SEARCH)
     lease(pool, limits, now=NOW + 30)
 
 
