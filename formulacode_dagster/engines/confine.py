@@ -19,6 +19,7 @@ import sys
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 SIOCGIFFLAGS = 0x8913
@@ -27,6 +28,8 @@ IFF_UP = 0x1
 AF_INET = 2
 SOCK_DGRAM = 2
 SIGKILL = 9
+CAPABILITIES = 64
+CAPABILITY_VERSION = 0x20080522
 CANNOT_CONFINE = 125
 
 
@@ -41,8 +44,14 @@ def main() -> int:
         try:
             os.close(lifeline)
             os.setsid()
-            if task["isolate_network"]:
-                leave_network(libc)
+            network = CLONE_NEWNET if task["isolate_network"] else 0
+            left = task["apart"] and leave_user(libc, network)
+            if network and not left and libc.unshare(network) != 0:
+                raise PermissionError(ctypes.get_errno(), "no network namespace allowed here")
+            if network:
+                raise_loopback(libc)
+            if task["apart"] and not left:
+                give_up_capabilities(libc)
             if task["limits"] is not None:
                 limit(task["limits"])
             libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -68,15 +77,30 @@ def wait(child: int, lifeline: int) -> tuple[int] | None:
     return (os.waitpid(child, 0)[1],) if pidfd in ready else None
 
 
-def leave_network(libc: ctypes.CDLL) -> None:
-    """Move to a network of one's own, in which only the loopback interface is there."""
+def leave_user(libc: ctypes.CDLL, more: int) -> bool:
+    """Move to namespaces of one's own (*more*, by flags) where users may; false where they may not.
+
+    From there no process outside can be looked into: what the platform and its user's other programs hold in memory and
+    environment, the kernel keeps to itself, although the user is the same.
+    """
     user, group = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWNET) != 0:
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
-            raise PermissionError(ctypes.get_errno(), "no network namespace allowed here")
-        write("/proc/self/setgroups", "deny")
-        write("/proc/self/uid_map", f"{user} {user} 1")
-        write("/proc/self/gid_map", f"{group} {group} 1")
+    if libc.unshare(CLONE_NEWUSER | more) != 0:
+        return False
+    write("/proc/self/setgroups", "deny")
+    write("/proc/self/uid_map", f"{user} {user} 1")
+    write("/proc/self/gid_map", f"{group} {group} 1")
+    return True
+
+
+def give_up_capabilities(libc: ctypes.CDLL) -> None:
+    """What lets root look into processes of root that have more; nobody else has any."""
+    for capability in range(CAPABILITIES):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    libc.capset(struct.pack("Ii", CAPABILITY_VERSION, 0), bytes(24))
+
+
+def raise_loopback(libc: ctypes.CDLL) -> None:
+    """Start the loopback interface, the only one of a new network."""
     probe = libc.socket(AF_INET, SOCK_DGRAM, 0)
     request = struct.pack("16sH14s", b"lo", 0, b"")
     (flags,) = struct.unpack_from("H", fcntl.ioctl(probe, SIOCGIFFLAGS, request), 16)

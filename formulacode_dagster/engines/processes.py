@@ -33,15 +33,23 @@ FILE_BYTES = 8 * 1024**3
 
 @dataclass(frozen=True)
 class Bounds:
-    """In what bounds a command runs, see `confine`; without *limits* only its lifetime is bounded."""
+    """In what bounds a command runs, see `confine`; without *limits* only its lifetime is bounded.
+
+    What has limits is code of others: it runs *apart*, and cannot look into processes outside, which hold tokens.
+    """
 
     limits: ResourceLimits | None = None
     isolate_network: bool = False
     nice: int = 0
+    apart: bool = False
 
     def describe(self, timeout: float) -> dict[str, object]:
         """The bounds as `confine` reads them."""
-        described: dict[str, object] = {"isolate_network": self.isolate_network, "limits": None}
+        described: dict[str, object] = {
+            "isolate_network": self.isolate_network,
+            "apart": self.apart or self.limits is not None,
+            "limits": None,
+        }
         if self.limits is not None:
             described["limits"] = {
                 "nice": self.nice,

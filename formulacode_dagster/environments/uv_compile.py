@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.uv_runner import PYLOCK, UvCall, UvResult
-from formulacode_dagster.running.programs import run_program
 
 from .resolution import ResolutionRequest
 
@@ -48,18 +47,17 @@ class Uv:
             for file, text in call.files.items():
                 (folder / file).write_text(text, encoding="utf-8")
             here = ["--cache-dir", str(self.cache_dir.resolve()), "--python", str(interpreter or sys.executable)]
-            try:
-                done = run_program(
-                    [self.program, *call.arguments, *here],
-                    environment={**self.environment, "HOME": name, "TMPDIR": name},
-                    cwd=folder,
-                    timeout=timeout,
-                    stdin=call.requirements.encode(),
-                )
-            except subprocess.TimeoutExpired as late:
-                return UvResult(-1, "", (late.stderr or b"").decode("utf-8", "replace"), timed_out=True)
-            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if done.returncode == 0 else ""
-            return UvResult(done.returncode, pylock, done.stderr.decode("utf-8", "replace"))
+            done = run_bounded(
+                [self.program, *call.arguments, *here],
+                timeout=timeout,
+                # reading a source distribution may run its code
+                bounds=Bounds(apart=True),
+                environment={**self.environment, "HOME": name, "TMPDIR": name},
+                cwd=folder,
+                stdin=call.requirements.encode(),
+            )
+            pylock = (folder / PYLOCK).read_text(encoding="utf-8") if done.ok else ""
+            return UvResult(done.rc, pylock, done.stderr.decode("utf-8", "replace"), done.timed_out)
 
 
 def call_of(request: ResolutionRequest, *, ceilings: Sequence[str], fits: bool) -> UvCall:

@@ -4,8 +4,10 @@ An image is a folder with a relocatable virtual environment, the checkout and th
 that folder: the package is installed plainly, so nothing in it points back, and a rebuild changes only the copy.
 
 It protects the host's state from honest code, not the host from hostile code: everything runs as the user who runs
-this. There is no network while the package is built nor in a session where the kernel allows an unprivileged network
-namespace (`isolates_network` says so), and there are limits on memory, processor time, processes and file size.
+this. Where the kernel allows it, that is in a user namespace of its own, from where no process outside can be looked
+into: they hold tokens. There is no network while the package is built nor in a session where the kernel allows an
+unprivileged network namespace (`isolates_network` says so), and there are limits on memory, processor time, processes
+and file size.
 """
 
 from __future__ import annotations

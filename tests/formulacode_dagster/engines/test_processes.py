@@ -8,6 +8,8 @@ import textwrap
 import time
 from pathlib import Path
 
+import pytest
+
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.models.image import ResourceLimits
 
@@ -97,3 +99,51 @@ def test_a_command_that_does_not_exist_says_so(tmp_path: Path) -> None:
     done = run_bounded(["/no/such"], timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path)
     assert done.rc == 127
     assert b"/no/such" in done.stderr
+
+
+LOOK = """
+import os
+from pathlib import Path
+
+# the parent has none of it; whoever started the parent has
+pid, found = os.getpid(), []
+for folder in Path("/proc").iterdir():
+    if folder.name.isdigit():
+        for name in ("environ", "mem"):
+            try:
+                with (folder / name).open("rb") as file:
+                    found += [f"{name} of {folder.name}"] if name == "mem" or b"a-very-secret" in file.read() else []
+            except OSError:
+                continue
+print([one for one in found if not one.endswith(f" {pid}")])
+"""
+"""Whose memory can be opened, and in whose environment the token is; one's own aside."""
+
+HOLDER = """
+import sys
+from pathlib import Path
+from formulacode_dagster.engines.processes import Bounds, run_bounded
+from formulacode_dagster.models.image import ResourceLimits
+
+for bounds in (Bounds(ResourceLimits()), Bounds(ResourceLimits(), isolate_network=True), Bounds(apart=True)):
+    done = run_bounded([sys.executable, "-c", sys.argv[1]], timeout=60, bounds=bounds, environment={}, cwd=Path("/"))
+    assert done.ok, done
+    print(done.stdout.decode().strip())
+"""
+
+
+# without namespaces root gives up its capabilities; another user has none to give up
+@pytest.mark.parametrize("forbidden", [False, True] if os.getuid() == 0 else [False])
+def test_code_of_others_cannot_read_the_tokens_of_the_process_that_started_it(tmp_path: Path, forbidden: bool) -> None:
+    # a platform that holds a token, in a process of its own
+    environment = {**os.environ, "GH_TOKENS": "a-very-secret-token"}
+    command = [sys.executable, "-c", HOLDER, LOOK]
+    if forbidden:
+        # a limit of none forbids them even to root
+        command = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBIDDING, "sh", *command]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[]"] * 3
+
+
+FORBIDDING = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
