@@ -8,12 +8,14 @@ import dagster as dg
 from formulacode_dagster.github import checks as verdicts
 from formulacode_dagster.intake.pull_requests import take_in_pull_requests
 from formulacode_dagster.intake.windows import tracked_repositories
+from formulacode_dagster.intake.witness import ask_mirrors
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.month import Month
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS
 from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.pull_requests import items_by_key, iterate_done
+from formulacode_dagster.store.pull_requests import items_by_key, iterate_done, known_among
 from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource
@@ -44,6 +46,23 @@ def window_and_shas_valid(month: JudgedMonth) -> Judgement:
         return verdicts.window_and_shas_valid(month.key, iterate_done(connection, month.key, Stage.PULL_REQUESTS))
 
 
+@month_check(blocking=False, pool="github")
+def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> Judgement:
+    """The default branches of the mirrors show no merge that GitHub's search did not find.
+
+    A search index can lack a repository, and then counts nothing.
+    """
+    with month.database.transaction() as connection:
+        tracked = tracked_repositories(connection, month.key)
+    taken_in = set(month.items(Stage.PULL_REQUESTS, ItemState.DONE))
+    asked = [one for one in tracked if one.full_name in taken_in]
+    told = ask_mirrors(mirrors.cache(), asked, Month.parse(month.key))
+    with month.database.transaction() as connection:
+        known = known_among(connection, [merge.key for merge in told.merges])
+    unseen = [f"{merge.item} ({merge.sha[:12]})" for merge in told.merges if merge.key not in known]
+    return verdicts.mirror_knows_no_more(unseen, told.unread, len(told.merges))
+
+
 @stage_asset(
     Stage.PULL_REQUESTS,
     deps=[repositories],
@@ -53,7 +72,7 @@ def window_and_shas_valid(month: JudgedMonth) -> Judgement:
     description="One row is a pull request merged in the month, with the base for which base + patch = merge tree.",
     columns=RELATIONS["pull_requests"].columns,
     pool="github",
-    checks=[failures_within_budget, counts_match, window_and_shas_valid],
+    checks=[failures_within_budget, counts_match, window_and_shas_valid, mirror_knows_no_more],
 )
 def pull_requests(
     context: dg.AssetExecutionContext,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from filelock import Timeout
@@ -58,12 +59,13 @@ class MirrorCache:
         self._refused: set[tuple[str, str]] = set()
         self.evicted: list[Evicted] = []
 
-    def ensure(self, repository: str, *, commits: Sequence[str] = ()) -> Mirror:
+    def ensure(self, repository: str, *, commits: Sequence[str] = (), since: datetime | None = None) -> Mirror:
         """The mirror of *repository*, holding *commits* where the host has them.
 
         It stays on this machine until it is closed, or nobody refers to it any more. The network is used only when the
-        mirror or one of *commits* is missing. What the host does not have stays missing, is not asked for
-        again by this object, and raises ItemFailure `commit_missing` when it is read.
+        mirror or one of *commits* is missing, or all of its branches are older than *since*. What the host does not
+        have stays missing, is not asked for again by this object, and raises ItemFailure `commit_missing` when it is
+        read.
         Raises ItemFailure `vanished`, `shallow`, `timeout`, `name`, `busy`, `mirror_broken`; OutsideSystemError when
         the host or the disk is dead.
         """
@@ -71,7 +73,7 @@ class MirrorCache:
         wanted = [one for one in commits if (repository, one) not in self._refused]
         try:
             with locked(self._root, repository, LOCK_SECONDS):
-                hold, grown = self._hold(repository, path, wanted)
+                hold, grown = self._hold(repository, path, wanted, since)
             if grown:
                 self._make_room()
         except Timeout as error:
@@ -86,13 +88,14 @@ class MirrorCache:
             ) from error
         return Mirror(repository, path, hold)
 
-    def _hold(self, repository: str, path: Path, wanted: Sequence[str]) -> tuple[Hold, bool]:
+    def _hold(self, repository: str, path: Path, wanted: Sequence[str], since: datetime | None) -> tuple[Hold, bool]:
         """The mirror brought up to date, and whether that took the network."""
         grown = bool(damage_of(path, self._clock))
         if grown:
             self._rebuild(repository, path)
         self._remote.point(path, repository)
-        if missing := _missing(path, wanted):
+        missing = _missing(path, wanted)
+        if missing or (since is not None and not grown and _newest(path) < since.timestamp()):
             grown = True
             self._remote.update(repository, path)
             if missing := _missing(path, missing):
@@ -136,6 +139,14 @@ def _fetched_by_hash(path: Path) -> list[str]:
     except GitError:
         return []
     return [name.removeprefix(f"{KEPT}/") for name in listed]
+
+
+def _newest(path: Path) -> float:
+    """When the newest commit of any branch was made, in seconds since 1970; 0 without any."""
+    newest = git(
+        path, "for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(committerdate:unix)", "refs/heads/"
+    )
+    return float(newest.decode().strip() or 0)
 
 
 def _missing(path: Path, wanted: Sequence[str]) -> list[str]:

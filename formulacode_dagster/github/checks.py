@@ -87,6 +87,18 @@ def counts_match(
     return Judgement.by_offenders(summary, offenders, figures)
 
 
+def mirror_knows_no_more(unseen: Sequence[str], unread: Mapping[str, str], shown: int) -> Judgement:
+    """No merge is *unseen*: on a default branch and not in GitHub's answer; and every mirror could be read.
+
+    *unread* are those that could not, with the reason; *shown* is how many merges the others show.
+    """
+    summary = f"{len(unseen)} of {shown} merges that the mirrors show were not found by GitHub's search"
+    if unread:
+        summary += f"; {len(unread)} mirrors could not be asked"
+    offenders = [*unseen, *(f"{name}: {why}" for name, why in unread.items())]
+    return Judgement.by_offenders(summary, offenders, {"shown": shown, "unseen": len(unseen), "unread": len(unread)})
+
+
 def window_and_shas_valid(month: str, prs: Iterable[PullRequest]) -> Judgement:
     """Merged within the month, hashes well-formed, facts and change of the same pull request, each stored once.
 

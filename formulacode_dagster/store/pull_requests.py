@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -72,6 +72,16 @@ def items_by_key(connection: Connection, month: str) -> dict[PullRequestKey, str
     """`owner/repo#number` of every pull request of *month*, by (repository id, number)."""
     statement = select(_FACTS.c.repository_id, _FACTS.c.number, _FACTS.c.repository).where(_FACTS.c.month == month)
     return {(row[0], row[1]): item_key(row[2], row[1]) for row in connection.execute(statement)}
+
+
+def known_among(connection: Connection, keys: Collection[PullRequestKey]) -> set[PullRequestKey]:
+    """Those of *keys* that are merged pull requests of any month."""
+    if not keys:
+        return set()
+    ids, numbers = ({key[part] for key in keys} for part in (0, 1))
+    among = and_(_FACTS.c.repository_id.in_(ids), _FACTS.c.number.in_(numbers))
+    rows = connection.execute(select(_FACTS.c.repository_id, _FACTS.c.number).where(among))
+    return {(row[0], row[1]) for row in rows} & set(keys)
 
 
 def merged_of(connection: Connection, month: str, repository_id: int) -> list[MergedPullRequest]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ import dagster as dg
 import pytest
 
 from assets.checks import JudgedMonth
-from assets.pull_requests import counts_match, pull_requests
+from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.repository import Repository
@@ -179,3 +180,54 @@ def test_rows_lost_from_the_table_shut_the_gate(run, database):
     verdict = judge(database)
     assert not verdict.passed
     assert verdict.offenders == ("demo/large: 5 of 5, 4 in the table",)
+
+
+def ask_witness(database: Database) -> Judgement:
+    month = JudgedMonth(database, Stage.PULL_REQUESTS, MONTH, "run")
+    return mirror_knows_no_more.judge(month, default_resources()["mirrors"])
+
+
+def test_the_mirrors_show_what_github_found_also_of_a_repository_without_any(run, database):
+    run()
+    verdict = ask_witness(database)
+    assert verdict.passed
+    # the first merge of each is too near to the window's beginning to be sure
+    assert verdict.figures == {"shown": 4 + 1, "unseen": 0, "unread": 0}
+
+
+def test_a_merge_that_the_search_index_lacks_is_named_by_the_check(run, world, database):
+    # to GitHub's search the repository has merged nothing in the month
+    later = [{"number": number, "merged_at": "2026-03-02T00:00:00Z"} for number in range(1, 6)]
+    world.facts["demo/large"] = {"pull_requests": later}
+    assert run()["dagster/row_count"] == 2
+    assert judge(database).passed, "stored is what GitHub counts"
+    verdict = ask_witness(database)
+    assert not verdict.passed
+    assert verdict.summary == "4 of 5 merges that the mirrors show were not found by GitHub's search"
+    assert [one.partition(" (")[0] for one in verdict.offenders] == [f"demo/large#{number}" for number in range(2, 6)]
+
+
+def test_a_merge_that_another_month_holds_is_not_missing(run, world, database):
+    run()
+    with database.transaction() as connection:
+        table = MERGED_PULL_REQUESTS.table
+        connection.execute(table.update().where(table.c.number == 5).values(month="2026-03"))
+    assert ask_witness(database).passed
+
+
+def test_a_mirror_that_cannot_be_asked_is_no_pass(run, world, database, monkeypatch):
+    run()
+    shutil.rmtree(world.folder / "demo/empty.git")
+    (world.folder / "demo/empty.git").mkdir()
+    monkeypatch.setenv("FC_MIRRORS_DIR", str(world.folder.parent / "other-mirrors"))
+    verdict = ask_witness(database)
+    assert (verdict.passed, verdict.figures["unread"]) == (False, 1)
+    assert verdict.offenders[0].startswith("demo/empty: ")
+
+
+def test_a_host_that_is_gone_is_asked_once(run, world, database, monkeypatch):
+    run()
+    monkeypatch.setenv("FC_MIRRORS_DIR", str(world.folder.parent / "other-mirrors"))
+    monkeypatch.setenv("GITHUB_CLONE_URL", (world.folder.parent / "nowhere").as_uri())
+    verdict = ask_witness(database)
+    assert (verdict.passed, verdict.figures) == (False, {"shown": 0, "unseen": 0, "unread": 3})
