@@ -75,7 +75,11 @@ def classifications(
         completions = postgres.completions()
         model = llm.settings.llm_model
         summary = run_loop(
-            classify_month(run, model, lambda spent: llm.language_model(completions, month=run.month, spent=spent))
+            classify_month(
+                run,
+                model,
+                lambda spent, book: llm.language_model(completions, month=run.month, spent=spent, book=book),
+            )
         )
     return report(context, summary, candidates=_candidates(run.month, summary))
 

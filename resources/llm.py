@@ -8,7 +8,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.endpoint import Endpoint
-from formulacode_dagster.selection.language_model import LanguageModel
+from formulacode_dagster.selection.language_model import Book, LanguageModel
 
 from .base import SettingsResource, setting
 
@@ -43,8 +43,11 @@ class LLMResource(SettingsResource):
             raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
         return answer.is_success, f"{url} answers {answer.status_code}; model {model}"
 
-    def language_model(self, cache: CompletionCache, *, month: str, spent: Cost) -> LanguageModel:
-        """A client that pays for nothing twice, with what *month* has left of its budget; close it after use."""
+    def language_model(self, cache: CompletionCache, *, month: str, spent: Cost, book: Book) -> LanguageModel:
+        """A client that pays for nothing twice, with what *month* has left of its budget; close it after use.
+
+        It tells *book* what it spends.
+        """
         settings = self.settings
         endpoint = Endpoint(
             base_url=settings.llm_base_url,
@@ -64,4 +67,5 @@ class LLMResource(SettingsResource):
                 dollars_per_million_in=settings.llm_dollars_per_million_in,
                 dollars_per_million_out=settings.llm_dollars_per_million_out,
             ),
+            book=book,
         )

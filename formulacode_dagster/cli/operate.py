@@ -18,6 +18,7 @@ from formulacode_dagster.orchestration.runs import MonthResult, run_month, set_p
 from formulacode_dagster.reporting.funnel import Funnel, count_funnel
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
 from resources.containers import ContainersResource
 from resources.database import open_database
@@ -39,7 +40,8 @@ def database(*, migrated: bool = True) -> closing[Database]:
 def read_funnel(store: Database, month: Month) -> Funnel:
     """The funnel of *month*, as the ledger and the books have it now."""
     with store.transaction() as connection:
-        return count_funnel(month.key, ledger.entries_of(connection, month.key), usage_totals(connection, month.key))
+        entries, usage = ledger.entries_of(connection, month.key), usage_totals(connection, month.key)
+        return count_funnel(month.key, entries, usage, spending_of(connection, month.key))
 
 
 def run_months(

@@ -12,6 +12,7 @@ from formulacode_dagster.models.errors import ItemFailure, NotAsked, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
 from formulacode_dagster.store import blobs, ledger
+from formulacode_dagster.store.spending import Spent, add_spending
 
 from .work import Outcome, R, Save, StageRun, T, WorkItem
 
@@ -103,3 +104,10 @@ def keep(run: StageRun, results: Sequence[Result[R]], save: Save[R]) -> None:
                     text=result.log,
                 )
         ledger.record(connection, [result.entry for result in results])
+        add_spending(connection, [_spent(result.entry) for result in results])
+
+
+def _spent(entry: LedgerEntry) -> Spent:
+    """What is booked for an item; the client of GitHub and that of the model book what they are asked themselves."""
+    own = Cost(bytes=entry.cost.bytes, seconds=entry.cost.seconds)
+    return Spent(entry.month, entry.stage, entry.run_id, own, entry.item)

@@ -15,6 +15,7 @@ from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.acceptances import acceptances
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.pull_requests import items_by_key
+from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import UsageTotal, usage_totals
 
 from .funnel import Funnel, count_funnel
@@ -88,7 +89,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
     releases = artifacts.RELEASES.read(connection, key)
     return MonthFacts(
         month=key,
-        funnel=count_funnel(key, entries, usage),
+        funnel=count_funnel(key, entries, usage, spending_of(connection, key)),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
         checks=tuple(verdicts(connection, key)),
         release=releases[0] if releases else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
@@ -39,7 +39,7 @@ class Loss(Frozen):
 
 
 class StageCost(Frozen):
-    """What one stage of the month consumed: of GitHub over all its runs, else over those whose results stand."""
+    """What one stage of the month consumed, over all its runs and attempts."""
 
     stage: Stage
     cost: Cost
@@ -73,7 +73,7 @@ class Funnel(Frozen):
     @property
     def is_empty(self) -> bool:
         """Whether nobody ever materialized this month."""
-        return not self.costs
+        return not self.costs and not self.losses and not any(step.count for step in self.steps)
 
     @property
     def cost(self) -> Cost:
@@ -81,10 +81,16 @@ class Funnel(Frozen):
         return Cost.total(stage.cost for stage in self.costs)
 
 
-def count_funnel(month: str, entries: Sequence[LedgerEntry], usage: Sequence[UsageTotal] = ()) -> Funnel:
+def count_funnel(
+    month: str,
+    entries: Sequence[LedgerEntry],
+    usage: Sequence[UsageTotal] = (),
+    spending: Mapping[Stage, Cost] | None = None,
+) -> Funnel:
     """The funnel of *month* from all its ledger *entries*, with what it asked of GitHub from *usage*.
 
-    A forced run replaces the entries of the one before it, but what that one asked was asked all the same.
+    *spending* is what its stages have cost else, over all runs and attempts: a forced run replaces the entries of the
+    one before it, and what that one has cost was spent all the same.
     """
     items = [entry for entry in entries if "#" in entry.item]
 
@@ -105,7 +111,7 @@ def count_funnel(month: str, entries: Sequence[LedgerEntry], usage: Sequence[Usa
         ("published", "tasks published", done[Stage.PUBLISHED_DATASET]),
     )
     steps = tuple(FunnelStep(name=name, title=title, count=count) for name, title, count in counted)
-    return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(entries, usage))
+    return Funnel(month=month, steps=steps, losses=_losses(items), costs=_costs(spending or {}, usage))
 
 
 def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
@@ -135,12 +141,12 @@ def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
     return _STEP_MISSED.get(stage, stage.value)
 
 
-def _costs(entries: Sequence[LedgerEntry], usage: Sequence[UsageTotal]) -> tuple[StageCost, ...]:
-    known = {entry.stage for entry in entries} | {total.stage for total in usage}
+def _costs(spending: Mapping[Stage, Cost], usage: Sequence[UsageTotal]) -> tuple[StageCost, ...]:
+    known = {*spending, *(total.stage for total in usage)}
     return tuple(
         StageCost(
             stage=stage,
-            cost=Cost.total(entry.cost for entry in entries if entry.stage is stage).model_copy(
+            cost=spending.get(stage, Cost()).model_copy(
                 update={
                     "api_points": sum(total.points for total in usage if total.stage is stage),
                     "api_requests": sum(total.requests for total in usage if total.stage is stage),

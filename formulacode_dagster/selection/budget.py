@@ -66,6 +66,11 @@ class Budget:
         """Book what a call did cost."""
         self._spent += cost
 
+    def require_left(self) -> None:
+        """Raise OutsideSystemError when what is held for calls under way would pass a limit, after some cost more."""
+        if shortage := self._shortage(Cost.total(self._held)):
+            raise self._is_spent(shortage)
+
     @asynccontextmanager
     async def hold(self, worst: Cost) -> AsyncIterator[None]:
         """Keep *worst* aside for the length of a call.
@@ -76,7 +81,7 @@ class Budget:
             while self._held and self._shortage(Cost.total((*self._held, worst))):
                 await self._settled.wait()
             if shortage := self._shortage(worst):
-                raise OutsideSystemError("llm", shortage[0], remedy=f"Raise {shortage[1]}. {_KEPT}")
+                raise self._is_spent(shortage)
             self._held.append(worst)
         try:
             yield
@@ -84,6 +89,10 @@ class Budget:
             async with self._settled:
                 self._held.remove(worst)
                 self._settled.notify_all()
+
+    @staticmethod
+    def _is_spent(shortage: tuple[str, str]) -> OutsideSystemError:
+        return OutsideSystemError("llm", shortage[0], remedy=f"Raise {shortage[1]}. {_KEPT}")
 
     def _shortage(self, wanted: Cost) -> tuple[str, str] | None:
         spent, needed = self._spent.tokens_in + self._spent.tokens_out, wanted.tokens_in + wanted.tokens_out

@@ -95,8 +95,12 @@ class Endpoint:
         """Close the connections."""
         await self._client.close()
 
-    async def send(self, messages: Sequence[Message], name: str, schema: dict[str, Any]) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], name: str, schema: dict[str, Any], lose: Callable[[bool], None]
+    ) -> Reply:
         """The reply to *messages*, asked to follow JSON *schema*.
+
+        *lose* hears of each call that brought none, and whether it timed out: the endpoint may have worked on it.
 
         Raises ItemFailure (`timeout`, `model_answer`, `model_request`) when this question got no reply;
         OutsideSystemError when the endpoint refuses us for good, cannot be reached, or has left several questions in a
@@ -112,12 +116,14 @@ class Endpoint:
                 completion = await self._create(messages, name, schema)
             except openai.APITimeoutError:
                 timeouts += 1
+                lose(True)
                 said = f"no answer within {self._timeout:g} s"
             except openai.APIConnectionError as error:
                 self._refused_connections += 1
                 said = self._clean(f"cannot connect: {error.__cause__ or error}")
             except openai.APIStatusError as error:
                 self._refused_connections = 0
+                lose(False)
                 said = self._require_transient(error)
                 self._postpone(error, attempts)
                 continue

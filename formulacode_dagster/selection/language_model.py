@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +19,8 @@ from .budget import Budget, Prices
 from .endpoint import SYSTEM, Endpoint, Message, Reply
 
 Answer = TypeVar("Answer", bound=BaseModel)
+Book = Callable[[Cost], None]
+"""Is told what was spent."""
 
 _ASKED = 2
 _BEGINNING = 200
@@ -29,14 +31,26 @@ _CHARACTERS_PER_TOKEN = 3
 class LanguageModel:
     """A model that answers in pydantic models. Lives in one event loop; call `close` when done."""
 
-    def __init__(self, endpoint: Endpoint, *, cache: CompletionCache, budget: Budget, prices: Prices) -> None:
-        """Raises ConfigurationError when there is a dollar budget without prices."""
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        cache: CompletionCache,
+        budget: Budget,
+        prices: Prices,
+        book: Book | None = None,
+    ) -> None:
+        """*book* is told of all that is spent, also where nothing came of it; it may block.
+
+        Raises ConfigurationError when there is a dollar budget without prices.
+        """
         budget.require_prices(prices)
         self.name = endpoint.model
         self._endpoint = endpoint
         self._cache = cache
         self._budget = budget
         self._prices = prices
+        self._book = book
 
     async def close(self) -> None:
         """Close the connections."""
@@ -79,18 +93,32 @@ class LanguageModel:
     ) -> tuple[Reply, Cost]:
         size = sum(len(message.content) for message in messages)
         worst = self._prices.cost(size // _CHARACTERS_PER_TOKEN, self._endpoint.max_tokens)
+        spent = Cost()
+
+        def charge(cost: Cost) -> None:
+            nonlocal spent
+            spent += cost
+            self._budget.charge(cost)
+
+        def lose(timed_out: bool) -> None:
+            # nobody tells what was answered too late, and it is paid for all the same
+            charge(worst if timed_out else Cost(model_calls=1))
+            self._budget.require_left()
+
         async with self._budget.hold(worst):
             try:
-                reply = await self._endpoint.send(messages, name, schema)
+                reply = await self._endpoint.send(messages, name, schema, lose)
+                # an endpoint that reports no usage must not escape the budget
+                tokens_in = reply.tokens_in or size // _CHARACTERS_PER_TOKEN
+                tokens_out = reply.tokens_out or len(reply.content or reply.refusal) // _CHARACTERS_PER_TOKEN
+                charge(self._prices.cost(tokens_in, tokens_out))
             except ItemFailure as failure:
-                failure.cost = so_far
+                failure.cost = so_far + spent
                 raise
-            # an endpoint that reports no usage must not escape the budget
-            tokens_in = reply.tokens_in or size // _CHARACTERS_PER_TOKEN
-            tokens_out = reply.tokens_out or len(reply.content or reply.refusal) // _CHARACTERS_PER_TOKEN
-            price = self._prices.cost(tokens_in, tokens_out)
-            self._budget.charge(price)
-        return reply, price
+            finally:
+                if self._book is not None and spent != Cost():
+                    await asyncio.to_thread(self._book, spent)
+        return reply, spent
 
     def _key(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
         question = [

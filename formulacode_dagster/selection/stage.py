@@ -15,11 +15,11 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
-from formulacode_dagster.store.ledger import entries_of
 from formulacode_dagster.store.pull_requests import iterate_done, patch_of, pull_request_of
+from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 
 from .classifier import classify
-from .language_model import LanguageModel
+from .language_model import Book, LanguageModel
 from .prompts import PROMPT_VERSION
 from .symbolic import screen
 
@@ -32,9 +32,12 @@ class _Screened:
     rejection: Rejection | None
 
 
-async def classify_month(run: StageRun, model_name: str, connect: Callable[[Cost], LanguageModel]) -> StageSummary:
-    """Classify what is pending of the month; *connect* makes a client, given what the month has cost so far.
+async def classify_month(
+    run: StageRun, model_name: str, connect: Callable[[Cost, Book], LanguageModel]
+) -> StageSummary:
+    """Classify what is pending of the month.
 
+    *connect* makes a client, given what the month has cost so far and where to book what it spends.
     Raises as `run_items`.
     """
     with run.database.transaction() as connection:
@@ -42,7 +45,11 @@ async def classify_month(run: StageRun, model_name: str, connect: Callable[[Cost
             WorkItem(pr.item, _inputs(pr, model_name), _Screened(pr.key, _rejection(pr)))
             for pr in iterate_done(connection, run.month, Stage.PULL_REQUESTS)
         ]
-        spent = Cost.total(entry.cost for entry in entries_of(connection, run.month, Stage.CLASSIFICATIONS))
+        spent = Cost.total(spending_of(connection, run.month).values())
+
+    def book(cost: Cost) -> None:
+        with run.database.transaction() as connection:
+            add_spending(connection, [Spent(run.month, run.stage, run.run_id, cost)])
 
     def read(key: PullRequestKey) -> tuple[PullRequest, bytes]:
         with run.database.transaction() as connection:
@@ -57,7 +64,7 @@ async def classify_month(run: StageRun, model_name: str, connect: Callable[[Cost
         rejection = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
         return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=rejection)
 
-    model = connect(spent)
+    model = connect(spent, book)
     try:
         return await run_items(run, items, judge, CLASSIFICATIONS.save)
     finally:

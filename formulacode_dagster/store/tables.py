@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, LargeBinary, MetaData, Table
+from sqlalchemy import BigInteger, Boolean, Column, Double, Identity, Integer, LargeBinary, MetaData, Table
 from sqlalchemy.types import TypeEngine
 
 from .column_types import StorableJson, StorableText, UtcTime
@@ -55,6 +55,15 @@ ACCEPTANCES = Table(
     *_time("accepted_at", key=True),
     *_text("accepted_by", "reason", "summary"),
     *_int("failed", "done"),
+)
+
+SPENDING = Table(
+    "spending",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    *_text("month", "stage", "item", "run_id"),
+    *_time("spent_at"),
+    *_json("cost"),
 )
 
 COMPLETIONS = Table(

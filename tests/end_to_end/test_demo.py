@@ -12,6 +12,7 @@ from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.checks import verdicts
+from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
 from sandbox.samples import expected_outcomes
 
@@ -46,7 +47,8 @@ def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) ->
 @pytest.mark.parametrize("month", DEMO_MONTHS)
 def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> None:
     with demo_database.transaction() as connection:
-        funnel = count_funnel(month, ledger.entries_of(connection, month), usage_totals(connection, month))
+        entries, usage = ledger.entries_of(connection, month), usage_totals(connection, month)
+        funnel = count_funnel(month, entries, usage, spending_of(connection, month))
         released = artifacts.RELEASES.read(connection, month)
     expected = [one for one in expected_outcomes(month) if "#" in one.item]
     tasks = sum(one.last_stage is Stage.PUBLISHED_DATASET and one.state is ItemState.DONE for one in expected)

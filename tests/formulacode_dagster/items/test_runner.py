@@ -18,6 +18,7 @@ from formulacode_dagster.models.reasons import FailureKind, RejectionReason, Ski
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_log
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.spending import spending_of
 
 MONTH = "2026-02"
 
@@ -81,6 +82,20 @@ def test_what_is_done_is_not_done_again(database: Database) -> None:
     assert (len(second.worked), second.unchanged, second.cost) == (0, 2, Cost())
     assert second.count(ItemState.DONE) == 2
     assert sorted(kept.seen) == ["a/b#1", "a/b#2"]
+
+
+def test_what_repeated_attempts_cost_stays_on_the_books(database: Database) -> None:
+    def work(item: WorkItem[str]) -> Outcome[str]:
+        return Outcome(item.name, Cost(bytes=10, tokens_in=5))
+
+    for _ in range(3):
+        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(force=True))
+        asyncio.run(run_items(stage_run, [WorkItem("a/b#1", "v1", "")], in_thread(work), Kept()))
+    with database.transaction() as connection:
+        (entry,) = ledger.entries_of(connection, MONTH)
+        spent = spending_of(connection, MONTH)[Stage.IMAGES]
+    assert (entry.cost.bytes, spent.bytes) == (10, 30)
+    assert spent.tokens_in == 0, "the model's client books its calls itself"
 
 
 def test_new_inputs_and_force_make_items_pending_again(database: Database) -> None:

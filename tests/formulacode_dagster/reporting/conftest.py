@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
-from formulacode_dagster.models.items import LedgerEntry, Stage
+from formulacode_dagster.models.items import Cost, LedgerEntry, Stage
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
@@ -85,6 +86,12 @@ def ledger_of_a_month() -> tuple[LedgerEntry, ...]:
     return tuple(entries)
 
 
+def spent_on(entries: Sequence[LedgerEntry]) -> dict[Stage, Cost]:
+    """What each stage has cost, when none of *entries* had an attempt before."""
+    stages = dict.fromkeys(entry.stage for entry in entries)
+    return {stage: Cost.total(entry.cost for entry in entries if entry.stage is stage) for stage in stages}
+
+
 @pytest.fixture
 def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> MonthFacts:
     """The month, with what was measured, judged and released."""
@@ -137,7 +144,7 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
     )
     return MonthFacts(
         month=MONTH,
-        funnel=count_funnel(MONTH, ledger_of_a_month, usage),
+        funnel=count_funnel(MONTH, ledger_of_a_month, usage, spent_on(ledger_of_a_month)),
         measured=(fast, slow),
         checks=(open_gate, shut),
         release=release,

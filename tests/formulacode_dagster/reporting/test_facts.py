@@ -12,6 +12,7 @@ from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.acceptances import add_acceptance
 from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.spending import Spent, add_spending
 from formulacode_dagster.store.usage import add_usage
 from tests.records import make_merged
 from tests.support.entries import enter
@@ -76,6 +77,8 @@ def told(
     with database.transaction() as connection:
         ledger.record(connection, ledger_of_a_month)
         add_usage(connection, asked)
+        spent = [Spent(MONTH, one.stage, "run", one.cost, one.item) for one in ledger_of_a_month]
+        add_spending(connection, spent)
         artifacts.MERGED_PULL_REQUESTS.save(connection, rows)
         artifacts.CLASSIFICATIONS.save(connection, [classified(number) for number in range(1, 8)])
         artifacts.MEASUREMENTS.save(

@@ -8,6 +8,7 @@ from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import SCREENED_OUT, RejectionReason
 from formulacode_dagster.reporting.funnel import Funnel, count_funnel
 from formulacode_dagster.store.usage import UsageTotal
+from tests.formulacode_dagster.reporting.conftest import spent_on
 from tests.support.entries import enter
 
 MONTH = "2026-02"
@@ -15,7 +16,7 @@ MONTH = "2026-02"
 
 @pytest.fixture
 def funnel(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> Funnel:
-    return count_funnel(MONTH, ledger_of_a_month, usage)
+    return count_funnel(MONTH, ledger_of_a_month, usage, spent_on(ledger_of_a_month))
 
 
 def test_every_step_counts_the_pull_requests_that_got_so_far(funnel: Funnel) -> None:

@@ -51,7 +51,7 @@ async def model_at(url: str, **settings: object) -> AsyncIterator[LanguageModel]
         "timeout_seconds": 20.0,
         "retries": QUICK,
     }
-    own: dict[str, object] = {"cache": MemoryCache(), "budget": Budget("2026-02"), "prices": Prices()}
+    own: dict[str, object] = {"cache": MemoryCache(), "budget": Budget("2026-02"), "prices": Prices(), "book": None}
     given = {name: value for name, value in settings.items() if name in own}
     endpoint = Endpoint(**{**defaults, **{name: settings[name] for name in settings.keys() - given}})  # type: ignore[arg-type]
     model = LanguageModel(endpoint, **{**own, **given})  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def test_a_server_error_is_retried() -> None:
         answer, cost = asyncio.run(ask_once(url))
         assert calls() == 3
     assert answer.is_performance
-    assert cost.model_calls == 1
+    assert cost.model_calls == 3, "each call counts"
 
 
 def test_retries_end_in_a_failure_of_the_item() -> None:
@@ -232,6 +232,28 @@ def test_a_spent_budget_stops_the_stage_before_the_call(budget: Budget, setting:
         with pytest.raises(OutsideSystemError, match=rf"budget of 2026-02 is spent.*Raise {setting}"):
             asyncio.run(ask_once(url, budget=budget, prices=Prices(dollars_per_million_out=10.0)))
         assert calls() == 0
+
+
+@pytest.mark.parametrize("fault", [Fault.HANG, Fault.SERVER_ERROR, Fault.GARBAGE])
+def test_what_is_spent_for_nothing_is_booked_and_counts_in_the_budget(fault: Fault) -> None:
+    booked: list[Cost] = []
+    budget = Budget("2026-02")
+    with sandbox(ModelFaults(every=fault)) as (url, calls):
+        with pytest.raises(ItemFailure) as caught:
+            asyncio.run(ask_once(url, budget=budget, book=booked.append, timeout_seconds=0.3))
+        assert caught.value.cost.model_calls == calls()
+    assert Cost.total(booked) == budget.spent == caught.value.cost
+    # an answer that came too late was worked on, one that never began was not
+    assert (budget.spent.tokens_in > 0) is (fault is not Fault.SERVER_ERROR)
+    assert budget.spent.tokens_out == (2 * 200 if fault is Fault.HANG else budget.spent.tokens_out)
+
+
+def test_calls_that_time_out_use_up_the_budget_and_stop_the_stage() -> None:
+    budget = Budget("2026-02", tokens=600)
+    with sandbox(ModelFaults(every=Fault.HANG)) as (url, calls):
+        with pytest.raises(OutsideSystemError, match="token budget of 2026-02 is spent"):
+            asyncio.run(ask_once(url, budget=budget, timeout_seconds=0.3, max_tokens=400))
+        assert calls() == 1
 
 
 def test_concurrent_calls_never_pass_the_budget_and_use_all_of_it() -> None:

@@ -1,0 +1,56 @@
+"""What months have cost: lines are added and never changed. What GitHub was asked is in `usage`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, Numeric, cast, func, select
+
+from formulacode_dagster.models.items import Cost, Stage
+
+from .bulk import insert_new
+from .tables import SPENDING
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What an item, or a call, of one run has cost."""
+
+    month: str
+    stage: Stage
+    run_id: str
+    cost: Cost
+    item: str = ""
+
+
+def add_spending(connection: Connection, lines: Sequence[Spent]) -> None:
+    """Append *lines*; those that cost nothing are left out."""
+    rows = [
+        {
+            "month": one.month,
+            "stage": one.stage.value,
+            "item": one.item,
+            "run_id": one.run_id,
+            "spent_at": datetime.now(tz=UTC),
+            "cost": one.cost.model_dump(mode="json", exclude_defaults=True),
+        }
+        for one in lines
+        if one.cost != Cost()
+    ]
+    insert_new(connection, SPENDING, rows)
+
+
+def spending_of(connection: Connection, month: str) -> dict[Stage, Cost]:
+    """What each stage of *month* has cost, over all its runs and attempts."""
+    columns = SPENDING.c
+    sums = [
+        func.coalesce(func.sum(cast(func.jsonb_extract_path_text(columns.cost, name), Numeric)), 0)
+        for name in Cost.model_fields
+    ]
+    statement = select(columns.stage, *sums).where(columns.month == month).group_by(columns.stage)
+    return {
+        Stage(stage): Cost.model_validate(dict(zip(Cost.model_fields, map(float, found), strict=True)))
+        for stage, *found in connection.execute(statement)
+    }
