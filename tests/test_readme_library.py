@@ -93,6 +93,7 @@ def test_an_example_does_what_it_says(
     assert printed.out.startswith(SAID[name]), printed.out
 
 
+@pytest.mark.slow
 def test_an_example_runs_as_it_stands(environment: dict[str, str], tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", EXAMPLES[0]],

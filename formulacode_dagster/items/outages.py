@@ -37,9 +37,9 @@ class Outages(Generic[R]):
                     remedy="See whether it works, then run the month again: it goes on where this run stopped",
                 ) from end
             return []
-        return [*(self.rest() if isinstance(end, Outcome) else ()), result]
+        return [*(self.held_back() if isinstance(end, Outcome) else ()), result]
 
-    def rest(self) -> list[Result[R]]:
+    def held_back(self) -> list[Result[R]]:
         """What was held back and is the items' own failure after all."""
         found = [result for held in self._held.values() for _, result in held]
         self._held.clear()

@@ -154,7 +154,7 @@ async def _work_off(
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
         if not running and dead is None:
-            for result in outages.rest():
+            for result in outages.held_back():
                 finish(result)
         await keep_finished()
     if dead is not None:

@@ -59,6 +59,7 @@ def test_the_share_of_positives_is_held_against_a_year_in_one_statement(database
     assert first.figures["candidates"] == 0
 
 
+@pytest.mark.slow
 def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_verification_it_lacks(
     database: Database, database_url: str, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_ve
     assert kept.offenders == (f"{image.spec.task_id}: {missing} not made",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accepted", [{}, {"accepted_by": "Ada", "accepted_because": "their server is gone"}])
 def test_a_stage_over_its_budget_shuts_the_gate_unless_the_run_config_accepts_it(
     accepted: dict[str, str], database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ def test_a_wait_and_a_warning_stand_in_the_log_of_the_run(
     assert type(listener()) is ProgressListener
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "delay", "tries"),
     [

@@ -136,6 +136,7 @@ def test_a_month_of_mirrors_needs_no_token_no_network_and_no_stars(world, offlin
     assert window_and_shas_valid(MONTH, rows).passed
 
 
+@pytest.mark.slow
 def test_it_is_read_again_only_when_it_changed(world, offline):
     offline(world.folder)
     again = offline(world.folder)
@@ -161,6 +162,7 @@ def test_a_month_of_files_takes_its_commits_from_the_mirrors(world, offline, tmp
     assert (failed.data["item"], failed.data["kind"]) == (f"{NAME}#99", "commit_missing")
 
 
+@pytest.mark.slow
 def test_offline_first_and_github_later_holds_each_pull_request_once(world, offline, online, database):
     offline(world.folder)
     before = held(database)
@@ -172,6 +174,7 @@ def test_offline_first_and_github_later_holds_each_pull_request_once(world, offl
     assert taken["items_done"] == 3
 
 
+@pytest.mark.slow
 def test_github_first_and_offline_later_keeps_the_ids(world, offline, online, database):
     online()
     before = held(database)
@@ -180,6 +183,7 @@ def test_github_first_and_offline_later_keeps_the_ids(world, offline, online, da
     assert taken["rows_added"] == taken["rows_removed"] == 0
 
 
+@pytest.mark.slow
 def test_an_exported_month_taken_in_elsewhere_is_the_same(world, offline, online, database, tmp_path, monkeypatch):
     online()
     with database.transaction() as connection:

@@ -153,6 +153,7 @@ def test_the_issues_behind_it_are_in_the_statement_and_the_solution_is_not(run: 
     assert (told["api_requests"], told["api_points"]) == (books["total"], books["points"]["graphql"]) == (4, 4)
 
 
+@pytest.mark.slow
 def test_a_second_run_asks_nothing_even_where_it_renders_again(run: Run, seeded: Database) -> None:
     run()
     first = statement(seeded)
@@ -165,6 +166,7 @@ def test_a_second_run_asks_nothing_even_where_it_renders_again(run: Run, seeded:
     assert statement(seeded) == first
 
 
+@pytest.mark.slow
 def test_force_asks_again(run: Run) -> None:
     run()
     assert run(force=True)[1]["total"] == 4
@@ -182,6 +184,7 @@ def test_alone_the_stored_closing_issues_serve_and_the_metadata_says_so(
     assert "stored" in row.text
 
 
+@pytest.mark.slow
 def test_what_was_rendered_without_a_token_is_walked_once_there_is_one(run: Run, seeded: Database) -> None:
     run(token="")
     assert run()[1]["total"] == 4

@@ -94,6 +94,7 @@ def judge(database: Database) -> Judgement:
     return counts_match.judge(JudgedMonth(database, Stage.PULL_REQUESTS, MONTH, "run"))
 
 
+@pytest.mark.slow
 def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_again(run, world, database):
     first = run()
     assert world.books["total"] == 2
@@ -106,12 +107,14 @@ def test_a_month_is_counted_in_one_request_searched_in_another_and_never_asked_a
     assert judge(database).passed
 
 
+@pytest.mark.slow
 def test_two_intakes_of_a_closed_month_are_seen_to_be_identical(run):
     first, again = run(), run(force=True)
     assert (again["worked_in_this_run"], again["checksum"]) == (3 + 7, first["checksum"])
     assert (again["rows_added"], again["rows_changed"], again["rows_removed"]) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_what_changed_since_the_last_intake_is_counted_and_its_change_read_again(run, world, database):
     first = run()
     world.facts["demo/large"] = {
@@ -129,6 +132,7 @@ def test_what_changed_since_the_last_intake_is_counted_and_its_change_read_again
     assert judge(database).passed
 
 
+@pytest.mark.slow
 def test_a_repository_renamed_since_discovery_keeps_one_row_and_its_old_name_as_an_alias(run, world, database):
     run(only=["demo/small"])
     (world.folder / "demo/large.git").rename(world.folder / "demo/huge.git")
@@ -163,6 +167,7 @@ def test_a_repository_that_vanished_is_failed_by_name_and_the_rest_of_the_month_
     assert judge(database).passed
 
 
+@pytest.mark.slow
 def test_a_repository_found_archived_is_rejected_and_what_was_stored_of_it_goes_no_further(run, world, database):
     run()
     world.facts["demo/large"] = {"is_archived": True, "archived_at": "2026-01-01T00:00:00Z"}
@@ -215,6 +220,7 @@ def test_a_merge_that_another_month_holds_is_not_missing(run, world, database):
     assert ask_witness(database).passed
 
 
+@pytest.mark.slow
 def test_a_mirror_that_cannot_be_asked_is_no_pass(run, world, database, monkeypatch):
     run()
     shutil.rmtree(world.folder / "demo/empty.git")

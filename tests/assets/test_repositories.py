@@ -158,6 +158,7 @@ def test_the_gates_speak_of_what_is_tracked_and_of_what_nobody_decided_against(r
     assert resolves.passed
 
 
+@pytest.mark.slow
 def test_a_second_run_asks_nobody_and_a_forced_one_leaves_equal_rows(run, database, world):
     run()
     with database.transaction() as connection:
@@ -169,6 +170,7 @@ def test_a_second_run_asks_nobody_and_a_forced_one_leaves_equal_rows(run, databa
         assert REPOSITORIES.read(connection, MONTH) == rows
 
 
+@pytest.mark.slow
 def test_the_list_decides_whatever_the_rules_say_and_touches_nothing_else(run, database, decide, world):
     run()
     before = entries(database)
@@ -189,6 +191,7 @@ def test_the_list_decides_whatever_the_rules_say_and_touches_nothing_else(run, d
     assert ended(database)["a/small"] == "rejected few_stars: 120 < 500"
 
 
+@pytest.mark.slow
 def test_a_name_that_code_search_did_not_find_is_looked_up_and_goes_with_its_line(run, database, decide, world):
     world.merge("c/elsewhere", [FEBRUARY.start], stars=1, former_names=["c/formerly"])
     run()
@@ -203,6 +206,7 @@ def test_a_name_that_code_search_did_not_find_is_looked_up_and_goes_with_its_lin
     assert "c/elsewhere" not in ended(database)
 
 
+@pytest.mark.slow
 def test_a_line_about_the_old_name_holds_for_the_new_one(run, database, decide, world):
     run()
     (world.folder / "a/fast.git").rename(world.folder / "a/faster.git")
@@ -214,6 +218,7 @@ def test_a_line_about_the_old_name_holds_for_the_new_one(run, database, decide, 
     assert "a/fast" not in ended(database)
 
 
+@pytest.mark.slow
 def test_a_repository_denied_later_leaves_the_month_at_once_and_comes_back_whole(run, database, decide):
     run()
     judge(database)
@@ -230,6 +235,7 @@ def test_a_repository_denied_later_leaves_the_month_at_once_and_comes_back_whole
     assert taken_in(database) == {"a/fast": 3, "b/shut-later": 1}
 
 
+@pytest.mark.slow
 def test_a_repository_that_vanished_and_returned_is_taken_in(run, database, world):
     world.facts["a/fast"] |= {"is_gone": True}
     run()
@@ -242,6 +248,7 @@ def test_a_repository_that_vanished_and_returned_is_taken_in(run, database, worl
     assert taken_in(database)["a/fast"] == 3
 
 
+@pytest.mark.slow
 def test_one_that_vanished_between_discovery_and_intake_is_asked_again_when_discovery_finds_it(run, database, world):
     run()
     judge(database)

@@ -70,6 +70,7 @@ def test_a_source_that_is_not_there_is_said_when_it_is_used_and_not_when_the_cod
         source()
 
 
+@pytest.mark.slow
 def test_preflight_needs_no_token_offline(mirrors: Path, monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
     monkeypatch.setenv("FC_ENGINE", "process")

@@ -70,6 +70,7 @@ def test_exclude_rules_are_regular_expressions_over_the_whole_value(tree_of):
     assert not excluded(config, "3.12", {})
 
 
+@pytest.mark.slow
 def test_a_pattern_of_exclude_that_never_comes_to_an_end_is_given_up(tree_of):
     version = "1" * 60 + "x"
     text = f'{{"matrix": {{"numpy": ["{version}"]}}, "exclude": [{{"numpy": "(1|11)+$"}}]}}'

@@ -101,6 +101,7 @@ def test_a_name_of_condas_never_waits_for_a_later_project_of_that_name(lock, ind
     assert [drop.requirement for drop in locked.dropped] == ["geos"]
 
 
+@pytest.mark.slow
 def test_a_matrix_pin_without_a_wheel_is_loosened_with_a_record(lock, compiled):
     locked = lock("setuptools", matrix=["compiled==1.0"])
     assert pins(locked)["compiled"] == "1.4"
@@ -115,6 +116,7 @@ def test_one_requirement_without_a_solution_does_not_abort_the_rest(lock, index)
     assert "attrs>=9" in dropped.reason
 
 
+@pytest.mark.slow
 def test_a_source_distribution_that_does_not_build_is_dropped_and_the_rest_stays(lock, index):
     index.publish_source("broken", "1.0", "2015-01-01T00:00:00Z", "raise SystemExit('no such library')\n")
     index.publish("pure", "1.0", "2015-01-01T00:00:00Z")

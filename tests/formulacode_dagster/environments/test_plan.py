@@ -125,6 +125,7 @@ def test_a_matrix_pin_that_nothing_satisfies_is_loosened_with_a_note(plan):
     assert any("attrs==7.5 has no solution" in note for note in environment.notes)
 
 
+@pytest.mark.slow
 def test_requirements_without_a_solution_fail_the_item_with_the_resolvers_words(plan):
     text = PACKAGE["pyproject.toml"].replace("'numpy'", "'numpy>=2', 'scipy'")
     with pytest.raises(ItemFailure) as caught:

@@ -165,6 +165,7 @@ def test_an_index_that_is_gone_stops_the_stage_and_no_credential_is_told(tmp_pat
     assert caught.value.remedy
 
 
+@pytest.mark.slow
 def test_an_index_that_never_answers_is_a_timeout(index, tmp_path):
     index.pause = 3
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url}

@@ -142,6 +142,7 @@ def test_a_mirror_held_by_another_process_stays_until_that_process_is_gone(root,
     assert [one.repository for one in make_room(root, 0)[0]] == ["demo/one"]
 
 
+@pytest.mark.slow
 def test_processes_clone_read_and_evict_at_once(root, hosted, origin):
     running = [
         subprocess.Popen(

@@ -47,6 +47,7 @@ def test_only_a_dead_host_or_disk_stops_the_stage(words, fault):
     assert "a/b" in str(error)
 
 
+@pytest.mark.slow
 def test_a_git_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
     fake = tmp_path / "git"
     fake.write_text(f"#!/bin/sh\n(sleep 2; touch {tmp_path}/survivor) &\nsleep 60\n")

@@ -51,6 +51,7 @@ def month(origin):
     return found
 
 
+@pytest.mark.slow
 def test_a_month_of_pull_requests_costs_as_many_requests_as_one(cache, git_host, month):
     with SharedMirrors(cache, {NAME: month}) as mirrors:
         with mirrors.mirror(NAME) as mirror:
@@ -88,6 +89,7 @@ def test_a_commit_that_the_host_does_not_have_costs_one_request_and_fails_alone(
         assert len(git_host.requests) == asked
 
 
+@pytest.mark.slow
 def test_threads_wait_for_one_opening_and_then_share(cache, git_host, month):
     def change(facts):
         with mirrors.mirror(NAME) as mirror:
@@ -107,6 +109,7 @@ def test_a_repository_that_is_gone_is_asked_for_once(cache, git_host, month):
     assert git_host.requests == ["GET refs"]
 
 
+@pytest.mark.slow
 def test_only_a_few_mirrors_stay_open(cache, origin, month):
     names = [f"demo/copy-{number}" for number in range(4)]
     for name in names:

@@ -53,6 +53,7 @@ def calm(samples):
         return asked(url, None, intake)
 
 
+@pytest.mark.slow
 def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samples, calm, tmp_path):
     cache = MirrorCache(tmp_path, f"file://{samples.folder}")
     landed = {}
@@ -87,12 +88,14 @@ def one_after_another(*endpoints: str) -> Faults:
     return Faults(scripted=tuple(scripted), slow_seconds=0.05)
 
 
+@pytest.mark.slow
 def test_every_kind_of_fault_leads_to_the_same_windows(samples, calm, clock):
     with serving(app(samples.folder, faults=one_after_another(*WINDOWS), limits=UNLIMITED)) as url:
         for _ in range(3):
             assert asked(url, clock, intake) == calm
 
 
+@pytest.mark.slow
 def test_every_kind_of_fault_leads_to_the_same_repositories(samples, calm, clock):
     faults = one_after_another("GET /search/code", "graphql RepositoriesById")
     with serving(app(samples.folder, faults=faults, limits=UNLIMITED)) as url:

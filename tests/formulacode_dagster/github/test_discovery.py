@@ -189,6 +189,7 @@ def many(shelve, sizes):
         shelve(f"o/r{number}", **{("" if number % 2 else "deep/") + "asv.conf.json": size})
 
 
+@pytest.mark.slow
 def test_more_files_than_search_shows_are_found_by_splitting_on_size(shelve, discover):
     many(shelve, [40 + 7 * number for number in range(16)])
     calm = discover()
@@ -198,6 +199,7 @@ def test_more_files_than_search_shows_are_found_by_splitting_on_size(shelve, dis
     assert discover.calls[SEARCH] < 16
 
 
+@pytest.mark.slow
 def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover):
     many(shelve, [*[500] * 8, 20, 9000])
     tell(**{f"o__r{number}": {"is_fork": True} for number in (1, 3, 5)})
@@ -206,6 +208,7 @@ def test_one_crowded_size_is_split_by_place_and_by_forks(shelve, tell, discover)
     assert sum(row.state is RepositoryState.FORK for row in calm) == 3
 
 
+@pytest.mark.slow
 def test_of_a_size_that_no_qualifier_divides_what_is_shown_is_taken_and_the_rest_a_gap(shelve, discover):
     many(shelve, [100, *[500] * 10])
     found = discover(shown=4)

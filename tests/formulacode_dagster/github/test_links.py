@@ -277,6 +277,7 @@ def test_threads_too_heavy_together_are_read_in_parts(walked: Walk):
     assert [one.number for one in found.links] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_one_thread_too_heavy_alone_is_unreadable(walked: Walk):
     facts = alone(issue(1, "x" * 9_000), issue(2), body="#1 #2")
     found = walked(facts, served={"limits": Limits(heaviest_answer=8_000)})

@@ -50,6 +50,7 @@ def test_the_window_is_half_open_to_the_second(world, clock):
     assert numbers(end) == [2, 3]
 
 
+@pytest.mark.slow
 def test_more_than_search_shows_are_found_by_cutting_the_time_of_several_at_once(world, clock):
     world.merge("demo/busy", [*every(60, 900), *every(1, 300, datetime(2026, 2, 20, tzinfo=UTC))])
     world.merge("demo/burst", [*every(3000, 400), *every(1 / 4, 1400, datetime(2026, 2, 7, tzinfo=UTC))])
@@ -59,6 +60,7 @@ def test_more_than_search_shows_are_found_by_cutting_the_time_of_several_at_once
     assert world.books["points"]["graphql"] <= 5 * 3020 / 100
 
 
+@pytest.mark.slow
 def test_a_second_with_more_than_search_shows_fails_by_name_and_alone(world, clock):
     world.merge("demo/burst", [FEBRUARY.start] * 1001)
     world.merge("demo/calm", every(600, 5))

@@ -115,6 +115,7 @@ FORMS = st.sampled_from(
 PROSE = st.text(st.sampled_from("ab ,.!\n*_"), max_size=20)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(REFERENCES, FORMS, PROSE), max_size=8))
 def test_what_is_written_is_read(parts):
     text = "".join(f"{words} {form.format(one, one.repository, one.number)} " for one, form, words in parts)

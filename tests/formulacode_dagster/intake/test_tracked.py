@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import pytest
+
 from formulacode_dagster.github.tracking import TrackingRules
 from formulacode_dagster.intake.tracked import EXAMPLES, decide, exclusions, standing_of, tracking_items
 from formulacode_dagster.items.runner import run_items
@@ -47,6 +49,7 @@ def run(database, found: Sequence[Repository], listed=(), rules: TrackingRules =
     return summary, calls
 
 
+@pytest.mark.slow
 def test_thousands_are_decided_in_few_transactions_and_told_in_a_line(database):
     found = rows(3000)
     summary, calls = run(database, found)

@@ -99,6 +99,7 @@ def test_a_client_reads_one_pull_request_whole(served, tokens) -> None:
     assert all(one.created_at for one in timeline)
 
 
+@pytest.mark.slow
 def test_a_diff_that_github_has_not_is_read_from_a_mirror(served) -> None:
     async def ask() -> tuple:
         async with GitHubClient() as client:
@@ -109,6 +110,7 @@ def test_a_diff_that_github_has_not_is_read_from_a_mirror(served) -> None:
     assert served.books()["endpoints"]["GET /repos/{owner}/{repo}/pulls/{number}/files"] == 4
 
 
+@pytest.mark.slow
 def test_files_that_github_does_not_list_are_read_from_a_mirror(served) -> None:
     async def ask() -> tuple:
         async with GitHubClient() as client:

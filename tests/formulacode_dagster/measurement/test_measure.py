@@ -100,6 +100,7 @@ def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
     assert "round 7 of 7" in measure.progress
 
 
+@pytest.mark.slow
 def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
     """Failure 47: the base has no benchmark of its own for what the PR speeds up."""
     files = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}
@@ -133,6 +134,7 @@ def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_ch
     assert asked == [{"total", "double", "untouched"}]
 
 
+@pytest.mark.slow
 def test_the_first_suites_reason_stands_when_no_later_one_does_better(measure):
     files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
     with pytest.raises(Rejection) as caught:
@@ -141,6 +143,7 @@ def test_the_first_suites_reason_stands_when_no_later_one_does_better(measure):
     assert "later commit 1" in caught.value.log
 
 
+@pytest.mark.slow
 def test_a_benchmark_that_hangs_is_a_failure_and_its_process_is_gone(measure, tmp_path):
     hang = f"""
 import os, time

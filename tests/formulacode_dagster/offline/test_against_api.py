@@ -38,6 +38,7 @@ def taken(source: IntakeSource) -> dict[str, MergedPullRequest]:
     return asyncio.run(inside())
 
 
+@pytest.mark.slow
 def test_mirrors_with_their_side_file_tell_what_the_api_tells(tmp_path: Path):
     folder = generate(tmp_path / "samples").folder
     with serving(app(folder)) as url:

@@ -99,6 +99,7 @@ def test_a_month_that_is_exported_and_taken_in_again_is_the_same_month(database:
     assert changed == [(0, 0, 0)] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

@@ -120,6 +120,7 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
     assert [request.partition_key for request in requests or []] == ["2026-02"]
 
 
+@pytest.mark.slow
 def test_the_code_location_loads_in_a_fresh_interpreter_without_secrets_or_heavy_libraries() -> None:
     code = (
         "import sys, formulacode_dagster.definitions as d; d.defs.get_repository_def();"
@@ -159,6 +160,7 @@ print(sorted(asked & {one.name for one in SETTINGS}), [path for path in opened i
 READING = "import os; os.environ.get('FC_CPUS'); open('.env')"
 
 
+@pytest.mark.slow
 def test_loading_looks_at_no_setting_and_at_no_file_that_one_names(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("BAD='unclosed\n")
     # whoever reads any of these, one by one or all of them, is seen

@@ -81,6 +81,7 @@ def test_a_month_is_committed_tagged_and_read_back(
     assert {"README.md", "months.json", "data/2026-02.parquet", "verified/2026-02.parquet"} <= set(files)
 
 
+@pytest.mark.slow
 def test_the_same_month_again_uploads_nothing(destination: HubDestination, url: str, record: MakeRecord) -> None:
     first = destination.release(FEBRUARY, month_frame([record(1), record(2)]))
     destination.release(JANUARY, month_frame([]))
@@ -99,6 +100,7 @@ def test_a_released_tag_is_never_changed(destination: HubDestination, url: str, 
     assert (_writes(url), destination.tags()) == (before, tags)
 
 
+@pytest.mark.slow
 def test_every_month_is_on_the_card(destination: HubDestination, url: str, name: str, record: MakeRecord) -> None:
     destination.release(FEBRUARY, month_frame([record(1)]))
     destination.release(JANUARY, month_frame([]))
@@ -128,6 +130,7 @@ def test_what_was_committed_and_never_tagged_may_still_change(
     assert found.read_back_sha256 == found.rows_sha256
 
 
+@pytest.mark.slow
 def test_a_month_committed_by_another_run_meanwhile_is_kept(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:

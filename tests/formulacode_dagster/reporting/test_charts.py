@@ -34,6 +34,7 @@ def test_a_funnel_of_nothing_can_be_drawn(nothing: MonthFacts) -> None:
     size(funnel_chart(nothing.funnel))
 
 
+@pytest.mark.slow
 def test_a_funnel_of_many_with_many_reasons_can_be_drawn() -> None:
     entries = [enter(Stage.PULL_REQUESTS, f"a/b#{n}") for n in range(20_000)]
     entries += [enter(Stage.CLASSIFICATIONS, f"a/b#{n}", f"failed a_reason_of_its_own_{n % 9}") for n in range(20_000)]
@@ -46,6 +47,7 @@ def test_a_reason_is_text_and_never_a_formula() -> None:
     size(funnel_chart(count_funnel("2026-02", [enter(Stage.IMAGES, "a/b#1", r"failed $\nothing{$")])))
 
 
+@pytest.mark.slow
 def test_speedups_are_a_picture_that_grows_with_the_tasks_up_to_a_limit(facts: MonthFacts) -> None:
     few = speedup_chart(facts)
     assert size(few)[0] == 9 * DPI

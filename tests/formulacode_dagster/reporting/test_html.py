@@ -134,6 +134,7 @@ def test_a_month_of_nothing_can_be_reported(nothing: MonthFacts) -> None:
         assert said in text
 
 
+@pytest.mark.slow
 def test_a_report_is_written_whole_and_again(tmp_path: Path, facts: MonthFacts, nothing: MonthFacts) -> None:
     folder = tmp_path / "not" / "there yet"
     path = write_report(folder, facts, nothing)

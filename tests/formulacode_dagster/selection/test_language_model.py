@@ -128,6 +128,7 @@ def test_a_second_useless_answer_is_a_failure_that_quotes_it_and_is_not_cached(f
     assert not cache.kept
 
 
+@pytest.mark.slow
 def test_retry_after_is_honoured_by_all_questions_and_heard_of() -> None:
     heard: list[str] = []
 

@@ -8,6 +8,7 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.database import Database
 
 
+@pytest.mark.slow
 def test_two_runs_of_the_same_month_at_once_are_refused_and_the_first_is_named(database: Database) -> None:
     with (
         database.month_lock(Stage.IMAGES, "2026-02", "run-one"),

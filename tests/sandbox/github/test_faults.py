@@ -173,6 +173,7 @@ def test_an_answer_can_be_written_out(small, folder):
     assert answers[1].headers["retry-after"] == "7"
 
 
+@pytest.mark.slow
 def test_chances_are_the_same_for_the_same_seed(small, folder, caller):
     def statuses(seed: int) -> list[int]:
         asks = caller(faults=Faults(chances={Fault.BAD_GATEWAY: 0.3, Fault.UNAVAILABLE: 0.2}, seed=seed))

@@ -183,6 +183,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.slow
 def test_samples_of_other_definitions_or_with_a_repository_missing_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "samples"
     made = generate(folder)

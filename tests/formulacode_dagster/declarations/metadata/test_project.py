@@ -1,3 +1,5 @@
+import pytest
+
 from formulacode_dagster.declarations.requirements import read_metadata
 
 
@@ -126,6 +128,7 @@ def test_files_that_cannot_be_parsed_are_recorded_and_do_not_stop_the_others(tre
     assert said.dependencies is None
 
 
+@pytest.mark.slow
 def test_extras_of_setup_cfg_may_refer_to_each_other(tree_of):
     text = "[options.extras_require]\nqt =\n    PyQt5>=5.12\nall =\n    %(qt)s\n    scipy\nodd = %(none)s\n"
     extras = read_metadata(tree_of({"setup.cfg": text, "setup.py": ""}), ".").extras

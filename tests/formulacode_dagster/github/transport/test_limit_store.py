@@ -73,6 +73,7 @@ def test_two_processes_stay_below_the_ceiling_together_and_only_together(served,
         assert hits
 
 
+@pytest.mark.slow
 def test_a_killed_process_holds_its_slots_no_longer(served, tmp_path):
     hanging = Faults(scripted=(ScriptedFault(call=1, times=2, fault=Fault.HANG),), hang_seconds=20)
     pacing = Pacing(concurrent=2)

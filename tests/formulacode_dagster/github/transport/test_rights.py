@@ -94,6 +94,7 @@ def test_a_secondary_limit_is_told_and_not_waited_for(served):
     assert "secondary rate limit" in report.limited[Resource.CODE_SEARCH]
 
 
+@pytest.mark.slow
 def test_a_dead_github_is_no_matter_of_tokens():
     with pytest.raises(OutsideSystemError, match="does not answer"):
         told("http://127.0.0.1:9", "good")

@@ -127,6 +127,7 @@ def test_one_survey_tells_everything_about_a_suite(survey, found):
     assert found["bench.TimeParams.time_uses_up(1000, 'a')"].isolate
 
 
+@pytest.mark.slow
 def test_benchmarks_are_timed_in_processes_of_their_own(remote, found):
     short = take(remote, found["bench.time_slow"])
     assert isinstance(short, Timed)
@@ -148,6 +149,7 @@ def test_a_benchmark_with_other_parameters_than_surveyed_is_missing(remote, foun
     assert take(remote, other).kind == "missing"
 
 
+@pytest.mark.slow
 def test_only_named_benchmarks_are_run_again_and_without_time_none_is(remote):
     only = remote.survey(basenames=set(), limit=10, budget=60, only=["bench.time_slow"])
     assert [benchmark.name for benchmark in only.benchmarks] == ["bench.time_slow"]

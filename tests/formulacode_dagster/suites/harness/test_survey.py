@@ -21,6 +21,7 @@ def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
         assert [benchmark.name for benchmark in survey.benchmarks] == expected
 
 
+@pytest.mark.slow
 def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(1)\n\ndef time_it(): pass\n"})
     survey = Remote(session, benchmark_dir="benchmarks").survey(basenames=set(), limit=5, budget=0.9)
@@ -85,6 +86,7 @@ def test_a_survey_goes_on_past_what_is_enough_until_one_enters_the_changed_code(
     assert ran(99) == 7
 
 
+@pytest.mark.slow
 def test_a_module_that_never_ends_importing_is_lost(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "import time\nwhile True:\n    time.sleep(1)\n"})
     remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
