@@ -40,11 +40,12 @@ class ItemConfig(dg.Config):
     max_concurrency: int = Field(default=8, description="items worked on at the same time")
     force: bool = Field(default=False, description="do again what is already done")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
+    correction: str = Field(default="", description="why a released month is released again, as a revision")
     accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")
     accepted_because: str = Field(default="", description="why they do")
 
     def options(self) -> RunOptions:
-        """What of it limits the run, frozen, for the domain."""
+        """What of it the domain knows, frozen."""
         limits = self.model_dump(include=set(RunOptions.model_fields))
         return RunOptions(**{**limits, "only": tuple(self.only)})
 

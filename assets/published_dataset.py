@@ -15,6 +15,7 @@ from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import Release, TaskRecord
 from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame, rows_checksum
+from formulacode_dagster.release.readiness import parts_left_out, require_tasks
 from formulacode_dagster.release.records import month_records
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
@@ -34,13 +35,13 @@ RELEASE = "release"
 
 @month_check(blocking=True)
 def reads_back_equal(month: JudgedMonth) -> Judgement:
-    """The month's rows read back from the released tag are the ones written."""
+    """The month's rows read back from its tags are the ones written."""
     return verdicts.reads_back_equal(month.key, month.rows(artifacts.RELEASES))
 
 
 @month_check(blocking=True)
 def schema_and_ids_stable(month: JudgedMonth) -> Judgement:
-    """The schema is that of earlier releases; no task id appears twice."""
+    """No column of an earlier release is changed or gone; no task id appears twice."""
     releases = _all_releases(month)
     ours, others = ([row for row in releases if (row.month == month.key) is is_ours] for is_ours in (True, False))
     return verdicts.schema_and_ids_stable(month.key, ours, others)
@@ -72,27 +73,33 @@ def _all_releases(month: JudgedMonth) -> list[Release]:
 def published_dataset(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource
 ) -> dg.MaterializeResult[Any]:
-    """Build the month's records and release them once."""
+    """Build the month's records and release them once; others only as a revision, for which a person gives a reason."""
     with stage_run(context, postgres, published_dataset, config) as run:
         month = Month.parse(run.month)
         with run.database.transaction() as connection:
             records = month_records(connection, run.month)
             accepted = acceptances(connection, run.month)
+            left_out = parts_left_out(connection, run.month)
+            if not config.dry_run:
+                require_tasks(connection, run.month, len(records), accepted)
         frame = month_frame(list(records.values()))
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
             if config.only or config.limit_per_repository:
                 raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
-            released = hub.destination().release(month, frame, accepted)
+            if left_out:
+                raise NotAsked(SkipReason.PARTIAL_RUN, left_out)
+            released = hub.destination().release(month, frame, accepted, config.correction)
             return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
 
-        whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, rows_checksum(frame)), None, always=True)
+        inputs = (rows_checksum(frame), *([config.correction] if config.correction else []))
+        whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, *inputs), None, always=True)
         released = run_loop(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
         released.require_done()
         summary = _enter_tasks(run, records, released)
         with run.database.transaction() as connection:
-            rows = artifacts.RELEASES.read(connection, run.month)
-    where = {"destination": rows[0].destination, "tag": rows[0].tag, "revision": rows[0].revision} if rows else {}
+            newest = verdicts.newest_of(artifacts.RELEASES.read(connection, run.month)).get(run.month)
+    where = newest.model_dump(include={"destination", "tag", "revision", "difference"}) if newest else {}
     return report(context, released, summary, rows=len(records), **where)
 
 

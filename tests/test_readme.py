@@ -55,6 +55,8 @@ RUN_BY = {
     "fc-data verify --task path/to/task": "tests/formulacode_dagster/images/test_verify_command.py::"
     "test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted",
     ACCEPT: HERE,
+    'fc-data run --month 2026-02 --stage published_dataset --correction "two patches were measured anew"': "tests/"
+    "formulacode_dagster/release/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
     "fc-data migrate": HERE,
     "fc-data pools": HERE,
     "fc-data housekeeping": HERE,

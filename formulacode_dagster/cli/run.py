@@ -37,6 +37,9 @@ OfflineSource = Annotated[
 ]
 Resume = Annotated[bool, _how("--resume/--force", help="Do what is not done yet, or everything again.")]
 DryRun = Annotated[bool, _how("--dry-run", help="Say what would be done, do nothing.", show_default="no")]
+Correction = Annotated[
+    str, _how(help="Why a released month is released again, as a revision.", show_default="it is not")
+]
 Concurrency = Annotated[int, _how(min=1, help="Items worked on at the same time.")]
 
 
@@ -51,6 +54,7 @@ def run(
     resume: Resume = True,
     dry_run: DryRun = False,
     max_concurrency: Concurrency = 8,
+    correction: Correction = "",
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
     from formulacode_dagster.orchestration.runs import dagster_instance
@@ -65,6 +69,7 @@ def run(
         max_concurrency=max_concurrency,
         force=not resume,
         dry_run=dry_run,
+        correction=correction,
     )
     if offline_source is not None:
         use_offline_source(offline_source)

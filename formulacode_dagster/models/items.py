@@ -78,10 +78,11 @@ class LedgerEntry(Frozen):
 
 
 class RunOptions(Frozen):
-    """What the operator asked a materialization to limit itself to; the run config of every per-item asset."""
+    """What the operator asked of a materialization; the run config of every per-item asset."""
 
     only: tuple[str, ...] = Field(default=(), description="`owner/repo` or `owner/repo#123`; empty means everything")
     limit_per_repository: int | None = Field(default=None, ge=1)
     max_concurrency: int = Field(default=8, ge=1)
     force: bool = Field(default=False, description="do again what is already done")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
+    correction: str = Field(default="", description="why a released month is released again, as a revision")

@@ -74,5 +74,9 @@ class Month(Frozen):
         """Tag of the release in which the window ends: `formulacode@2026-03` for 2026-02."""
         return f"formulacode@{self.next().key}"
 
+    def tag(self, number: int = 0) -> str:
+        """Tag of the release, or of its revision *number*: `formulacode@2026-03.1` is the first."""
+        return f"{self.release}.{number}" if number else self.release
+
     def __str__(self) -> str:
         return self.key

@@ -55,10 +55,21 @@ class TaskRecord(Frozen):
     )
 
 
-class Release(MonthRow):
-    """A month of the dataset: written, tagged, read back."""
+class Correction(Frozen):
+    """What a revision changed, and why."""
 
-    tag: str = Field(description="`formulacode@2026-03`: the month in which the window ends")
+    tag: str = Field(description="`formulacode@2026-03.1`")
+    difference: str = Field(description="to the release before, in one sentence")
+    reason: str = Field(description="why it was made, as a person put it")
+
+
+class Release(MonthRow):
+    """A month of the dataset: written, tagged, read back. A correction of it is a row of its own."""
+
+    tag: str = Field(description="`formulacode@2026-03`: the month in which the window ends; `….1` its first revision")
+    number: int = Field(default=0, description="0 for the first release of the month, else that of the revision")
+    difference: str = Field(default="", description="of a revision to the release before, in one sentence")
+    reason: str = Field(default="", description="why the revision was made")
     destination: str = Field(description="`hub:owner/name` or the path of a folder")
     revision: str = Field(description="commit the tag points to")
     tasks: int = Field(description="rows of the month")
@@ -66,4 +77,5 @@ class Release(MonthRow):
     rows_sha256: str = Field(description="checksum over the month's rows, as written")
     read_back_sha256: str = Field(description="the same checksum over the rows as read back")
     schema_sha256: str = Field(description="checksum over names, order and types of the columns")
+    columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty where nobody noted")
     released_at: datetime = Field(description="when the tag was set")

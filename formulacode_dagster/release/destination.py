@@ -10,10 +10,11 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.release import Release
+from formulacode_dagster.models.release import Correction, Release
 
 from .card import CARD_FILE, data_path, render_card, verified_path
 from .dataset import KEY, first_difference, from_parquet, rows_checksum, schema_checksum, to_parquet
+from .edition import Edition
 from .index import INDEX_FILE, Index, facts_of
 
 if TYPE_CHECKING:
@@ -27,38 +28,47 @@ class Destination(Protocol):
     def name(self) -> str:
         """`hub:owner/name`, or the folder's path."""
 
-    def release(self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> Release:
+    def release(
+        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = (), correction: str = ""
+    ) -> Release:
         """Write, tag and read back the month; the second time with the same rows, only read it back.
 
-        The card tells what people *accepted* of it.
+        Other rows than those released are a revision, which *correction*, the reason for it, asks for: it has a tag of
+        its own, and the older ones stay. The card tells its difference, and what people *accepted* of the month.
 
-        Raises ItemFailure (`released_tag`) when the month was released with other rows, OutsideSystemError when the
-        destination does not answer or is full, ConfigurationError when it refuses us.
+        Raises ItemFailure (`released_tag`) when the month was released with other rows and no correction is asked for,
+        OutsideSystemError when the destination does not answer or is full, ConfigurationError when it refuses us.
         """
 
     def tags(self) -> Mapping[str, str]:
         """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
 
 
-def files_of(month: Month, frame: pl.DataFrame, index: Index, accepted: Sequence[Acceptance]) -> dict[str, bytes]:
-    """What a release of *month* writes, by path, given the *index* of what is there already."""
-    index = index.with_month(facts_of(month, frame, accepted))
+def files_of(edition: Edition, frame: pl.DataFrame, index: Index) -> dict[str, bytes]:
+    """What *edition* writes, by path, given the *index* of what is there already."""
+    index = index.with_month(facts_of(edition, frame))
+    month = edition.month.key
     return {
-        data_path(month.key): to_parquet(frame),
-        verified_path(month.key): to_parquet(frame.filter(frame["verified"])),
+        data_path(month): to_parquet(frame),
+        verified_path(month): to_parquet(frame.filter(frame["verified"])),
         INDEX_FILE: index.to_json(),
         CARD_FILE: render_card(index).encode(),
     }
 
 
 def read_back(
-    month: Month, frame: pl.DataFrame, destination: str, revision: str, content: bytes, *, released_at: datetime
+    edition: Edition, frame: pl.DataFrame, destination: str, revision: str, content: bytes, *, released_at: datetime
 ) -> Release:
     """The release of *frame* whose Parquet file, read back from its tag, is *content*; the two may differ."""
-    found = from_parquet(content, f"{destination}, {data_path(month.key)} at {month.release}")
+    month = edition.month
+    found = from_parquet(content, f"{destination}, {data_path(month.key)} at {edition.tag}")
+    made = edition.corrections[-1] if edition.corrections else None
     return Release(
         month=month.key,
-        tag=month.release,
+        tag=edition.tag,
+        number=edition.number,
+        difference=made.difference if made else "",
+        reason=made.reason if made else "",
         destination=destination,
         revision=revision,
         tasks=frame.height,
@@ -66,20 +76,36 @@ def read_back(
         rows_sha256=rows_checksum(frame),
         read_back_sha256=rows_checksum(found),
         schema_sha256=schema_checksum(found),
+        columns={name: str(kind) for name, kind in found.schema.items()},
         released_at=released_at,
     )
 
 
-def require_unchanged(month: Month, frame: pl.DataFrame, destination: str, content: bytes) -> None:
-    """Raise ItemFailure (`released_tag`) unless the month's earlier release, its Parquet file being *content*, has the
-    rows of *frame*.
+def next_edition(
+    newest: Edition, frame: pl.DataFrame, destination: str, content: bytes, *, correction: str
+) -> Edition | None:
+    """The revision that *frame* is of *newest*, whose Parquet file is *content*; None when it has the same rows.
+
+    Raises ItemFailure (`released_tag`) when it has others and no *correction* gives a reason for that.
     """
-    released = from_parquet(content, f"{destination}, {data_path(month.key)} at {month.release}")
+    released = from_parquet(content, f"{destination}, {data_path(newest.month.key)} at {newest.tag}")
     if released.schema == frame.schema and rows_checksum(released) == rows_checksum(frame):
-        return
-    raise ItemFailure(
-        FailureKind.RELEASED_TAG,
-        f"{month.key} was released before as {month.release} at {destination}, with other rows",
-        why=f"a released tag is never changed, and against it {first_difference(released, frame)}",
-        remedy="Keep the release as it is, or release to another dataset (HF_DATASET)",
-    )
+        return None
+    difference = first_difference(released, frame)
+    if not correction.strip():
+        raise ItemFailure(
+            FailureKind.RELEASED_TAG,
+            f"{newest.month} was released before as {newest.tag} at {destination}, with other rows",
+            why=f"a released tag is never changed, and against it {difference}",
+            remedy=f"Keep the release as it is, or release a revision: fc-data run --month {newest.month} "
+            "--stage published_dataset --correction WHY",
+        )
+    tag = newest.month.tag(newest.number + 1)
+    made = Correction(tag=tag, difference=difference, reason=correction.strip())
+    return Edition(newest.month, newest.accepted, (*newest.corrections, made))
+
+
+def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:
+    """The edition of *month* that *index*, read from its tag, tells of; with what is *accepted* by now."""
+    known = index.month(month.key)
+    return Edition(month, tuple(one.told for one in accepted), known.corrections if known else ())

@@ -25,7 +25,8 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 
 from .card import data_path
-from .destination import files_of, read_back, require_unchanged
+from .destination import edition_of, files_of, next_edition, read_back
+from .edition import Edition, newest_number
 from .index import INDEX_FILE, Index
 
 if TYPE_CHECKING:
@@ -56,23 +57,38 @@ class FolderDestination:
         """The folder's path."""
         return str(self._path)
 
-    def release(self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> Release:
+    def release(
+        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = (), correction: str = ""
+    ) -> Release:
         """See `Destination.release`; the revision is a hash over the release's files."""
-        released = self._releases / month.release
         with disk_errors(f"the dataset in {self._path}"), self._locked():
-            is_first = not released.exists()
-            index = Index.parse(self._read(self._path / INDEX_FILE), str(self._path / INDEX_FILE))
-            files = files_of(month, frame, index, accepted)
-            if is_first:
-                self._write_release(month, files)
+            edition, is_new = self._edition(month, frame, accepted, correction)
+            files = files_of(edition, frame, self._index(self._path))
+            released = self._releases / edition.tag
+            if is_new:
+                self._write_release(edition, files)
             manifest = _manifest(released)
             content = (released / data_path(month.key)).read_bytes()
-            if not is_first:
-                require_unchanged(month, frame, self.name, content)
             for path, wanted in files.items():
                 if self._read(self._path / path) != wanted:
                     write_atomically(self._path / path, wanted)
-        return read_back(month, frame, self.name, revision_of(released), content, released_at=manifest.released_at)
+        return read_back(edition, frame, self.name, revision_of(released), content, released_at=manifest.released_at)
+
+    def _edition(
+        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance], correction: str
+    ) -> tuple[Edition, bool]:
+        """What *frame* is released as, and whether it still has to be written."""
+        number = newest_number(month, (path.name for path in self._releases.iterdir()))
+        if number is None:
+            return edition_of(month, Index(), accepted), True
+        released = self._releases / month.tag(number)
+        newest = edition_of(month, self._index(released), accepted)
+        content = (released / data_path(month.key)).read_bytes()
+        revision = next_edition(newest, frame, self.name, content, correction=correction)
+        return (newest, False) if revision is None else (revision, True)
+
+    def _index(self, folder: Path) -> Index:
+        return Index.parse(self._read(folder / INDEX_FILE), str(folder / INDEX_FILE))
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`; a revision is computed from the files as they are now."""
@@ -82,15 +98,15 @@ class FolderDestination:
             found = sorted(path for path in self._releases.iterdir() if path.is_dir())
             return {path.name: revision_of(path) for path in found if not path.name.startswith(PARTIAL)}
 
-    def _write_release(self, month: Month, files: Mapping[str, bytes]) -> None:
+    def _write_release(self, edition: Edition, files: Mapping[str, bytes]) -> None:
         partial = self._releases / f"{PARTIAL}{uuid4().hex}"
         checksums = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
-        manifest = Manifest(month=month.key, tag=month.release, released_at=datetime.now(UTC), files=checksums)
+        manifest = Manifest(month=edition.month.key, tag=edition.tag, released_at=datetime.now(UTC), files=checksums)
         try:
             for path, content in files.items():
                 write_atomically(partial / path, content)
             write_atomically(partial / MANIFEST, manifest.model_dump_json(indent=2).encode())
-            partial.rename(self._releases / month.release)
+            partial.rename(self._releases / edition.tag)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise

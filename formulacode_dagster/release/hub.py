@@ -1,4 +1,4 @@
-"""The dataset on the Hugging Face Hub: one commit and one tag for each month."""
+"""The dataset on the Hugging Face Hub: one commit and one tag for each month, and for each revision of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from formulacode_dagster.models.release import Release
 
 from .card import data_path
 from .dataset import from_parquet, rows_checksum
-from .destination import files_of, read_back, require_unchanged
+from .destination import edition_of, files_of, next_edition, read_back
+from .edition import Edition, newest_number
 from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors
 from .index import INDEX_FILE, Index, facts_of
 
@@ -42,28 +43,37 @@ class HubDestination:
         """`hub:owner/name`."""
         return f"hub:{self._repo_id}"
 
-    def release(self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> Release:
+    def release(
+        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = (), correction: str = ""
+    ) -> Release:
         """See `Destination.release`. A run that was killed after the commit is finished by the next one."""
         api = self._api()
         with hub_errors(f"release {month.key} to {self._repo_id} at {self._endpoint}", self._token):
-            if month.release not in self._tags(api):
+            edition, is_new = self._edition(api, month, frame, accepted, correction)
+            commit = None
+            if is_new:
                 api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True)
-                commit = self._commit(api, month, frame, accepted)
-                self._tag(api, month, commit)
-            else:
-                commit = None
-            revision, content = self._tagged(api, month)
-            if revision != commit:
-                # released before, by this run's forerunner or by another one a moment ago
-                require_unchanged(month, frame, self.name, content)
-            return read_back(
-                month,
-                frame,
-                destination=self.name,
-                revision=revision,
-                content=content,
-                released_at=self._date(api, revision),
-            )
+                commit = self._commit(api, edition, frame)
+                self._tag(api, edition, commit)
+            revision, content = self._tagged(api, edition)
+            if is_new and revision != commit:
+                # another run released it a moment ago: with other rows it is not ours
+                next_edition(edition, frame, self.name, content, correction="")
+            released_at = self._date(api, revision)
+            return read_back(edition, frame, self.name, revision, content, released_at=released_at)
+
+    def _edition(
+        self, api: HfApi, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance], correction: str
+    ) -> tuple[Edition, bool]:
+        """What *frame* is released as, and whether it still has to be committed and tagged."""
+        number = newest_number(month, self._tags(api))
+        if number is None:
+            return edition_of(month, Index(), accepted), True
+        tag = month.tag(number)
+        newest = edition_of(month, self._index(api, tag), accepted)
+        content = self._content(api, month, tag)
+        revision = next_edition(newest, frame, self.name, content, correction=correction)
+        return (newest, False) if revision is None else (revision, True)
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`."""
@@ -91,28 +101,28 @@ class HubDestination:
             return {}
         return {ref.name: ref.target_commit for ref in refs.tags}
 
-    def _commit(self, api: HfApi, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance]) -> str:
+    def _commit(self, api: HfApi, edition: Edition, frame: pl.DataFrame) -> str:
         """The commit on the branch that holds the month's rows: made now, or found from a run that was killed."""
         from huggingface_hub import CommitOperationAdd
         from huggingface_hub.errors import HfHubHTTPError
 
+        month = edition.month
         for _ in range(MAX_RACES):
             refs = api.list_repo_refs(self._repo_id, repo_type=REPO_TYPE)
             head = next((ref.target_commit for ref in refs.branches if ref.name == BRANCH), None)
-            where = f"{self.name}, {INDEX_FILE}"
-            index = Index.parse(self._download(api, INDEX_FILE, head) if head else None, where)
-            there = index.month(month.key) == facts_of(month, frame, accepted)
+            index = self._index(api, head) if head else Index()
+            there = index.month(month.key) == facts_of(edition, frame)
             if head and there and self._holds(api, month, head, frame):
                 return head
             operations = [
                 CommitOperationAdd(path_in_repo=path, path_or_fileobj=content)
-                for path, content in files_of(month, frame, index, accepted).items()
+                for path, content in files_of(edition, frame, index).items()
             ]
             try:
                 made = api.create_commit(
                     self._repo_id,
                     operations,
-                    commit_message=f"Release {month.key} as {month.release}",
+                    commit_message=f"Release {month.key} as {edition.tag}",
                     repo_type=REPO_TYPE,
                     revision=BRANCH,
                     parent_commit=head,
@@ -129,17 +139,17 @@ class HubDestination:
             remedy="Release fewer months at the same time",
         )
 
-    def _tag(self, api: HfApi, month: Month, commit: str) -> None:
-        api.create_tag(self._repo_id, tag=month.release, revision=commit, repo_type=REPO_TYPE, exist_ok=True)
+    def _tag(self, api: HfApi, edition: Edition, commit: str) -> None:
+        api.create_tag(self._repo_id, tag=edition.tag, revision=commit, repo_type=REPO_TYPE, exist_ok=True)
 
-    def _tagged(self, api: HfApi, month: Month) -> tuple[str, bytes]:
-        """What the month's tag points to, and the month's Parquet file there."""
-        revision = self._tags(api).get(month.release)
+    def _tagged(self, api: HfApi, edition: Edition) -> tuple[str, bytes]:
+        """What the edition's tag points to, and the month's Parquet file there."""
+        revision = self._tags(api).get(edition.tag)
         if revision is None:
             raise OutsideSystemError(
-                SYSTEM, f"{month.release} of {self._repo_id} is gone", why="it was there a moment ago"
+                SYSTEM, f"{edition.tag} of {self._repo_id} is gone", why="it was there a moment ago"
             )
-        return revision, self._content(api, month, month.release)
+        return revision, self._content(api, edition.month, edition.tag)
 
     def _date(self, api: HfApi, revision: str) -> datetime:
         return api.list_repo_commits(self._repo_id, repo_type=REPO_TYPE, revision=revision)[0].created_at
@@ -149,17 +159,20 @@ class HubDestination:
         content = self._download(api, path, revision)
         return content is not None and rows_checksum(from_parquet(content, path)) == rows_checksum(frame)
 
-    def _content(self, api: HfApi, month: Month, revision: str) -> bytes:
+    def _content(self, api: HfApi, month: Month, tag: str) -> bytes:
         path = data_path(month.key)
-        content = self._download(api, path, revision)
+        content = self._download(api, path, tag)
         if content is None:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{path} is not in {self._repo_id} at {month.release}",
+                f"{path} is not in {self._repo_id} at {tag}",
                 why="a tag of that name exists that no release of ours made",
                 remedy="Remove the tag if nobody depends on it, or release to another dataset (HF_DATASET)",
             )
         return content
+
+    def _index(self, api: HfApi, revision: str) -> Index:
+        return Index.parse(self._download(api, INDEX_FILE, revision), f"{self.name}, {INDEX_FILE}")
 
     def _download(self, api: HfApi, path: str, revision: str) -> bytes | None:
         return download(api, self._repo_id, path, revision)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
-from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.release import Correction
 
 from .dataset import rows_checksum, schema_checksum
+from .edition import Edition
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +33,7 @@ class MonthFacts(Frozen):
     rows_sha256: str
     schema_sha256: str
     accepted: tuple[str, ...] = Field(default=(), description="what people accepted although too much of it failed")
+    corrections: tuple[Correction, ...] = Field(default=(), description="its revisions, the first of them first")
 
 
 class Index(Frozen):
@@ -70,17 +70,18 @@ class Index(Frozen):
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
-def facts_of(month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = ()) -> MonthFacts:
-    """The line of the index for *month* with the rows of *frame*, and what of it people *accepted* as it is."""
+def facts_of(edition: Edition, frame: pl.DataFrame) -> MonthFacts:
+    """The line of the index for the month of *edition* with the rows of *frame*."""
     speedups = frame["speedup"].to_list()
     return MonthFacts(
-        month=month.key,
-        tag=month.release,
+        month=edition.month.key,
+        tag=edition.tag,
         tasks=frame.height,
         verified=int(frame["verified"].sum()),
         repositories=frame["repo_name"].n_unique(),
         median_speedup=statistics.median(speedups) if speedups else None,
         rows_sha256=rows_checksum(frame),
         schema_sha256=schema_checksum(frame),
-        accepted=tuple(one.told for one in accepted),
+        accepted=edition.accepted,
+        corrections=edition.corrections,
     )

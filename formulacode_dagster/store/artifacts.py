@@ -74,7 +74,7 @@ class Artifact(Generic[M]):
                 yield self.from_row(dict(row))
 
     def read_all(self, connection: Connection) -> list[M]:
-        """Rows of every month; only for artifacts that hold one small row a month."""
+        """Rows of every month; only for artifacts that hold a few small rows a month."""
         statement = self.select().order_by(*self.table.primary_key)
         return [self.from_row(dict(row)) for row in connection.execute(statement).mappings()]
 

@@ -27,7 +27,8 @@ def image_needs(connection: Connection) -> dict[str, ImageNeed]:
     item = facts.c.repository.concat("#").concat(cast(facts.c.number, Text))
     built, measured, published = (_entry(stage) for stage in (Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES))
     same = and_(*(facts.c[key.name] == IMAGES.c[key.name] for key in facts.primary_key))
-    source: FromClause = IMAGES.outerjoin(facts, same).outerjoin(RELEASES, RELEASES.c.month == IMAGES.c.month)
+    released = select(RELEASES.c.month).where(RELEASES.c.month == IMAGES.c.month).exists()
+    source: FromClause = IMAGES.outerjoin(facts, same)
     for entry in (built, measured, published):
         source = source.outerjoin(entry, and_(entry.c.month == IMAGES.c.month, entry.c.item == item))
     statement = select(
@@ -35,7 +36,7 @@ def image_needs(connection: Connection) -> dict[str, ImageNeed]:
         IMAGES.c.month,
         func.jsonb_extract_path_text(IMAGES.c.document, "digest").label("digest"),
         func.greatest(built.c.finished_at, measured.c.finished_at, published.c.finished_at).label("last"),
-        RELEASES.c.month.is_not(None).label("released"),
+        released.label("released"),
         built.c.state.label("built"),
         measured.c.state.label("measured"),
         published.c.state.label("published"),

@@ -11,12 +11,15 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.card import render_card
 from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame
+from formulacode_dagster.release.edition import Edition
 from formulacode_dagster.release.index import Index, facts_of
+
+FEBRUARY = Month.parse("2026-02")
 
 
 def _index(record: Callable[..., TaskRecord]) -> Index:
-    index = Index().with_month(facts_of(Month.parse("2026-02"), month_frame([record(1), record(2)])))
-    return index.with_month(facts_of(Month.parse("2026-01"), month_frame([])))
+    index = Index().with_month(facts_of(Edition(FEBRUARY), month_frame([record(1), record(2)])))
+    return index.with_month(facts_of(Edition(FEBRUARY.previous()), month_frame([])))
 
 
 def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord]) -> None:
@@ -52,7 +55,7 @@ def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[.
         failed=3,
         done=2,
     )
-    facts = facts_of(Month.parse("2026-02"), month_frame([record(1)]), [accepted])
+    facts = facts_of(Edition(FEBRUARY, (accepted.told,)), month_frame([record(1)]))
     line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
     assert line in render_card(Index().with_month(facts)).splitlines()
     assert "Accepted" not in render_card(_index(record))

@@ -1,0 +1,38 @@
+"""One release of a month: the first, `formulacode@2026-03`, or a revision of it, `formulacode@2026-03.1`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.release import Correction
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What is released under one tag, and what its card tells beside the rows."""
+
+    month: Month
+    accepted: tuple[str, ...] = ()
+    """What people accepted of the month although too much of it failed, a line each."""
+    corrections: tuple[Correction, ...] = ()
+    """Of every revision up to this one, the first of them first."""
+
+    @property
+    def number(self) -> int:
+        """0 for the first release of the month."""
+        return len(self.corrections)
+
+    @property
+    def tag(self) -> str:
+        """The tag it is kept under."""
+        return self.month.tag(self.number)
+
+
+def newest_number(month: Month, tags: Iterable[str]) -> int | None:
+    """The number of the newest release of *month* among *tags*; None when it was never released."""
+    pattern = re.compile(rf"{re.escape(month.tag())}(?:\.(?P<number>[1-9]\d*))?")
+    found = [match for tag in tags if (match := pattern.fullmatch(tag))]
+    return max((int(match["number"] or 0) for match in found), default=None)

@@ -1,0 +1,185 @@
+"""A month that is released, found to be wrong, and corrected, by the commands that a person would give."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assets.checks import JudgedMonth, failures_within_budget
+from assets.published_dataset import published_dataset
+from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import SkipReason
+from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.checks import verdicts
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import save_changes
+from tests.support.gates import open_gates
+
+MONTH = "2026-02"
+FIRST, SECOND = "formulacode@2026-03", "formulacode@2026-03.1"
+FC_DATA = Path(sys.executable).with_name("fc-data")
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def month(
+    database: Database,
+    pull_request: PullRequest,
+    classification: Classification,
+    statement: ProblemStatement,
+    environment: Environment,
+    measurement: Measurement,
+    image: BuiltImage,
+) -> Database:
+    """A month with one task, all of whose gates are open."""
+    rows = (
+        (artifacts.MERGED_PULL_REQUESTS, pull_request.facts),
+        (artifacts.CLASSIFICATIONS, classification),
+        (artifacts.PROBLEM_STATEMENTS, statement),
+        (artifacts.ENVIRONMENTS, environment),
+        (artifacts.MEASUREMENTS, measurement),
+        (artifacts.IMAGES, image),
+    )
+    with database.transaction() as connection:
+        for artifact, row in rows:
+            artifact.save(connection, [row])
+        save_changes(connection, [(pull_request.change, b"diff\n")])
+    for stage in (Stage.CLASSIFICATIONS, Stage.PROBLEM_STATEMENTS, Stage.ENVIRONMENTS, Stage.MEASUREMENTS):
+        enter(database, stage, pull_request.item)
+    open_gates(database, published_dataset, MONTH)
+    return database
+
+
+def enter(
+    database: Database,
+    stage: Stage,
+    item: str,
+    state: ItemState = ItemState.DONE,
+    *,
+    month: str = MONTH,
+    reason: str = "",
+) -> None:
+    with database.transaction() as connection:
+        ledger.record(connection, [LedgerEntry(stage=stage, month=month, item=item, state=state, reason=reason)])
+
+
+@pytest.fixture
+def release(month: Database, database_url: str, tmp_path: Path) -> Command:
+    """`fc-data run --month 2026-02 --stage published_dataset`, with more."""
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        settings = {"FC_HOME": str(tmp_path / "home"), "FC_DATABASE_URL": database_url, "FC_RETRY_SECONDS": "0"}
+        return subprocess.run(
+            [str(FC_DATA), "run", "--month", MONTH, "--stage", "published_dataset", *more],
+            env={"PATH": "/usr/bin:/bin", "COLUMNS": "300", **settings},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+def tags(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "home" / "dataset" / "releases"
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def test_the_command_of_the_documentation_releases_a_revision(
+    month: Database, release: Command, statement: ProblemStatement, tmp_path: Path
+) -> None:
+    done = release()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert tags(tmp_path) == [FIRST]
+
+    with month.transaction() as connection:
+        artifacts.PROBLEM_STATEMENTS.save(connection, [statement.model_copy(update={"text": "It is slow, by far."})])
+    refused = release()
+    assert refused.returncode == 1
+    assert "1 changed: Acme__Fast.py-7 (final_md)" in refused.stdout
+    assert "--stage published_dataset --correction WHY" in refused.stdout
+    assert tags(tmp_path) == [FIRST]
+
+    corrected = release("--correction", "two patches were measured anew")
+    assert corrected.returncode == 0, corrected.stdout + corrected.stderr
+    assert tags(tmp_path) == [FIRST, SECOND]
+    with month.transaction() as connection:
+        first, second = artifacts.RELEASES.read(connection, MONTH)
+        judged = {one.check: one.passed for one in verdicts(connection, MONTH) if one.stage is Stage.PUBLISHED_DATASET}
+    assert (first.tag, second.tag, second.reason) == (FIRST, SECOND, "two patches were measured anew")
+    assert set(judged.values()) == {True}
+    # run once more it is as it is, without a reason for anything
+    assert release().returncode == 0
+    assert tags(tmp_path) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("stage", [Stage.REPOSITORIES, Stage.CLASSIFICATIONS, Stage.IMAGES, Stage.MEASUREMENTS])
+def test_a_month_over_a_failure_budget_is_not_tagged_at_all(
+    month: Database, release: Command, stage: Stage, tmp_path: Path
+) -> None:
+    for number in range(9):
+        failed = f"a/b#{number}" if stage is not Stage.REPOSITORIES else f"a/b{number}"
+        enter(month, stage, failed, ItemState.FAILED, reason="timeout")
+    shut_budget(month, stage)
+    refused = release()
+    assert refused.returncode == 1
+    assert f"the gate {stage}/failures_within_budget is shut for {MONTH}" in refused.stdout
+    assert tags(tmp_path) == []
+    accept = ["accept", "--month", MONTH, "--stage", stage.value, "--by", "Ada", "--reason", "they are gone"]
+    environment = {"PATH": "/usr/bin:/bin", "FC_HOME": str(tmp_path / "home")}
+    url = month.engine.url.render_as_string(hide_password=False)
+    subprocess.run([str(FC_DATA), *accept], env={**environment, "FC_DATABASE_URL": url}, cwd=tmp_path, check=True)
+    released = release()
+    assert released.returncode == 0, released.stdout + released.stderr
+    card = (tmp_path / "home" / "dataset" / "releases" / FIRST / "README.md").read_text()
+    assert f"- {MONTH}, {stage}: " in card
+    assert "; accepted by Ada on " in card
+    assert ": they are gone" in card
+
+
+def shut_budget(database: Database, stage: Stage) -> None:
+    """Judge the stage as its check does."""
+    assert not failures_within_budget.verdict(JudgedMonth(database, stage, MONTH, "test")).passed
+
+
+def test_a_month_of_which_parts_were_left_out_is_not_released_and_says_so(
+    month: Database, release: Command, tmp_path: Path
+) -> None:
+    enter(month, Stage.ENVIRONMENTS, "a/b#1", ItemState.SKIPPED, reason=SkipReason.NOT_ASKED)
+    assert release().returncode == 0
+    assert tags(tmp_path) == []
+    with month.transaction() as connection:
+        (entry,) = [
+            one for one in ledger.entries_of(connection, MONTH, Stage.PUBLISHED_DATASET) if one.item == "release"
+        ]
+    assert (entry.state, entry.reason) == (ItemState.SKIPPED, SkipReason.PARTIAL_RUN)
+    assert "1 items of environments were left out by a limited run" in entry.detail
+    enter(month, Stage.ENVIRONMENTS, "a/b#1", ItemState.REJECTED, reason="no_suite")
+    assert release().returncode == 0
+    assert tags(tmp_path) == [FIRST]
+
+
+def test_a_month_whose_tasks_were_all_lost_is_not_tagged(
+    month: Database, release: Command, pull_request: PullRequest, tmp_path: Path
+) -> None:
+    enter(month, Stage.PUBLISHED_DATASET, "a/b#1", month="2026-01")
+    enter(month, Stage.PROBLEM_STATEMENTS, pull_request.item, ItemState.FAILED, reason="leak")
+    refused = release()
+    assert refused.returncode == 1
+    assert "2026-02 has no task to release: 2026-01 had some" in refused.stdout
+    assert tags(tmp_path) == []
+    enter(month, Stage.PROBLEM_STATEMENTS, pull_request.item)
+    assert release().returncode == 0
+    assert tags(tmp_path) == [FIRST]
