@@ -92,7 +92,9 @@ def test_a_release_and_its_revisions_read_back_and_the_newest_is_told(release: M
     assert "formulacode@2026-03.2" in verdict.summary
 
 
-@pytest.mark.parametrize("changes", [{"reason": ""}, {"difference": ""}, {"number": 2}, {"read_back_sha256": "other"}])
+@pytest.mark.parametrize(
+    "changes", [{"reason": ""}, {"difference": ""}, {"tag": "formulacode@2026-03.2"}, {"read_back_sha256": "other"}]
+)
 def test_a_revision_that_is_not_what_it_says_fires(release: MakeRelease, changes: dict[str, object]) -> None:
     assert not reads_back_equal(MONTH, [release(), revision(release, 1, **changes)]).passed
 
