@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from formulacode_dagster.git.command import GitError
+from formulacode_dagster.git.faults import translate
 from formulacode_dagster.git.log import from_epoch, read_commits, read_heads
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
@@ -61,10 +63,13 @@ def ask_mirrors(cache: MirrorCache, repositories: Sequence[Repository], month: M
 
 def shown_merges(cache: MirrorCache, repository: Repository, month: Month) -> list[ShownMerge]:
     """The merges of *month* that the default branch of *repository* shows; raises as `MirrorCache.ensure`."""
+    window = (f"--since={(month.start + MARGIN).isoformat()}", f"--until={(month.end - MARGIN).isoformat()}")
     with cache.ensure(repository.full_name, since=month.end) as mirror:
-        heads = read_heads(mirror.path)
-        window = (f"--since={(month.start + MARGIN).isoformat()}", f"--until={(month.end - MARGIN).isoformat()}")
-        line = read_commits(mirror.path, "--first-parent", *window, revisions=[heads.tip]) if heads.tip else []
+        try:
+            heads = read_heads(mirror.path)
+            line = read_commits(mirror.path, "--first-parent", *window, revisions=[heads.tip]) if heads.tip else []
+        except GitError as error:
+            raise translate(error, "read", repository.full_name) from error
     found = marks(line, heads)
     sure = {number: mark for number, mark in found.items() if _is_sure(mark)}
     # where GitHub has committed some, a number in the message of another commit is that of an issue

@@ -231,6 +231,14 @@ def test_a_mirror_that_cannot_be_asked_is_no_pass(run, world, database, monkeypa
     assert verdict.offenders[0].startswith("demo/empty: ")
 
 
+def test_a_mirror_whose_history_cannot_be_read_is_no_pass_and_hides_no_other(run, world, database, tmp_path):
+    run()
+    assert ask_witness(database).passed
+    (tmp_path / "home" / "mirrors" / "demo/empty.git" / "HEAD").write_text("ref: refs/heads/../../no\n")
+    verdict = ask_witness(database)
+    assert (verdict.passed, verdict.figures["shown"], verdict.figures["unread"]) == (False, 5, 1)
+
+
 def test_a_host_that_is_gone_is_asked_once(run, world, database, monkeypatch):
     run()
     monkeypatch.setenv("FC_MIRRORS_DIR", str(world.folder.parent / "other-mirrors"))
