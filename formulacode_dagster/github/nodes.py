@@ -41,15 +41,20 @@ class Actor(Answered):
     login: str
 
 
-class Written(Answered):
-    """What somebody wrote, in its newest version."""
+class Authored(Answered):
+    """What somebody wrote."""
 
     id: str
     body: str
     created_at: datetime
-    last_edited_at: datetime | None = None
-    """When that version was written; None when it is the first one, or was not asked for."""
     author: Actor | None = None
+
+
+class Written(Authored):
+    """What somebody wrote, in its newest version."""
+
+    last_edited_at: datetime | None = None
+    """When that version was written; None when it is the first one."""
 
 
 class RepositoryRef(Answered):
@@ -120,7 +125,7 @@ class EditNode(Answered):
     diff: str | None = None
 
 
-class PullRequestNode(Written):
+class PullRequestNode(Authored):
     """A merged pull request."""
 
     number: int

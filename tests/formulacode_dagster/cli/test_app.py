@@ -22,6 +22,7 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.migrations import read_migrations
+from formulacode_dagster.store.spending import Spent, add_spending
 from resources.documentation import SETTINGS
 from tests.support.command_line import FcData
 
@@ -282,12 +283,14 @@ def told(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch)
         facts = {"stage": stage, "month": MONTH, "item": "a/b#1", "state": state, "reason": reason, "run_id": "r"}
         return LedgerEntry.model_validate({**facts, **fields})
 
+    cost = Cost(tokens_in=900, model_calls=1)
     with database.transaction() as connection:
+        add_spending(connection, [Spent(MONTH, Stage.CLASSIFICATIONS, "r", cost, "a/b#1")])
         ledger.record(
             connection,
             [
                 entry(Stage.PULL_REQUESTS, ItemState.DONE, detail="squash, 1 files, 300 bytes"),
-                entry(Stage.CLASSIFICATIONS, ItemState.DONE, cost=Cost(tokens_in=900, model_calls=1)),
+                entry(Stage.CLASSIFICATIONS, ItemState.DONE, cost=cost),
                 entry(Stage.IMAGES, ItemState.FAILED, "build", detail="does not build", log_tail="[/gcc] error"),
             ],
         )
