@@ -12,6 +12,7 @@ import uv
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
 
 PROJECT = """[build-system]
@@ -193,7 +194,7 @@ def build(engine: ProcessEngine, repository: Path, base: str) -> BuiltImage:
         os_image="unused:{python}", instrument=INSTRUMENT, lock=lock,
         lock_sha256=hashlib.sha256(lock.encode()).hexdigest(), package_name="tiny", benchmark_dir="benchmarks",
     )  # fmt: skip
-    outcome = engine.build(spec, mirror=repository / ".git", run_id="bench")
+    outcome = engine.build(spec, Origins(repository / ".git"))
     return BuiltImage(
         month="2026-02", repository_id=1, number=1, engine=EngineName.PROCESS, spec=spec, tag=outcome.tag,
         digest=outcome.digest, location=outcome.location, size_bytes=outcome.size_bytes,
