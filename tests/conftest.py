@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import pytest
@@ -26,11 +25,6 @@ pytest_plugins = [
     "tests.support.docker",
     "tests.support.published",
 ]
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Processes of `-n auto`: half more than there are cores, since tests also wait for servers and children."""
-    return len(os.sched_getaffinity(0)) * 3 // 2
 
 
 @pytest.fixture(autouse=True)
