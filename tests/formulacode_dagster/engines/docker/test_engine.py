@@ -219,7 +219,7 @@ def test_a_registry_that_has_enough_of_us_is_not_taken_for_one_without_the_image
     with serving(Starlette(routes=[Route("/{path:path}", refuse)]), name="registry") as url:
         os_image = f"{url.removeprefix('http://')}/busy:py{{python}}"
         with pytest.raises(OutsideSystemError, match="registry: does not tell whether it has 127") as caught:
-            docker.build(make_spec(compiled, lock, os_image=os_image), mirror=compiled.mirror, run_id="busy")
+            docker.build(make_spec(compiled, lock, os_image=os_image), Origins(compiled.mirror))
         with pytest.raises(OutsideSystemError, match="registry: does not tell whether it has 127"):
             DockerEngine(os_image).interpreters()
     assert "429" in str(caught.value)
