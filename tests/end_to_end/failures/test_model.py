@@ -48,7 +48,7 @@ def test_a_busy_model_is_waited_for_and_nothing_is_lost(seeded) -> None:
 def test_a_model_that_talks_nonsense_to_everybody_stops_the_stage_and_no_item_has_failed(seeded) -> None:
     platform = seeded_platform(seeded)
     with platform.serve(model_faults=ModelFaults(every=Fault.GARBAGE)) as served:
-        said = platform.run(Stage.CLASSIFICATIONS)
+        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
         assert served.calls("model") < CANDIDATES * 2
     assert not said.succeeded
     said.tells("failed: classifications: llm: ", "gave no usable answer in 2 attempts")
