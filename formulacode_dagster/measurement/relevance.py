@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
+from formulacode_dagster.models.measurement import BenchmarkFailure, Side
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.suites.locations import CodeLocation
 from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
@@ -22,24 +22,20 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Candidate:
-    """A benchmark that can be timed on the arms it was surveyed on."""
+    """A benchmark that can be timed on the sides it was surveyed on."""
 
-    by_arm: Mapping[Arm, SurveyedBenchmark]
+    by_side: Mapping[Side, SurveyedBenchmark]
     executes_change: bool | None
 
     @property
     def name(self) -> str:
         """Asv's name, with the parameters."""
-        return self.by_arm[Arm.BASE].name
-
-    def runs_on(self, arm: Arm) -> bool:
-        """Whether it was seen to run there."""
-        return arm in self.by_arm and self.by_arm[arm].outcome == "ran"
+        return self.by_side[Side.BASE].name
 
     @property
     def isolate(self) -> bool:
-        """Whether each call needs a setup of its own: one answer for all arms, or they would time different things."""
-        return any(surveyed.isolate for surveyed in self.by_arm.values())
+        """Whether each call needs a setup of its own: one answer for all sides, or they would time different things."""
+        return any(surveyed.isolate for surveyed in self.by_side.values())
 
 
 def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[Candidate], list[BenchmarkFailure]]:
@@ -48,15 +44,15 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
     Raises ItemFailure: `oracle_breaks_benchmarks` when one that runs on the base fails with the oracle,
     `benchmarks_fail` when none runs on both.
     """
-    failures = [*_failures(Arm.BASE, base), *_failures(Arm.ORACLE, oracle)]
+    failures = [*_failures(Side.BASE, base), *_failures(Side.ORACLE, oracle)]
     on_base = {found.name: found for found in base.benchmarks}
     on_oracle = {found.name: found for found in oracle.benchmarks}
     _raise_if_oracle_breaks(on_base, oracle)
     for name in on_base.keys() ^ on_oracle.keys():
-        arm = Arm.ORACLE if name in on_base else Arm.BASE
-        failures.append(BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm"))
+        side = Side.ORACLE if name in on_base else Side.BASE
+        failures.append(BenchmarkFailure(benchmark=name, side=side, kind="missing", message="not defined on this side"))
     candidates = [
-        Candidate({Arm.BASE: found, Arm.ORACLE: on_oracle[name]}, _executes_change(found, on_oracle[name], changed))
+        Candidate({Side.BASE: found, Side.ORACLE: on_oracle[name]}, _executes_change(found, on_oracle[name], changed))
         for name, found in on_base.items()
         if name in on_oracle and {found.outcome, on_oracle[name].outcome} <= TIMEABLE
     ]
@@ -66,55 +62,31 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
             "no benchmark runs on base and oracle",
             why=f"{len(failures)} failures" if failures else "the suite defines no time benchmark",
             log_tail="\n".join(
-                f"{failure.arm} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
+                f"{failure.side} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
             ),
         )
     return candidates, failures
 
 
-def with_surveys(candidate: Candidate, surveys: Mapping[Arm, Survey]) -> Candidate:
-    """*candidate* with what later *surveys* found of it."""
-    found = {
-        arm: benchmark
-        for arm, survey in surveys.items()
-        for benchmark in survey.benchmarks
-        if benchmark.name == candidate.name
-    }
-    return Candidate({**candidate.by_arm, **found}, candidate.executes_change)
-
-
-def completed(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[BenchmarkFailure]]:
-    """The *candidates* that ran on every arm, and why the others did not."""
+def completed(
+    candidates: Sequence[Candidate], surveys: Mapping[Side, Survey]
+) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """Add to *candidates* what later surveys found of them, and list those that did not run there."""
     ready, failures = [], []
     for candidate in candidates:
-        stopped = next((arm for arm in Arm if not candidate.runs_on(arm)), None)
+        by_side = dict(candidate.by_side)
+        for side, survey in surveys.items():
+            found_here = next((found for found in survey.benchmarks if found.name == candidate.name), None)
+            if found_here is not None:
+                by_side[side] = found_here
+        stopped = next((side for side in Side if side not in by_side or by_side[side].outcome != "ran"), None)
         if stopped is None:
-            ready.append(candidate)
+            ready.append(Candidate(by_side, candidate.executes_change))
             continue
-        found = candidate.by_arm.get(stopped)
-        kind, message = (found.outcome, found.message) if found is not None else ("missing", "not defined on this arm")
-        failures.append(BenchmarkFailure(benchmark=candidate.name, arm=stopped, kind=kind, message=message))
+        found = by_side.get(stopped)
+        kind, message = (found.outcome, found.message) if found is not None else ("missing", "not defined on this side")
+        failures.append(BenchmarkFailure(benchmark=candidate.name, side=stopped, kind=kind, message=message))
     return ready, failures
-
-
-def disagreeing(base: Survey, oracle: Survey) -> list[str]:
-    """Names of the benchmarks that ran in one survey and failed in the other, or were lost there with their module."""
-    names: set[str] = set()
-    for one, other in ((base, oracle), (oracle, base)):
-        failed = {found.name for found in other.benchmarks if found.outcome in FAILED}
-        names |= {
-            found.name
-            for found in one.benchmarks
-            if found.outcome == "ran" and (found.name in failed or not _owners(found).isdisjoint(other.lost))
-        }
-    return sorted(names)
-
-
-def renewed(survey: Survey, again: Survey) -> Survey:
-    """*survey* with what was found when some of its benchmarks were run *again*."""
-    newer = {found.name: found for found in again.benchmarks}
-    kept = [newer.pop(found.name, found) for found in survey.benchmarks]
-    return survey.model_copy(update={"benchmarks": (*kept, *newer.values()), "lost": again.lost})
 
 
 def select(candidates: Sequence[Candidate], changed: ChangedCode, *, limit: int, seed: int) -> list[Candidate]:
@@ -134,12 +106,12 @@ def select(candidates: Sequence[Candidate], changed: ChangedCode, *, limit: int,
     return relevant[:limit]
 
 
-def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:
+def _failures(side: Side, survey: Survey) -> Iterable[BenchmarkFailure]:
     for name, message in survey.lost.items():
-        yield BenchmarkFailure(benchmark=name, arm=arm, kind="import", message=message)
+        yield BenchmarkFailure(benchmark=name, side=side, kind="import", message=message)
     for found in survey.benchmarks:
         if found.outcome in FAILED:
-            yield BenchmarkFailure(benchmark=found.name, arm=arm, kind=found.outcome, message=found.message)
+            yield BenchmarkFailure(benchmark=found.name, side=side, kind=found.outcome, message=found.message)
 
 
 def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
@@ -149,7 +121,7 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
     broken = {
         found.name: found.message for found in oracle.benchmarks if found.outcome in FAILED and found.name in names
     }
-    owners = {owner for found in ran for owner in _owners(found)}
+    owners = {found.module for found in ran} | {f"{found.module}.{found.owner or found.attribute}" for found in ran}
     broken |= {name: message for name, message in oracle.lost.items() if name in owners}
     if broken:
         shown = list(broken.items())[:SHOWN]
@@ -160,11 +132,6 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
             remedy="Look at the messages: the patch may need an environment that the base does not",
             log_tail="\n".join(f"{name}: {message}" for name, message in shown),
         )
-
-
-def _owners(found: SurveyedBenchmark) -> frozenset[str]:
-    """What it is lost with: its module, its class or function."""
-    return frozenset({found.module, f"{found.module}.{found.owner or found.attribute}"})
 
 
 def _executes_change(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> bool | None:
@@ -200,7 +167,7 @@ def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
     seen: dict[tuple[str, str, str], int] = {}
     turns = []
     for candidate in shuffled:
-        surveyed = candidate.by_arm[Arm.BASE]
+        surveyed = candidate.by_side[Side.BASE]
         key = (surveyed.module, surveyed.owner, surveyed.attribute)
         seen[key] = seen.get(key, 0) + 1
         turns.append(seen[key])

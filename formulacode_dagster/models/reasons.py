@@ -24,12 +24,6 @@ class RejectionReason(StrEnum):
     NO_SUITE = "no_suite"
     NO_RELEVANT_BENCHMARK = "no_relevant_benchmark"
     NO_SPEEDUP = "no_speedup"
-    """Surely about as fast as before."""
-    SLOWER = "slower"
-    TRADE_OFF = "trade_off"
-    """Faster in some relevant workloads, and slower in others."""
-    INCONCLUSIVE = "inconclusive"
-    """The samples do not decide; the detail tells what it would take."""
 
 
 SCREENED_OUT = frozenset(
@@ -41,15 +35,6 @@ SCREENED_OUT = frozenset(
     }
 )
 """Reasons the symbolic filter gives: such a pull request never was a candidate."""
-NOT_FASTER = frozenset(
-    {
-        RejectionReason.NO_SPEEDUP,
-        RejectionReason.SLOWER,
-        RejectionReason.TRADE_OFF,
-        RejectionReason.INCONCLUSIVE,
-    }
-)
-"""Reasons a measurement gives: it was measured, and is no task."""
 
 
 class SkipReason(StrEnum):

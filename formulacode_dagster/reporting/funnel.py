@@ -9,7 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.reasons import NOT_FASTER, SCREENED_OUT
+from formulacode_dagster.models.reasons import SCREENED_OUT, RejectionReason
 from formulacode_dagster.store.usage import UsageTotal
 
 _STEP_MISSED = {
@@ -98,14 +98,14 @@ def count_funnel(
     asked = [entry for entry in items if entry.state is not ItemState.SKIPPED]
     merged = sum(entry.stage is Stage.PULL_REQUESTS for entry in asked)
     candidates = sum(entry.stage is Stage.CLASSIFICATIONS and entry.reason not in SCREENED_OUT for entry in asked)
-    others = sum(entry.stage is Stage.MEASUREMENTS and entry.reason in NOT_FASTER for entry in items)
+    slow = sum(entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.NO_SPEEDUP for entry in items)
     counted = (
         ("pull_requests", "merged pull requests", merged),
         ("candidates", "candidates", candidates),
         ("performance", "performance PRs", done[Stage.CLASSIFICATIONS]),
         ("environments", "environments", done[Stage.ENVIRONMENTS]),
         ("images", "images", done[Stage.IMAGES]),
-        ("measured", "measured", done[Stage.MEASUREMENTS] + others),
+        ("measured", "measured", done[Stage.MEASUREMENTS] + slow),
         ("faster", "really faster", done[Stage.MEASUREMENTS]),
         ("published_images", "images published", done[Stage.PUBLISHED_IMAGES]),
         ("published", "tasks published", done[Stage.PUBLISHED_DATASET]),
@@ -137,7 +137,7 @@ def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
     if stage is Stage.CLASSIFICATIONS:
         return "candidates" if state is ItemState.SKIPPED or reason in SCREENED_OUT else "performance"
     if stage is Stage.MEASUREMENTS:
-        return "faster" if reason in NOT_FASTER else "measured"
+        return "faster" if reason == RejectionReason.NO_SPEEDUP else "measured"
     return _STEP_MISSED.get(stage, stage.value)
 
 

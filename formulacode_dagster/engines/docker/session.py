@@ -78,10 +78,9 @@ class DockerSession:
         wanted["PYTHONPATH"] = os.pathsep.join([INSTRUMENT, *others])
         return self._exec(argv, timeout=timeout, cwd=cwd or HOME, environment=wanted, stdin=stdin)
 
-    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
+    def reinstall(self, *, timeout: float) -> Completed:
         """Install the package again from the checkout as it now stands, by the script that built the image."""
-        script = [f"{TOOLS}/bin/install-package"]
-        return self._exec(script, timeout=timeout, cwd=HOME, environment=environment or {}, stdin=None)
+        return self._exec([f"{TOOLS}/bin/install-package"], timeout=timeout, cwd=HOME, environment={}, stdin=None)
 
     def _exec(
         self,

@@ -16,9 +16,6 @@ else:
     Protocol = object  # came with CPython 3.8
 
 
-WITHOUT_RUNNER = frozenset({"read", "write", "vary", "keep", "relink"})
-
-
 class Emit(Protocol):
     """Sends one answer to the host."""
 
@@ -44,17 +41,14 @@ def main() -> None:
         "imports": ("imports", "import_all"),
         "survey": ("survey", "survey"),
         "collect": ("collect", "collect"),
-        "time": ("timing", "time_all"),
-        "vary": ("builds", "vary"),
-        "keep": ("builds", "keep"),
-        "relink": ("builds", "relink"),
+        "time": ("timing", "time_one"),
         "read": ("files", "read"),
         "write": ("files", "write"),
     }[request["command"]]
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)
     # From here on the archive must not be importable: a suite may have a module of the same name.
     sys.path.pop(0)
-    if request["command"] not in WITHOUT_RUNNER:
+    if request["command"] not in ("read", "write"):
         # what a plug-in adds measures no time: only a survey names it
         runner.load(plugins=request["command"] == "survey")
     if "root" in request:

@@ -1,4 +1,4 @@
-"""Samples of one process: modules imported once, and each benchmark timed in a fork of its own."""
+"""One sample: the median time of one call of one benchmark, taken in this process."""
 
 from __future__ import annotations
 
@@ -6,88 +6,59 @@ import importlib
 import os
 import shutil
 import tempfile
-import time
 from typing import TYPE_CHECKING, Any
 
 from . import suite
-from .child import Answer, in_child
-from .conditions import Watch, machine, pin
 
 if TYPE_CHECKING:
     from .answers import Emit
 
 MAX_REPEATS = 1000
-HEAP_BYTES = 64
-"""By how much a step of `padding` moves what is put on the heap later."""
 
 
-def time_all(request: dict[str, Any], emit: Emit) -> None:
-    """Time every one of `benchmarks`, in order, each once; say of each what came of it, and what the machine did."""
-    described = machine()
-    core = pin(int(request["core"]))
-    if request["build"]:
-        from . import builds
-
-        builds.lay(request["build"])
-    # Held until the end: where the heap starts is part of a layout, as is where the stack does.
-    padding = bytearray(HEAP_BYTES * int(request["padding"]))
-    watch = Watch(core)
-    known: dict[str, dict[tuple[str, str], suite.Benchmark] | str] = {}
-    for place, asked in enumerate(request["benchmarks"]):
-        started = time.monotonic()
-        emit(event="sample", place=place, **_sample(asked, known, request), wall=time.monotonic() - started)
-    emit(event="conditions", machine=described, **watch.told())
-    del padding
-
-
-def _sample(
-    asked: dict[str, Any], known: dict[str, dict[tuple[str, str], suite.Benchmark] | str], request: dict[str, Any]
-) -> Answer:
-    module = asked["module"]
-    if module not in known:
-        known[module] = _load(module)
-    found = known[module]
-    if isinstance(found, str):
-        return {"outcome": "error", "message": found}
-    benchmark = found.get((asked["owner"], asked["attribute"]))
-    index = int(asked["index"])
-    if benchmark is None or index >= suite.combinations(benchmark) or suite.label(benchmark, index) != asked["name"]:
-        return {"outcome": "missing", "message": "not defined here, or with other parameters"}
+def time_one(request: dict[str, Any], emit: Emit) -> None:
+    """Time one benchmark with one combination of parameters, or say why that was not possible."""
     folder = tempfile.mkdtemp(prefix="fc-work-")
     try:
-        return in_child(lambda: _timed(benchmark, asked, folder, float(request["seconds"])), float(asked["timeout"]))
+        os.chdir(folder)
+        emit(**_timed(request))
+    except NotImplementedError:
+        emit(event="failed", kind="skipped", message=suite.failure_message())
+    except BaseException:  # noqa: BLE001 - whatever a benchmark raises is its result
+        emit(event="failed", kind="error", message=suite.failure_message())
     finally:
+        os.chdir("/")
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _load(name: str) -> dict[tuple[str, str], suite.Benchmark] | str:
-    """The benchmarks of a module, or why it cannot be imported."""
+def _timed(request: dict[str, Any]) -> dict[str, object]:
     errors: list[str] = []
+    benchmark = _find(request, errors)
+    if benchmark is None:
+        message = "\n".join(errors) or "not defined here, or with other parameters"
+        return {"event": "failed", "kind": "missing", "message": message}
+    suite.prepare(benchmark, int(request["index"]), request["cache_folder"])
+    if benchmark.do_setup():
+        return {"event": "failed", "kind": "skipped", "message": "the benchmark skips these parameters"}
     try:
-        found = suite.benchmarks_of(importlib.import_module(name), lambda _name, message: errors.append(message))
-        benchmarks = {(owner, attribute): benchmark for owner, attribute, benchmark in found}
-    except BaseException:  # noqa: BLE001 - an import may raise anything, SystemExit included
-        return suite.failure_message()
-    return benchmarks or "\n".join(errors) or "no benchmark is defined here"
+        timings, number = _timings(benchmark, bool(request["isolate"]), float(request["seconds"]))
+    finally:
+        benchmark.do_teardown()
+    seconds = suite.median(timings) / number
+    return {"event": "timed", "seconds": seconds, "calls": number * len(timings)}
 
 
-def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, seconds: float) -> Answer:
-    os.chdir(folder)
-    try:
-        suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
-        if benchmark.do_setup():
-            return {"outcome": "skipped", "message": "the benchmark skips these parameters"}
-        try:
-            timings, number = _timings(benchmark, bool(asked["isolate"]), bool(asked["once"]), seconds)
-        finally:
-            benchmark.do_teardown()
-    except NotImplementedError:
-        return {"outcome": "skipped", "message": suite.failure_message()}
-    return {"outcome": "timed", "seconds": suite.median(timings) / number, "calls": number * len(timings)}
+def _find(request: dict[str, Any], errors: list[str]) -> suite.Benchmark | None:
+    module, index = importlib.import_module(request["module"]), int(request["index"])
+    for owner, attribute, benchmark in suite.benchmarks_of(module, lambda _name, message: errors.append(message)):
+        if (owner, attribute) == (request["owner"], request["attribute"]):
+            same = index < suite.combinations(benchmark) and suite.label(benchmark, index) == request["name"]
+            return benchmark if same else None
+    return None
 
 
-def _timings(benchmark: suite.Benchmark, isolate: bool, once: bool, seconds: float) -> tuple[list[float], int]:
-    """Timings of several batches and the calls in each, by asv_runner's own loop; a single call with *once*.
+def _timings(benchmark: suite.Benchmark, isolate: bool, seconds: float) -> tuple[list[float], int]:
+    """Timings of several batches and the calls in each, by asv_runner's own loop.
 
     Newer asv_runners time a single call wherever there is a setup, which for short calls is timer noise. Here calls are
     batched behind one setup, as asv always did, unless the author said `number = 1` or *isolate* is asked for.
@@ -103,8 +74,6 @@ def _timings(benchmark: suite.Benchmark, isolate: bool, once: bool, seconds: flo
     if warmup < 0:
         warmup = 0.0 if raw else seconds / 2
     timer = benchmark._get_timer(*suite.arguments(benchmark))
-    if once:
-        return [timer.timeit(1)], 1
     if raw or not (isolate or benchmark.number == 1):
         return benchmark.benchmark_timing(
             timer, least, most, longest, warmup, benchmark.number, benchmark.min_run_count

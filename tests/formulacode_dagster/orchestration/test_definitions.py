@@ -47,7 +47,6 @@ CHECKS = {
     ("environments", "interpreter_is_declared"): True,
     ("images", "verifications_hold"): True,
     ("images", "reproduces"): False,
-    ("measurements", "controls_within_promise"): True,
     ("measurements", "speedup_is_real"): True,
     ("published_images", "every_digest_pulled"): True,
     ("published_dataset", "reads_back_equal"): True,
