@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from formulacode_dagster.github.checks import searches_complete
 from formulacode_dagster.github.tracking import TrackingRules
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.metering import metered
@@ -39,13 +40,15 @@ class RepositoryIntake:
 async def take_in_repositories(
     run: StageRun, open_source: Callable[[], IntakeSource], rules: TrackingRules, *, offline: str = ""
 ) -> RepositoryIntake:
-    """Discover where that is pending, and judge what is known by *rules*; *offline* is the state of an offline source.
+    """Discover where that is pending or a search stayed too short, and judge what is known by *rules*.
 
+    *offline* is the state of an offline source.
     Raises the ItemFailure of a discovery that failed, and as `run_items`.
     """
     with run.database.transaction() as connection:
         listed = listed_repositories(connection)
         before = REPOSITORIES.read(connection, run.month)
+        searched = searches_complete(SEARCH_GAPS.read(connection, run.month)).passed
 
     gaps: list[SearchGap] = []
 
@@ -65,7 +68,7 @@ async def take_in_repositories(
         withdraw(connection, run.month, rejected)
 
     discovery = WorkItem(DISCOVERY, fingerprint(Stage.REPOSITORIES, offline), None, always=True)
-    again = [DISCOVERY] if needs_discovery(before, listed) else []
+    again = [DISCOVERY] if not searched or needs_discovery(before, listed) else []
     discovered = await run_items(run, [discovery], discover, keep, prune=False, redo=again)
     discovered.require_done()
     with run.database.transaction() as connection:

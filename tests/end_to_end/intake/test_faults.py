@@ -15,12 +15,12 @@ from assets.repositories import repositories
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.github.transport.retry import Retries
-from formulacode_dagster.models.intake import IntakeSource
+from formulacode_dagster.models.intake import IntakeSource, SearchGap
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.orchestration.build import build_definitions
 from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES
+from formulacode_dagster.store.artifacts import CHANGES, SEARCH_GAPS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
 from resources.intake import IntakeResource
@@ -101,6 +101,11 @@ class Platform:
         failed.pop("acme/gone", None)
         return failed
 
+    def gaps(self) -> list[SearchGap]:
+        """Searches that gave less than GitHub counts, which a check names."""
+        with self._database.transaction() as connection:
+            return SEARCH_GAPS.read(connection, MONTH)
+
     def state(self) -> tuple[Any, ...]:
         """What the month holds: the checksum of its facts, every change, every item's end."""
         with self._database.transaction() as connection:
@@ -149,6 +154,7 @@ def completes(platform: Platform, expected: dict[str, Any]) -> None:
     kinds = set(platform.failures().values())
     assert platform.run(force=bool(kinds - TRANSIENT_KINDS)) == []
     assert platform.failures() == {}
+    assert platform.gaps() == []
     assert platform.state() == expected.setdefault("state", platform.state())
 
 
@@ -171,9 +177,9 @@ def test_a_fault_that_lasts_fails_by_name_and_the_next_run_completes(
     faults = Faults(scripted=(lasting,), slow_seconds=0.05, hang_seconds=2 * PATIENCE)
     said = platform.run(faults, patience=PATIENCE if fault is Fault.HANG else 60.0)
     assert all(said)
-    failed = bool(said or platform.failures())
-    assert failed == (fault is not Fault.SLOW)
-    if not failed:
+    named = bool(said or platform.failures() or platform.gaps())
+    assert named == (fault is not Fault.SLOW)
+    if not named:
         assert platform.state() == expected.setdefault("state", platform.state())
     completes(platform, expected)
 

@@ -135,6 +135,6 @@ def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_pa
         remove_container(daemon, gone)
         remove_container(daemon, gone)
     finally:
-        for one in leftover_containers(daemon, run_id=mark):
+        for one in daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={mark}"}):
             remove_container(daemon, one)
         daemon.client.images.remove(tag, force=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.engines.docker.leftovers import leftover_containers
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
 from formulacode_dagster.specs.context import Origins
 from tests.formulacode_dagster.engines.docker.test_kill import processes, wait_for
@@ -20,7 +19,6 @@ from tests.support.images import PURE, as_image, make_sample, make_spec
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
 ENDED_SECONDS = 10.0
-RUN = "stopped"
 
 
 def stop_once_running(mark: str, asked_at: list[float]) -> None:
@@ -32,6 +30,7 @@ def stop_once_running(mark: str, asked_at: list[float]) -> None:
 def test_a_build_and_a_session_end_at_once(lock: str, make_docker_engine: MakeDockerEngine, tmp_path: Path) -> None:
     engine = make_docker_engine()
     mark = f"7{os.getpid()}3"
+    run_id = f"stopped-{mark}"
     hanging = {**PURE, "setup.py": f"import subprocess\nsubprocess.run(['setsid', 'sleep', '{mark}'])\n"}
     sample = make_sample(tmp_path / "stopped", "stopped", hanging, {"README.md": "x"})
     spec = make_spec(sample, lock, os_image=OS_IMAGE)
@@ -40,7 +39,7 @@ def test_a_build_and_a_session_end_at_once(lock: str, make_docker_engine: MakeDo
     image = as_image(engine.name, whole_spec, engine.build(whole_spec, Origins(whole.mirror)))
 
     def measure() -> None:
-        with engine.session(image, run_id=RUN) as session:
+        with engine.session(image, run_id=run_id) as session:
             session.run(["sleep", mark], timeout=600)
 
     for work in (lambda: engine.build(spec, Origins(sample.mirror)), measure):
@@ -52,4 +51,4 @@ def test_a_build_and_a_session_end_at_once(lock: str, make_docker_engine: MakeDo
             assert wait_for(mark, running=False)
             assert time.monotonic() - asked_at[0] < ENDED_SECONDS
     assert not processes(mark)
-    assert leftover_containers(engine.daemon, run_id=RUN) == []
+    assert engine.daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={run_id}"}) == []
