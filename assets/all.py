@@ -26,5 +26,5 @@ STAGE_ASSETS = (
     monthly_report,
 )
 
-ASSETS = [one.definition for one in STAGE_ASSETS]
-ASSET_CHECKS = [check.definition(one.stage) for one in STAGE_ASSETS for check in one.checks]
+ASSETS = [asset.definition for asset in STAGE_ASSETS]
+ASSET_CHECKS = [check.definition(asset.stage) for asset in STAGE_ASSETS for check in asset.checks]

@@ -121,7 +121,7 @@ def _result(verdict: CheckVerdict) -> dg.AssetCheckResult:
     """*verdict* as Dagster shows it: an error where it blocks, else a warning."""
     metadata: dict[str, Any] = dict(verdict.figures)
     if verdict.offenders:
-        metadata["offending"] = _table([{"offender": one} for one in verdict.offenders])
+        metadata["offending"] = _table([{"offender": offender} for offender in verdict.offenders])
     if verdict.tally:
         metadata["tally"] = _table([{"name": name, **counts} for name, counts in verdict.tally.items()])
     return dg.AssetCheckResult(
@@ -133,4 +133,4 @@ def _result(verdict: CheckVerdict) -> dg.AssetCheckResult:
 
 
 def _table(records: list[dict[str, Any]]) -> dg.TableMetadataValue:
-    return dg.MetadataValue.table([dg.TableRecord(one) for one in records])
+    return dg.MetadataValue.table([dg.TableRecord(record) for record in records])

@@ -51,7 +51,7 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
     while len(months) <= HISTORY_MONTHS and months[-1].key > FIRST_MONTH:
         months.append(months[-1].previous())
     with month.database.transaction() as connection:
-        counted = positives_by_month(connection, [one.key for one in months])
+        counted = positives_by_month(connection, [month_key.key for month_key in months])
     positives, candidates = counted.pop(month.key, (0, 0))
     return verdicts.share_of_positives(positives, candidates, list(counted.values()))
 

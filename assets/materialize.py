@@ -66,16 +66,16 @@ class StageAsset:
         These are all those of the assets it reads, and of whatever lies before them the failure budgets: what was not
         taken in, or not built, is missing in all that follows.
         """
-        before = {one.stage: None for upstream in self.upstream for one in upstream.before}
+        before = {asset.stage: None for upstream in self.upstream for asset in upstream.before}
         budgets = [(stage, failures_within_budget.name) for stage in before]
-        read = [(one.stage, check.name) for one in self.upstream for check in one.checks if check.blocking]
+        read = [(asset.stage, check.name) for asset in self.upstream for check in asset.checks if check.blocking]
         return tuple(dict.fromkeys([*budgets, *read]))
 
     @property
     def before(self) -> tuple[StageAsset, ...]:
         """Every asset that this one rests on, itself aside; the first of the graph first."""
-        found = [one for upstream in self.upstream for one in (*upstream.before, upstream)]
-        return tuple({one.stage: one for one in found}.values())
+        found = [asset for upstream in self.upstream for asset in (*upstream.before, upstream)]
+        return tuple({asset.stage: asset for asset in found}.values())
 
 
 def stage_asset(
@@ -94,10 +94,10 @@ def stage_asset(
 
     *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts.
     """
-    shown = [dg.TableColumn(one.name, one.type, description=one.description) for one in columns]
+    shown = [dg.TableColumn(column.name, column.type, description=column.description) for column in columns]
     define = dg.asset(
         name=stage.value,
-        deps=[one.definition for one in deps],
+        deps=[dependency.definition for dependency in deps],
         partitions_def=partitions_def,
         group_name=group_name,
         kinds=kinds,
@@ -156,17 +156,17 @@ def _accept_if_asked(run: StageRun, config: ItemConfig) -> None:
 def usage_metadata(run: StageRun) -> dict[str, Any]:
     """What this run's stage asked of GitHub, for the asset's page; empty when it asked nothing."""
     with run.database.transaction() as connection:
-        totals = [one for one in usage_totals(connection, run.month, run.run_id) if one.stage is run.stage]
+        totals = [total for total in usage_totals(connection, run.month, run.run_id) if total.stage is run.stage]
     if not totals:
         return {}
     columns = ("requests", "points", "unchanged", "retries", "limit_hits", "seconds", "waited_seconds", "bytes")
     records = [
-        dg.TableRecord({"resource": one.resource, **{name: round(getattr(one, name), 1) for name in columns}})
-        for one in totals
+        dg.TableRecord({"resource": total.resource, **{name: round(getattr(total, name), 1) for name in columns}})
+        for total in totals
     ]
     return {
         "github": dg.MetadataValue.table(records),
-        **{f"github_{name}": round(sum(getattr(one, name) for one in totals), 1) for name in columns},
+        **{f"github_{name}": round(sum(getattr(total, name) for total in totals), 1) for name in columns},
     }
 
 
@@ -203,8 +203,8 @@ def report(
         metadata["dry_run_would_do"] = dg.MetadataValue.json(list(last.would_do))
     if failed:
         records = [
-            dg.TableRecord({"item": one.item, "kind": one.reason, "detail": one.detail[:300]})
-            for one in failed[:SHOWN_ITEMS]
+            dg.TableRecord({"item": entry.item, "kind": entry.reason, "detail": entry.detail[:300]})
+            for entry in failed[:SHOWN_ITEMS]
         ]
         metadata["failures"] = dg.MetadataValue.table(records)
     if rows is not None:

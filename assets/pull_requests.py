@@ -55,7 +55,7 @@ def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> Judgem
     with month.database.transaction() as connection:
         tracked = tracked_repositories(connection, month.key)
     taken_in = set(month.items(Stage.PULL_REQUESTS, ItemState.DONE))
-    asked = [one for one in tracked if one.full_name in taken_in]
+    asked = [repository for repository in tracked if repository.full_name in taken_in]
     told = ask_mirrors(mirrors.cache(), asked, Month.parse(month.key))
     with month.database.transaction() as connection:
         known = known_among(connection, [merge.key for merge in told.merges])

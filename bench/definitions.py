@@ -111,24 +111,24 @@ def run(database: Database, rows: list[IntakeCount]) -> StageSummary:
     async def nothing(item: WorkItem[IntakeCount]) -> Outcome[IntakeCount]:
         return Outcome(item.value)
 
-    items = [WorkItem(f"bench/items#{one.repository_id}", "v1", one) for one in rows]
+    items = [WorkItem(f"bench/items#{row.repository_id}", "v1", row) for row in rows]
     stage_run = StageRun(database, Stage.PULL_REQUESTS, MONTH, "bench")
     return asyncio.run(run_items(stage_run, items, nothing, INTAKE_COUNTS.save))
 
 
 def one_by_one(database: Database, rows: list[IntakeCount]) -> None:
     """The same rows and entries, a transaction for each."""
-    for one in rows:
+    for row in rows:
         entry = LedgerEntry(
             stage=Stage.PULL_REQUESTS,
-            month=one.month,
-            item=f"bench/items#{one.repository_id}",
+            month=row.month,
+            item=f"bench/items#{row.repository_id}",
             state=ItemState.DONE,
             run_id="bench",
             inputs="v1",
         )
         with database.transaction() as connection:
-            INTAKE_COUNTS.save(connection, [one])
+            INTAKE_COUNTS.save(connection, [row])
             ledger.record(connection, [entry])
 
 

@@ -93,7 +93,9 @@ def main() -> None:
             sys.exit(f"{end}\n{end.log_tail}")
     figures = judged(ours, theirs)
     print("\n".join(table(ours, theirs)))
-    print(json.dumps({"repository": tasks[0].spec.repository, "pull_requests": [one.item for one in tasks], **figures}))
+    print(
+        json.dumps({"repository": tasks[0].spec.repository, "pull_requests": [task.item for task in tasks], **figures})
+    )
     missed = [name for name, most in TARGETS.items() if figures[name] > most]
     print(f"missed: {', '.join(missed)}" if missed else "every target is reached", file=sys.stderr)
     sys.exit(1 if missed else 0)
@@ -132,7 +134,9 @@ def sizes_of(daemon: DockerDaemon) -> dict[str, tuple[int, int]]:
     """Bytes of every image, and of those of its layers that no other image has, by tag."""
     with daemon.watched("ask for the sizes of images"):
         images = daemon.client.df()["Images"]
-    return {tag: (one["Size"], one["Size"] - one["SharedSize"]) for one in images for tag in one["RepoTags"] or ()}
+    return {
+        tag: (image["Size"], image["Size"] - image["SharedSize"]) for image in images for tag in image["RepoTags"] or ()
+    }
 
 
 def make_fresh_os(daemon: DockerDaemon, os_image: str, namespace: str, python: str) -> None:

@@ -42,7 +42,11 @@ def plan_tasks(
     Raises SystemExit when there are fewer than two.
     """
     repositories = options.repositories.absolute() if options.repositories else generate(folder / "samples").folder
-    merged = [one for name in _names(repositories, options.repository) for one in _merged(repositories, name)]
+    merged = [
+        pull_request
+        for name in _names(repositories, options.repository)
+        for pull_request in _merged(repositories, name)
+    ]
     chosen = _of_one_month(merged, options.month, options.count)
     cache = MirrorCache(folder / "mirrors", f"file://{repositories}")
     tasks: list[Task] = []
@@ -65,12 +69,17 @@ def _names(repositories: Path, wanted: str) -> list[str]:
 
 def _of_one_month(merged: list[MergedPullRequest], month: str, count: int) -> list[MergedPullRequest]:
     """Those of one repository and month, in the order of their merges: the newest with *count*, else the fullest."""
-    sizes = Counter((one.month, one.repository) for one in merged if month in ("", one.month))
+    sizes = Counter(
+        (pull_request.month, pull_request.repository) for pull_request in merged if month in ("", pull_request.month)
+    )
     if not sizes:
         sys.exit("no pull request was merged there")
     enough = [key for key, size in sizes.items() if size >= count]
-    key = max(enough) if enough else max(sizes, key=lambda one: (sizes[one], one))
-    return sorted((one for one in merged if (one.month, one.repository) == key), key=lambda one: one.merged_at)
+    key = max(enough) if enough else max(sizes, key=lambda name: (sizes[name], name))
+    return sorted(
+        (pull_request for pull_request in merged if (pull_request.month, pull_request.repository) == key),
+        key=lambda pull_request: pull_request.merged_at,
+    )
 
 
 def _merged(repositories: Path, name: str) -> list[MergedPullRequest]:

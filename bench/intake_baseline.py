@@ -62,11 +62,11 @@ class Baseline:
             query = {"state": "closed", "sort": "created", "direction": "desc", "per_page": PAGE, "page": page}
             answer = await self._ask(f"/repos/{name}/pulls", query)
             listed = answer.json() if answer is not None else []
-            found |= {one["number"]: one for one in listed if self._since <= (one["merged_at"] or "") < self._until}
-            if len(listed) < PAGE or all(one["created_at"] < self._since for one in listed):
+            found |= {pull["number"]: pull for pull in listed if self._since <= (pull["merged_at"] or "") < self._until}
+            if len(listed) < PAGE or all(pull["created_at"] < self._since for pull in listed):
                 break
             page += 1
-        self.taken.pulls[name] = {number: _facts(one) for number, one in found.items()}
+        self.taken.pulls[name] = {number: _facts(pull) for number, pull in found.items()}
         await asyncio.gather(*(self._diff(name, number) for number in found))
 
     async def _diff(self, name: str, number: int) -> None:
@@ -115,6 +115,6 @@ class Baseline:
         return time.time() + self._ahead
 
 
-def _facts(one: dict[str, Any]) -> dict[str, Any]:
-    merged = datetime.fromisoformat(one["merged_at"])
-    return {"title": one["title"], "merged_at": int(merged.timestamp())}
+def _facts(pull: dict[str, Any]) -> dict[str, Any]:
+    merged = datetime.fromisoformat(pull["merged_at"])
+    return {"title": pull["title"], "merged_at": int(merged.timestamp())}

@@ -63,7 +63,7 @@ class Outcome:
 def judged(contender: Contender, world: World, made: dict[str, Any], books: dict[str, Any]) -> Outcome:
     """*made*, by what is known of the *world* and what the sandbox's *books* say of the calls."""
     told = _of_ours(world, made) if contender is Contender.OURS else made["pulls"]
-    known = {one.name: one for one in world.repositories}
+    known = {repository.name: repository for repository in world.repositories}
     found = strangers = wrong = short = 0
     for name, pulls in told.items():
         truth = known[name].pulls if name in known and not known[name].vanished else {}
@@ -73,11 +73,11 @@ def judged(contender: Contender, world: World, made: dict[str, Any], books: dict
             strangers += true is None
             wrong += true is not None and facts != {key: true[key] for key in facts}
     failures = dict(made.get("failures", {}))
-    for one in world.repositories:
-        missing = set(one.pulls) - {int(number) for number in told.get(one.name, {})}
-        short += bool(missing) and one.name not in failures
+    for repository in world.repositories:
+        missing = set(repository.pulls) - {int(number) for number in told.get(repository.name, {})}
+        short += bool(missing) and repository.name not in failures
     put_forward = made.get("waited", 0.0)
-    waited = sum(one["waited_seconds"] for one in made.get("usage", ())) + put_forward
+    waited = sum(resource["waited_seconds"] for resource in made.get("usage", ())) + put_forward
     return Outcome(
         expected=world.expected,
         found=found,
@@ -100,7 +100,7 @@ def judged(contender: Contender, world: World, made: dict[str, Any], books: dict
 
 def _of_ours(world: World, made: dict[str, Any]) -> dict[str, dict[int, dict[str, Any]]]:
     """By the name that discovery saw; what was stored under the new name is that repository's."""
-    first = {one.name_now: one.name for one in world.repositories}
+    first = {repository.name_now: repository.name for repository in world.repositories}
     told: dict[str, dict[int, dict[str, Any]]] = {}
     for rows in made["pulls"].values():
         for row in rows:
@@ -168,14 +168,14 @@ class Report:
             ("repositories failed, by name", len(ours.failures), len(base.failures)),
             ("repositories short, in silence", ours.short, base.short),
             ("GraphQL points", ours.points, base.points),
-            ("  per 100 pull requests", *(f"{one.per_hundred(one.points):.2f}" for one in (ours, base))),
+            ("  per 100 pull requests", *(f"{side.per_hundred(side.points):.2f}" for side in (ours, base))),
             ("REST calls", ours.rest, base.rest),
-            ("  per 100 pull requests", *(f"{one.per_hundred(one.rest):.2f}" for one in (ours, base))),
+            ("  per 100 pull requests", *(f"{side.per_hundred(side.rest):.2f}" for side in (ours, base))),
             ("requests", ours.requests, base.requests),
             ("limits met", ours.limit_hits, base.limit_hits),
             ("answers broken on purpose", ours.broken, base.broken),
             ("diffs lost", 0, base.diffs_missing),
-            ("requests a second, at work", *(f"{one.requests / one.seconds:.1f}" for one in (ours, base))),
+            ("requests a second, at work", *(f"{side.requests / side.seconds:.1f}" for side in (ours, base))),
             ("seconds at work", f"{ours.seconds:.1f}", f"{base.seconds:.1f}"),
             ("seconds waited", f"{ours.waited:.1f}", f"{base.waited:.1f}"),
             ("seconds in all", f"{ours.real_seconds:.1f}", f"{base.real_seconds:.1f}"),

@@ -52,12 +52,12 @@ def rows(path: Path) -> list[Any]:
     """Discovery's rows."""
     from formulacode_dagster.models.repository import Repository
 
-    return [Repository.model_validate(one) for one in json.loads(path.read_text())]
+    return [Repository.model_validate(row) for row in json.loads(path.read_text())]
 
 
 def names(path: Path) -> list[str]:
     """Only their names: all that the predecessor kept."""
-    return [one["full_name"] for one in json.loads(path.read_text())]
+    return [row["full_name"] for row in json.loads(path.read_text())]
 
 
 async def ours(url: str, repositories: list[Any]) -> dict[str, Any]:
@@ -67,9 +67,10 @@ async def ours(url: str, repositories: list[Any]) -> dict[str, Any]:
             started = time.monotonic()
             windows, failures = await take_in(source, repositories)
             seconds = time.monotonic() - started
-            usage = [one.model_dump(mode="json") for one in source.usage()]
+            usage = [usage.model_dump(mode="json") for usage in source.usage()]
     pulls = {
-        window.count.repository_id: [one.model_dump(mode="json") for one in window.pull_requests] for window in windows
+        window.count.repository_id: [pull_request.model_dump(mode="json") for pull_request in window.pull_requests]
+        for window in windows
     }
     return {"seconds": seconds, "failures": failures, "pulls": pulls, "usage": usage}
 
@@ -154,17 +155,17 @@ def patches(facts: Path, served: Path, most: int) -> dict[str, Any]:
     from formulacode_dagster.models.pull_request import MergedPullRequest
 
     told = json.loads(facts.read_text())["pulls"]
-    pulls = [MergedPullRequest.model_validate(one) for group in told.values() for one in group][:most]
+    pulls = [MergedPullRequest.model_validate(pull) for group in told.values() for pull in group][:most]
     by_repository: dict[str, list[MergedPullRequest]] = defaultdict(list)
-    for one in pulls:
-        by_repository[one.repository].append(one)
+    for pull in pulls:
+        by_repository[pull.repository].append(pull)
     size = 0
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
         cache = MirrorCache(Path(folder), served.as_uri())
         started = time.monotonic()
         for name, group in by_repository.items():
             mirror = cache.ensure(name, commits=wanted_commits(group))
-            size += sum(len(change_of(mirror, one)[1]) for one in group)
+            size += sum(len(change_of(mirror, pull)[1]) for pull in group)
         seconds = time.monotonic() - started
     return {"seconds": seconds, "patches": len(pulls), "bytes": size, "repositories": len(by_repository)}
 

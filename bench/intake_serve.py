@@ -46,10 +46,12 @@ def warm(folder: ServedFolder, since: str, until: str) -> None:
     """Read every history and measure the diffs of the month, as GitHub has long done."""
     for served in folder.repositories():
         month = [
-            one for one in served.tracker().by_merge if one.merged_at and since <= one.merged_at.isoformat() < until
+            pull_request
+            for pull_request in served.tracker().by_merge
+            if pull_request.merged_at and since <= pull_request.merged_at.isoformat() < until
         ]
-        for one in month[:1]:
-            served.size(one, month)
+        for pull_request in month[:1]:
+            served.size(pull_request, month)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class World:
     @property
     def expected(self) -> int:
         """Pull requests to be found; those of vanished repositories cannot be."""
-        return sum(len(one.pulls) for one in self.repositories if not one.vanished)
+        return sum(len(repository.pulls) for repository in self.repositories if not repository.vanished)
 
     def as_discovered(self) -> None:
         """Nothing is renamed or gone yet."""
@@ -98,15 +98,15 @@ class World:
         served = self.folder / "served"
         facts = json.loads((self.folder / "facts.json").read_text())
         shown = {}
-        for one in self.repositories:
-            now = one.name_now if renamed else one.name
-            for name in {one.name, one.name_now} - {now}:
+        for repository in self.repositories:
+            now = repository.name_now if renamed else repository.name
+            for name in {repository.name, repository.name_now} - {now}:
                 if (served / f"{name}.git").exists():
                     (served / f"{now}.git").parent.mkdir(exist_ok=True)
                     (served / f"{name}.git").rename(served / f"{now}.git")
-            shown[now] = facts[one.name] | {"is_gone": vanished and one.vanished}
-            if now != one.name:
-                shown[now]["former_names"] = [one.name]
+            shown[now] = facts[repository.name] | {"is_gone": vanished and repository.vanished}
+            if now != repository.name:
+                shown[now]["former_names"] = [repository.name]
         partial = served / "sandbox.json.partial"
         partial.write_text(json.dumps({"repositories": shown}))
         partial.replace(served / "sandbox.json")
@@ -120,7 +120,8 @@ def open_world(home: Path, size: WorldSize) -> World:
         _generate(folder, size)
     truth = json.loads((folder / "truth.json").read_text())
     repositories = tuple(
-        Known(**one | {"pulls": {int(number): facts for number, facts in one["pulls"].items()}}) for one in truth
+        Known(**landing | {"pulls": {int(number): facts for number, facts in landing["pulls"].items()}})
+        for landing in truth
     )
     return World(folder, size, repositories)
 
@@ -133,7 +134,7 @@ def _generate(folder: Path, size: WorldSize) -> None:
         name = f"lab{index % 9}/project{index:03}"
         landings = _plan(chance, merged, special=index)
         if index == 0 and size.files:
-            next(one for one in landings if _in_month(one)).files = size.files
+            next(landing for landing in landings if _in_month(landing)).files = size.files
         issues = _number(landings, name)
         _write(folder / "served" / f"{name}.git", name, landings)
         facts[name] = {
@@ -141,9 +142,11 @@ def _generate(folder: Path, size: WorldSize) -> None:
             "stars": 600 + index,
             "size_kb": 100 + merged,
             "issues": issues,
-            "pull_requests": [{"number": one.number, "labels": one.labels} for one in landings if one.labels],
+            "pull_requests": [
+                {"number": landing.number, "labels": landing.labels} for landing in landings if landing.labels
+            ],
         }
-        pulls = {one.number: _told(one) for one in landings if _in_month(one)}
+        pulls = {landing.number: _told(landing) for landing in landings if _in_month(landing)}
         now = "lab9/renamed" if index == 4 else name
         truth.append(asdict(Known(name, now, index == 5, index in (2, 3), pulls)))
     (folder / "facts.json").write_text(json.dumps(facts))
@@ -167,10 +170,10 @@ def _plan(chance: random.Random, merged: int, *, special: int) -> list[Landing]:
         # A bot merges many at once: a tenth of the month's merges of a large project fall into one hour.
         burst = merged > 1_000 and position % 10 == 0
         moment = START + 9 * DAY + chance.randrange(3_600) if burst else chance.randrange(START, END)
-        one = Landing(moment - _lag(chance), moment, two_parents=position % 10 == 3)
-        one.closing = 14 if special < 3 and position == 1 else int(chance.random() < 0.12)
-        one.labels = LABELS[: 40 if special < 3 and position == 2 else chance.randrange(3)]
-        found.append(one)
+        landing = Landing(moment - _lag(chance), moment, two_parents=position % 10 == 3)
+        landing.closing = 14 if special < 3 and position == 1 else int(chance.random() < 0.12)
+        landing.labels = LABELS[: 40 if special < 3 and position == 2 else chance.randrange(3)]
+        found.append(landing)
     for _ in range(min(3_000, max(160, 2 * merged))):
         opened = START - chance.randrange(1, 300 * DAY)
         found.append(Landing(opened, min(START - 1, opened + _lag(chance))))
@@ -194,37 +197,37 @@ def _lag(chance: random.Random) -> int:
     return chance.randrange(3 * DAY, 30 * DAY) if kind < 0.75 else chance.randrange(30 * DAY, 730 * DAY)
 
 
-def _in_month(one: Landing) -> bool:
-    return one.merged is not None and START <= one.merged < END
+def _in_month(landing: Landing) -> bool:
+    return landing.merged is not None and START <= landing.merged < END
 
 
 def _number(landings: list[Landing], name: str) -> list[dict[str, Any]]:
     """Numbers in order of opening, an issue right before the pull request that closes it."""
     issues: list[dict[str, Any]] = []
     number = 0
-    for one in sorted(landings, key=lambda landing: landing.opened):
-        for _ in range(one.closing):
+    for landing in sorted(landings, key=lambda each: each.opened):
+        for _ in range(landing.closing):
             number += 1
-            one.issues.append(number)
-            opened = datetime.fromtimestamp(one.opened - 60, UTC).isoformat()
+            landing.issues.append(number)
+            opened = datetime.fromtimestamp(landing.opened - 60, UTC).isoformat()
             body = f"{WORDS[number % len(WORDS)].title()} takes too long in {name}."
             issues.append(
                 {"number": number, "title": f"Slow {number}", "body": body, "author": "user1", "created_at": opened}
             )
         number += 1
-        one.number = number
+        landing.number = number
         picked = " ".join(WORDS[(number * step) % len(WORDS)] for step in (1, 3, 7))
-        one.title = f"{picked.capitalize()} {number}"
+        landing.title = f"{picked.capitalize()} {number}"
     return issues
 
 
-def _told(one: Landing) -> dict[str, Any]:
+def _told(landing: Landing) -> dict[str, Any]:
     return {
-        "title": one.title,
-        "merged_at": one.merged,
-        "labels": sorted(one.labels),
-        "issues": sorted(one.issues),
-        "changed_files": one.files,
+        "title": landing.title,
+        "merged_at": landing.merged,
+        "labels": sorted(landing.labels),
+        "issues": sorted(landing.issues),
+        "changed_files": landing.files,
     }
 
 
@@ -241,30 +244,30 @@ def _stream(name: str, landings: list[Landing]) -> Iterator[bytes]:
     config = json.dumps({"version": 1, "project": name, "benchmark_dir": "benchmarks"}).encode()
     yield _commit(1, "Begin", START - 900 * DAY, START - 900 * DAY, "owner", {"asv.conf.json": config})
     mark, tip = 1, 1
-    for one in sorted(landings, key=lambda landing: (landing.merged or landing.opened, landing.number)):
-        author = f"user{one.number % 37}"
-        changed = {f"src/part{one.number % 50}/file{n}.py": _content(one, n) for n in range(one.files)}
-        body = "\n".join([LINES[one.number % 3], *(f"Fixes #{number}" for number in one.issues)])
-        if one.merged is None or one.two_parents:
+    for landing in sorted(landings, key=lambda each: (each.merged or each.opened, each.number)):
+        author = f"user{landing.number % 37}"
+        changed = {f"src/part{landing.number % 50}/file{n}.py": _content(landing, n) for n in range(landing.files)}
+        body = "\n".join([LINES[landing.number % 3], *(f"Fixes #{number}" for number in landing.issues)])
+        if landing.merged is None or landing.two_parents:
             mark += 1
-            yield _commit(mark, f"Try {one.number}", one.opened, one.opened, author, changed, tip)
+            yield _commit(mark, f"Try {landing.number}", landing.opened, landing.opened, author, changed, tip)
             head = mark
-            yield b"reset refs/pull/%d/head\nfrom :%d\n\n" % (one.number, head)
-            if one.merged is not None:
+            yield b"reset refs/pull/%d/head\nfrom :%d\n\n" % (landing.number, head)
+            if landing.merged is not None:
                 mark += 1
-                said = f"Merge pull request #{one.number} from {author}/topic\n\n{one.title}\n\n{body}"
-                yield _commit(mark, said, one.opened, one.merged, author, changed, tip, head)
+                said = f"Merge pull request #{landing.number} from {author}/topic\n\n{landing.title}\n\n{body}"
+                yield _commit(mark, said, landing.opened, landing.merged, author, changed, tip, head)
                 tip = mark
         else:
             mark += 1
-            said = f"{one.title} (#{one.number})\n\n{body}"
-            yield _commit(mark, said, one.opened, one.merged, author, changed, tip)
+            said = f"{landing.title} (#{landing.number})\n\n{body}"
+            yield _commit(mark, said, landing.opened, landing.merged, author, changed, tip)
             tip = mark
     yield b"reset refs/heads/main\nfrom :%d\n\n" % tip
 
 
-def _content(one: Landing, n: int) -> bytes:
-    return f"# {one.number} {n}\n".encode() + b"".join(b"x%d = %d\n" % (i, one.number * i) for i in range(12))
+def _content(landing: Landing, n: int) -> bytes:
+    return f"# {landing.number} {n}\n".encode() + b"".join(b"x%d = %d\n" % (i, landing.number * i) for i in range(12))
 
 
 def _commit(

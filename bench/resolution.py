@@ -61,7 +61,7 @@ def main() -> None:
         work = Path(name)
         if options.repositories is None:
             samples = generate(work / "samples")
-            repositories, items = samples.folder, [one.item for one in samples.pull_requests]
+            repositories, items = samples.folder, [pull_request.item for pull_request in samples.pull_requests]
         else:
             repositories = options.repositories.absolute()
             items = list(listed(tomllib.loads(options.pull_requests.read_text("utf-8"))["repository"], repositories))
@@ -69,7 +69,7 @@ def main() -> None:
         cache = MirrorCache(work / "mirrors", f"file://{repositories}")
         planned = [measure(item, repositories, cache, work) for item in chosen]
     print(json.dumps(figures(planned)))
-    if not all(one.same for one in planned):
+    if not all(plan.same for plan in planned):
         sys.exit(1)
 
 
@@ -90,7 +90,7 @@ def measure(item: str, repositories: Path, cache: MirrorCache, work: Path) -> Pl
         calls = calls or resolver.calls
     outcome = found[0][0]
     result = Planned(item, outcome, (seconds[0], seconds[1], seconds[2]), calls, len(set(found)) == 1)
-    times = "  ".join(f"{one:6.1f}" for one in seconds)
+    times = "  ".join(f"{value:6.1f}" for value in seconds)
     print(f"{item:42} {outcome:12} {times} s  {calls:3} calls{'' if result.same else '  DIFFERS'}", flush=True)
     return result
 
@@ -99,11 +99,11 @@ def figures(planned: Sequence[Planned]) -> dict[str, object]:
     """The last line: counts, medians and largest values in seconds."""
     summary: dict[str, object] = {
         "commits": len(planned),
-        "locked": sum(one.outcome.startswith("3.") for one in planned),
-        "identical": all(one.same for one in planned),
+        "locked": sum(plan.outcome.startswith("3.") for plan in planned),
+        "identical": all(plan.same for plan in planned),
     }
     for position, name in enumerate(("cold", "index_kept", "warm")):
-        values = [one.seconds[position] for one in planned]
+        values = [plan.seconds[position] for plan in planned]
         summary[f"{name}_seconds_median"] = round(statistics.median(values), 2) if values else None
         summary[f"{name}_seconds_largest"] = round(max(values), 2) if values else None
     return summary

@@ -76,7 +76,7 @@ class Generator:
         """A patch of some kB in five files."""
         dice = random.Random(name.item)  # noqa: S311 - as above
         patch = f"diff of {name.item}\n{self._text(dice, 3000)}".encode()
-        files = tuple(ChangedFile(path=f"package/module_{one}.py", status="M", additions=10) for one in range(5))
+        files = tuple(ChangedFile(path=f"package/module_{_}.py", status="M", additions=10) for _ in range(5))
         change = Change(
             month=MONTH.key,
             repository_id=name.repository_id,

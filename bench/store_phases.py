@@ -53,7 +53,7 @@ def take_in(database: TimedDatabase, source: Generator, keep: Keep) -> int:
             finish(item, Outcome(source.window(item.value)))
 
     repositories = source.repositories
-    items = [WorkItem(one.full_name, str(time.time()), one) for one in repositories]
+    items = [WorkItem(repository.full_name, str(time.time()), repository) for repository in repositories]
     run = StageRun(database, Stage.PULL_REQUESTS, MONTH.key, "bench")
     with database.transaction() as connection:
         REPOSITORIES.save(connection, repositories)
@@ -78,15 +78,15 @@ def windows_the_former_way(database: TimedDatabase, source: Generator) -> int:
     upsert = statement.on_conflict_do_update(index_elements=keys, set_=changes)
 
     def keep(connection: Connection, taken: Sequence[MergedWindow]) -> None:
-        for one in taken:
-            window = (table.c.month == one.count.month, table.c.repository_id == one.count.repository_id)
+        for entry in taken:
+            window = (table.c.month == entry.count.month, table.c.repository_id == entry.count.repository_id)
             connection.execute(delete(table).where(*window))
             rows = []
-            for row in one.pull_requests:
+            for row in entry.pull_requests:
                 plain = row.model_dump(mode="json")
                 rows.append({**plain, "created_at": row.created_at, "merged_at": row.merged_at, "digest": ""})
             connection.execute(upsert, rows)
-            INTAKE_COUNTS.save(connection, [one.count])
+            INTAKE_COUNTS.save(connection, [entry.count])
 
     return take_in(database, source, keep)
 
@@ -98,7 +98,7 @@ def changes(database: TimedDatabase, source: Generator) -> int:
         return Outcome(await asyncio.to_thread(source.change, item.value))
 
     with database.transaction() as connection:
-        items = [WorkItem(one.item, one.digest, one) for one in merged_names(connection, MONTH.key)]
+        items = [WorkItem(name.item, name.digest, name) for name in merged_names(connection, MONTH.key)]
     run = StageRun(database, Stage.PULL_REQUESTS, MONTH.key, "bench")
     database.seconds = 0.0
     done = asyncio.run(run_items(run, items, change, save_changes, concurrency=MIRROR_THREADS, prune=False))

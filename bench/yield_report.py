@@ -81,25 +81,25 @@ class Results:
         return [self._trials[item] for item in items if item in self._trials]
 
 
-def _cells(one: Trial) -> Mapping[str, object]:
-    """What the table says of *one*, by column."""
+def _cells(trial: Trial) -> Mapping[str, object]:
+    """What the table says of *trial*, by column."""
     return {
-        "pull request": one.item,
-        "merged": one.merged,
-        "Python": one.python,
-        "attempts": one.attempts,
-        "way": " → ".join(one.way),
-        "ended in": one.stage,
-        "why": f"{one.reason} {one.detail[:160]}".strip(),
-        "plan s": round(one.plan_seconds, 1),
-        "image s": round(one.image_seconds, 1),
-        "build s": round(one.build_seconds, 1),
-        "verify s": round(one.verification_seconds, 1),
-        "image bytes": one.image_bytes,
-        "suite": one.suite,
-        "found": one.discovered,
-        "timed": one.timed,
-        "aimed": "compiled" if one.aimed == COMPILED else one.aimed,
+        "pull request": trial.item,
+        "merged": trial.merged,
+        "Python": trial.python,
+        "attempts": trial.attempts,
+        "way": " → ".join(trial.way),
+        "ended in": trial.stage,
+        "why": f"{trial.reason} {trial.detail[:160]}".strip(),
+        "plan s": round(trial.plan_seconds, 1),
+        "image s": round(trial.image_seconds, 1),
+        "build s": round(trial.build_seconds, 1),
+        "verify s": round(trial.verification_seconds, 1),
+        "image bytes": trial.image_bytes,
+        "suite": trial.suite,
+        "found": trial.discovered,
+        "timed": trial.timed,
+        "aimed": "compiled" if trial.aimed == COMPILED else trial.aimed,
     }
 
 
@@ -108,23 +108,25 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
     columns = list(_cells(Trial("")))
     yield f"| {' | '.join(columns)} |"
     yield "|---" * len(columns) + "|"
-    for one in trials:
-        cells = (str(cell).replace("|", "/").replace("\n", " ") for cell in _cells(one).values())
+    for trial in trials:
+        cells = (str(cell).replace("|", "/").replace("\n", " ") for cell in _cells(trial).values())
         yield f"| {' | '.join(cells)} |"
 
 
 def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, object]:
     """The totals; pull requests of the repositories *apart*, each with its reason, are named and not counted."""
-    counted = [one for one in trials if one.item.partition("#")[0] not in apart]
-    timed = [one for one in counted if one.is_timed]
+    counted = [trial for trial in trials if trial.item.partition("#")[0] not in apart]
+    timed = [trial for trial in counted if trial.is_timed]
     return {
         "pull_requests": len(counted),
-        "repositories": len({one.item.partition("#")[0] for one in counted}),
+        "repositories": len({trial.item.partition("#")[0] for trial in counted}),
         "built_and_timed": len(timed),
         "share_timed": round(len(timed) / len(counted), 3) if counted else 0.0,
-        "timed_with_a_benchmark_aimed_at_the_change": sum(one.aimed > 0 for one in timed),
-        "timed_with_an_untraceable_change": sum(one.aimed == COMPILED for one in timed),
-        "repaired": sum(one.attempts > 1 for one in timed),
-        "losses": dict(Counter(f"{one.stage}: {one.reason}" for one in counted if not one.is_timed)),
-        "counted_apart": {one.item: f"{one.stage} {one.reason}".strip() for one in trials if one not in counted},
+        "timed_with_a_benchmark_aimed_at_the_change": sum(trial.aimed > 0 for trial in timed),
+        "timed_with_an_untraceable_change": sum(trial.aimed == COMPILED for trial in timed),
+        "repaired": sum(trial.attempts > 1 for trial in timed),
+        "losses": dict(Counter(f"{trial.stage}: {trial.reason}" for trial in counted if not trial.is_timed)),
+        "counted_apart": {
+            trial.item: f"{trial.stage} {trial.reason}".strip() for trial in trials if trial not in counted
+        },
     }

@@ -132,7 +132,9 @@ class Laboratory:
         try:
             image, _ = build_until_it_holds(self._engine, task, run_id="yield", keep=attempts.append)
         except ItemFailure as end:
-            end.log = "\n\n".join(f"attempt {one.attempt}: {one.stage} {one.detail}\n{one.log}" for one in attempts)
+            end.log = "\n\n".join(
+                f"attempt {attempt.attempt}: {attempt.stage} {attempt.detail}\n{attempt.log}" for attempt in attempts
+            )
             yield _with_attempts(trial, attempts)
             raise
         trial = replace(
@@ -140,7 +142,7 @@ class Laboratory:
             stage="timing",
             python=image.spec.python,
             build_seconds=round(image.build_seconds, 1),
-            verification_seconds=round(sum(one.seconds for one in image.verifications), 1),
+            verification_seconds=round(sum(verification.seconds for verification in image.verifications), 1),
             image_bytes=image.size_bytes,
             discovered=len(image.benchmarks),
         )
@@ -165,7 +167,7 @@ class Laboratory:
         A later suite is tried when none of them executes what the patch changes.
         """
         files = changed_files(patch)
-        paths = {path for one in files for path in (one.base_path, one.oracle_path) if path}
+        paths = {path for file in files for path in (file.base_path, file.oracle_path) if path}
         folder = image.spec.benchmark_dir
         commits = (pr.change.base_sha, pr.facts.merge_commit_sha)
         base, oracle = ({path: mirror.read(commit, path) or b"" for path in paths} for commit in commits)
@@ -187,21 +189,29 @@ class Laboratory:
                 changed = changed_code(
                     files, base=base, oracle=oracle, benchmark_dir=folder, extensions=survey.extensions
                 )
-                ran = [one for one in survey.benchmarks if one.outcome == "ran"]
-                aimed = sum(executes(one, changed.base) for one in ran) or (COMPILED if changed.untraceable else 0)
-                words = [f"{one.name}: {one.outcome} {one.message}" for one in survey.benchmarks if one not in ran]
+                ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
+                aimed = sum(executes(benchmark, changed.base) for benchmark in ran) or (
+                    COMPILED if changed.untraceable else 0
+                )
+                words = [
+                    f"{benchmark.name}: {benchmark.outcome} {benchmark.message}"
+                    for benchmark in survey.benchmarks
+                    if benchmark not in ran
+                ]
                 words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
                 tried.append(
                     replace(trial, stage=DONE, suite=suite.name, timed=len(ran), aimed=aimed, log="\n".join(words))
                 )
                 if ran and aimed:
                     break
-        best = max(tried, key=lambda one: (one.timed > 0, one.aimed != 0, one.timed))
+        best = max(tried, key=lambda attempt: (attempt.timed > 0, attempt.aimed != 0, attempt.timed))
         if not best.timed:
             raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "no benchmark gave a time", log_tail=best.log)
         return best
 
 
 def _with_attempts(trial: Trial, attempts: Sequence[BuildAttempt]) -> Trial:
-    way = tuple(f"{f'{one.rule}: ' if one.rule else ''}{one.stage}" for one in attempts)
-    return replace(trial, attempts=len(attempts), way=way, image_seconds=round(sum(one.seconds for one in attempts), 1))
+    way = tuple(f"{f'{attempt.rule}: ' if attempt.rule else ''}{attempt.stage}" for attempt in attempts)
+    return replace(
+        trial, attempts=len(attempts), way=way, image_seconds=round(sum(attempt.seconds for attempt in attempts), 1)
+    )

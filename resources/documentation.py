@@ -44,12 +44,17 @@ SETTINGS = tuple(
 
 def env_example() -> str:
     """The content of `.env.example`."""
-    return "\n".join([f"{_HEAD}\n", *(f"# {one.told}\n#{one.name}={one.default}\n" for one in SETTINGS)])
+    return "\n".join(
+        [f"{_HEAD}\n", *(f"# {setting.told}\n#{setting.name}={setting.default}\n" for setting in SETTINGS)]
+    )
 
 
 def settings_table() -> str:
     """A Markdown table of all settings: name, default, meaning."""
-    rows = [f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.told} |" for one in SETTINGS]
+    rows = [
+        f"| `{setting.name}` | {f'`{setting.default}`' if setting.default else ''} | {setting.told} |"
+        for setting in SETTINGS
+    ]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
 
 

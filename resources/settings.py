@@ -191,7 +191,9 @@ class Settings(BaseSettings):
 
     def failure_budget_of(self, stage: Stage) -> float:
         """The share of the items of *stage* that may fail; 0 where nothing is said of it."""
-        shares = {name.strip(): float(share) for name, _, share in (one.rpartition("=") for one in self.failure_budget)}
+        shares = {
+            name.strip(): float(share) for name, _, share in (budget.rpartition("=") for budget in self.failure_budget)
+        }
         return shares.get(stage, shares.get("", 0.0))
 
     @property
@@ -210,7 +212,7 @@ def read_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        values = {str(one["loc"][0]): one["input"] for one in error.errors()}
+        values = {str(problem["loc"][0]): problem["input"] for problem in error.errors()}
         fields = {alias: Settings.model_fields[_BY_ALIAS[alias]] for alias in values}
         raise ConfigurationError(
             "; ".join(
@@ -235,12 +237,12 @@ _BY_ALIAS = {alias_of(name): name for name in Settings.model_fields}
 
 
 def _allowed(field: FieldInfo) -> str:
-    kind = next((one for one in get_args(field.annotation) if one is not type(None)), field.annotation)
+    kind = next((argument for argument in get_args(field.annotation) if argument is not type(None)), field.annotation)
     if isinstance(kind, type) and issubclass(kind, Enum):
         *first, last = (str(member.value) for member in kind)
         return f"{', '.join(first)} or {last}"
-    bounds = [f", {one.ge} or more" for one in field.metadata if isinstance(one, Ge)]
-    bounds += [f" above {one.gt}" for one in field.metadata if isinstance(one, Gt)]
+    bounds = [f", {constraint.ge} or more" for constraint in field.metadata if isinstance(constraint, Ge)]
+    bounds += [f" above {constraint.gt}" for constraint in field.metadata if isinstance(constraint, Gt)]
     if field.examples:
         return f"a text such as {field.examples[0]}"
     word = "a whole number" if kind is int else "a number" if kind is float else "a text"

@@ -23,13 +23,25 @@ def show_attempts(console: Console, connection: Connection, item: ItemName) -> N
         return
     headings = ("attempt", "started", "ended in", "status", "seconds", "rule", "why")
     table = table_of(*headings, title="Attempts at the image")
-    for one in attempts:
-        status = "killed" if one.rc is None and one.kind == "timeout" else "" if one.rc is None else str(one.rc)
-        started = f"{one.started_at:%Y-%m-%d %H:%M:%S}"
-        evidence = [fix.evidence for fix in one.spec.fixes[-1:]] if one.rule else []
-        words = plain("; ".join(filter(None, [*evidence, one.detail])))
+    for attempt in attempts:
+        status = (
+            "killed"
+            if attempt.rc is None and attempt.kind == "timeout"
+            else ""
+            if attempt.rc is None
+            else str(attempt.rc)
+        )
+        started = f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"
+        evidence = [fix.evidence for fix in attempt.spec.fixes[-1:]] if attempt.rule else []
+        words = plain("; ".join(filter(None, [*evidence, attempt.detail])))
         table.add_row(
-            str(one.attempt), started, one.stage, status, f"{one.seconds:.1f}", escape(one.rule), escape(words[:400])
+            str(attempt.attempt),
+            started,
+            attempt.stage,
+            status,
+            f"{attempt.seconds:.1f}",
+            escape(attempt.rule),
+            escape(words[:400]),
         )
     console.print(table)
 

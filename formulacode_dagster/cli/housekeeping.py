@@ -22,12 +22,12 @@ def housekeeping(
     with database() as store:
         done = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
     table = table_of("what", "why", "MB", numbers="MB")
-    for one in done:
-        for name, why, size in one.gone():
+    for report in done:
+        for name, why, size in report.gone():
             table.add_row(name, why, f"{size / 1e6:.1f}")
     if table.row_count:
         console.print(table)
-    for one in done:
-        console.print(one.summary, markup=False, highlight=False)
+    for report in done:
+        console.print(report.summary, markup=False, highlight=False)
     if not remove and table.row_count:
         console.print("nothing was removed; --remove does it", highlight=False)

@@ -49,11 +49,11 @@ def _show(mirrors: Sequence[KeptMirror], budget: int | None) -> None:
     colours = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
     if mirrors:
         table = table_of("mirror", "MB", "last use (UTC)", "state", numbers="MB")
-        for one in mirrors:
-            state = f"{one.state.value}: {one.why}" if one.why else one.state.value
-            size, used = f"{one.bytes / 1e6:.1f}", f"{one.last_used:%Y-%m-%d %H:%M}"
-            table.add_row(one.repository, size, used, f"[{colours[one.state]}]{escape(state)}[/]")
+        for mirror in mirrors:
+            state = f"{mirror.state.value}: {mirror.why}" if mirror.why else mirror.state.value
+            size, used = f"{mirror.bytes / 1e6:.1f}", f"{mirror.last_used:%Y-%m-%d %H:%M}"
+            table.add_row(mirror.repository, size, used, f"[{colours[mirror.state]}]{escape(state)}[/]")
         console.print(table)
-    total = sum(one.bytes for one in mirrors) / GIGABYTE
+    total = sum(mirror.bytes for mirror in mirrors) / GIGABYTE
     limit = "no limit" if budget is None else f"of {budget / GIGABYTE:g} GB"
     console.print(f"{len(mirrors)} mirrors, {total:.2f} GB {limit} (FC_MIRRORS_GB)", highlight=False)

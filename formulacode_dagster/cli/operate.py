@@ -75,7 +75,7 @@ def _show_month(console: Console, store: Database, month: Month, stages: tuple[S
     try:
         with store.transaction() as connection:
             ended = ledger.endings(connection, month.key)
-        show_endings(console, [one for one in ended if not stages or one.stage in stages])
+        show_endings(console, [ending for ending in ended if not stages or ending.stage in stages])
         if not stages:
             show_funnel(console, read_funnel(store, month))
     except OutsideSystemError:

@@ -15,4 +15,4 @@ def preflight() -> None:
 
     findings = check_systems()
     show_findings(console, findings)
-    raise typer.Exit(1 if any(one.health is Health.BROKEN for one in findings) else 0)
+    raise typer.Exit(1 if any(finding.health is Health.BROKEN for finding in findings) else 0)

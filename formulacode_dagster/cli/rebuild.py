@@ -56,8 +56,8 @@ def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
 def _show(made: Reproduction) -> None:
     if made.differences:
         table = table_of("difference", "of", "what")
-        for one in made.differences:
-            table.add_row(one.kind.value, one.name, one.detail)
+        for difference in made.differences:
+            table.add_row(difference.kind.value, difference.name, difference.detail)
         console.print(table)
     verdict = "[green]equal[/]" if made.is_equal else "[red]different[/]"
     console.print(

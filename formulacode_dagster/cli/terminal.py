@@ -169,8 +169,11 @@ def show_endings(console: Console, endings: Sequence[Ending]) -> None:
     table.add_column("stage")
     for state in ItemState:
         table.add_column(state.value, justify="right")
-    for stage in dict.fromkeys(one.stage for one in endings):
-        counts = [sum(one.count for one in endings if (one.stage, one.state) == (stage, state)) for state in ItemState]
+    for stage in dict.fromkeys(ending.stage for ending in endings):
+        counts = [
+            sum(ending.count for ending in endings if (ending.stage, ending.state) == (stage, state))
+            for state in ItemState
+        ]
         table.add_row(stage.value, *(str(count) if count else "" for count in counts))
     if endings:
         console.print(table)
@@ -248,8 +251,8 @@ def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, Ledger
 def show_exclusions(console: Console, found: Sequence[Exclusion], month: str) -> None:
     """Why repositories are not tracked in *month*, with some of those it concerns."""
     table = table_of("reason", "repositories", "such as", title=f"Not tracked in {month}")
-    for one in found:
-        table.add_row(escape(one.reason), str(one.count), escape("; ".join(one.examples)))
+    for exclusion in found:
+        table.add_row(escape(exclusion.reason), str(exclusion.count), escape("; ".join(exclusion.examples)))
     console.print(table if found else f"Nothing is known of {month}, or every repository is tracked.", highlight=False)
 
 

@@ -73,7 +73,7 @@ def locked(root: Path, repository: str, seconds: float) -> Iterator[None]:
 def kept_mirrors(root: Path) -> list[KeptMirror]:
     """The mirrors below *root*, those used last first. Raises OSError."""
     found = [_kept(repository, root) for repository in _repositories(root)]
-    return sorted((one for one in found if one is not None), key=lambda one: one.last_used, reverse=True)
+    return sorted((mirror for mirror in found if mirror is not None), key=lambda mirror: mirror.last_used, reverse=True)
 
 
 def evict(root: Path, repository: str) -> Evicted:

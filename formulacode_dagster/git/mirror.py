@@ -70,7 +70,7 @@ class MirrorCache:
         the host or the disk is dead.
         """
         path = mirror_path(self._root, checked_name(repository))
-        wanted = [one for one in commits if (repository, one) not in self._refused]
+        wanted = [commit for commit in commits if (repository, commit) not in self._refused]
         try:
             with locked(self._root, repository, LOCK_SECONDS):
                 hold, grown = self._hold(repository, path, wanted, since)
@@ -100,7 +100,7 @@ class MirrorCache:
             self._remote.update(repository, path)
             if missing := _missing(path, missing):
                 self._remote.fetch(repository, path, missing)
-                self._refused.update((repository, one) for one in _missing(path, missing))
+                self._refused.update((repository, sha) for sha in _missing(path, missing))
         return Use(path).hold(), grown
 
     def _rebuild(self, repository: str, path: Path) -> None:
@@ -151,6 +151,6 @@ def _newest(path: Path) -> float:
 
 def _missing(path: Path, wanted: Sequence[str]) -> list[str]:
     """Those of the commits *wanted* that *path* lacks, without asking the host for them."""
-    hashes = [one for one in wanted if re.fullmatch(r"[0-9a-f]{40}", one)]
+    hashes = [name for name in wanted if re.fullmatch(r"[0-9a-f]{40}", name)]
     lacking = missing_objects(path, hashes) if hashes else set()
     return [sha for sha in hashes if sha in lacking]

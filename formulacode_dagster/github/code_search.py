@@ -58,7 +58,7 @@ class _Page(Answered):
     @property
     def hits(self) -> set[CodeHit]:
         return {
-            CodeHit(one.path, one.repository.id, one.repository.node_id, one.repository.full_name) for one in self.items
+            CodeHit(hit.path, hit.repository.id, hit.repository.node_id, hit.repository.full_name) for hit in self.items
         }
 
 
@@ -162,7 +162,7 @@ class _Finder:
                 continue
             await self._take_or_halve(piece, first)
             low, below = high + 1, below + first.total_count
-            overflows = [one for one in overflows if one[0] > high] or [(_ceiling(low), self._total)]
+            overflows = [overflow for overflow in overflows if overflow[0] > high] or [(_ceiling(low), self._total)]
 
     async def _take_or_halve(self, piece: _Slice, first: _Page) -> None:
         if first.total_count <= self._limits.shown:

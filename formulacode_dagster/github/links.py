@@ -91,7 +91,11 @@ class _Walk:
         level: Sequence[Thread] = [root]
         for distance in range(1, depth + 1):
             level = await self._next(level)
-            self.links += [one.link.model_copy(update={"distance": distance}) for one in level if self._is_wanted(one)]
+            self.links += [
+                reference.link.model_copy(update={"distance": distance})
+                for reference in level
+                if self._is_wanted(reference)
+            ]
             if not level or len(self.links) >= self.limit:
                 break
         self.left_out += max(0, len(self.links) - self.limit)
@@ -107,7 +111,7 @@ class _Walk:
     async def _next(self, level: Sequence[Thread]) -> list[Thread]:
         """What *level* refers to and was not met yet, as far as it was there before the merge."""
         named: dict[tuple[str, int], Reference] = {}
-        for reference in (one for thread in level for one in thread.references):
+        for reference in (reference for thread in level for reference in thread.references):
             if reference.key not in self._names:
                 named.setdefault(reference.key, reference)
         self._names |= named.keys()

@@ -64,23 +64,26 @@ class _Intake:
         """Count *repositories*, search them, judge; in the first attempt several share a request."""
         with self._client.account() as account:
             counted, ended = await self._count(repositories)
-            parts = await self._cut([one for one in counted if one.count > self._limits.shown], ended)
-        sizes = {one.repository.id: one.count for one in counted}
+            parts = await self._cut([window for window in counted if window.count > self._limits.shown], ended)
+        sizes = {window.repository.id: window.count for window in counted}
         self._charge(account.cost, [(repository, sizes.get(repository.id, 0)) for repository in repositories])
         for repository in repositories:
             if repository.id in ended:
                 self._end(repository, ended[repository.id])
-        standing = [one for one in counted if one.repository.id not in ended]
-        small = [one for one in standing if one.count <= self._limits.shown]
-        for one in small:
-            if not one.count:
-                self._end(one.repository, await self._complete(one, ()))
-        searched = [(one,) for one in small if one.count] if attempt > 1 else pack(small, self._limits)
-        large = [one for one in standing if one.count > self._limits.shown]
+        standing = [window for window in counted if window.repository.id not in ended]
+        small = [window for window in standing if window.count <= self._limits.shown]
+        for window in small:
+            if not window.count:
+                self._end(window.repository, await self._complete(window, ()))
+        searched = [(window,) for window in small if window.count] if attempt > 1 else pack(small, self._limits)
+        large = [window for window in standing if window.count > self._limits.shown]
         await gather_or_raise(
             [
                 *(self._search(group, group, attempt) for group in searched),
-                *(self._search((one,), join(parts[one.repository.id], self._limits), attempt) for one in large),
+                *(
+                    self._search((window,), join(parts[window.repository.id], self._limits), attempt)
+                    for window in large
+                ),
             ]
         )
 
@@ -101,13 +104,13 @@ class _Intake:
         pending = list(large)
         while pending:
             questions: list[Question] = []
-            for one in pending:
-                windows = cut(one, self._limits)
+            for large_window in pending:
+                windows = cut(large_window, self._limits)
                 if not windows:
-                    second, shown = one.window.qualifier, self._limits.shown
-                    why = f"{one.count} were merged in the second {second}, search shows {shown}"
-                    ended[one.repository.id] = self._incomplete(one.name, why)
-                questions += [Question(one.repository, one.name, window) for window in windows]
+                    second, shown = large_window.window.qualifier, self._limits.shown
+                    why = f"{large_window.count} were merged in the second {second}, search shows {shown}"
+                    ended[large_window.repository.id] = self._incomplete(large_window.name, why)
+                questions += [Question(large_window.repository, large_window.name, window) for window in windows]
             pending = []
             for question, answer in zip(questions, await count_merged(self._client, questions), strict=True):
                 if not isinstance(answer, Counted):
@@ -122,18 +125,18 @@ class _Intake:
         """Make *searches*, which are the windows of *counted* or the parts of one of them, and end or ask again."""
         with self._client.account() as account:
             requests = pack(searches, self._limits)
-            pages = await gather_or_raise(read_request(self._client, one, self._limits) for one in requests)
+            pages = await gather_or_raise(read_request(self._client, request, self._limits) for request in requests)
             results: dict[int, list[SearchResult]] = defaultdict(list)
             for result in itertools.chain.from_iterable(pages):
                 results[result.searched.repository.id].append(result)
-            windows = await gather_or_raise(self._complete(one, results[one.repository.id]) for one in counted)
-        self._charge(account.cost, [(one.repository, one.count) for one in counted])
+            windows = await gather_or_raise(self._complete(asked, results[asked.repository.id]) for asked in counted)
+        self._charge(account.cost, [(asked.repository, asked.count) for asked in counted])
         again: list[Repository] = []
-        for one, window in zip(counted, windows, strict=True):
+        for asked, window in zip(counted, windows, strict=True):
             if isinstance(window, ItemFailure) and window.kind in TRANSIENT_KINDS and attempt < ATTEMPTS:
-                again.append(one.repository)
+                again.append(asked.repository)
             else:
-                self._end(one.repository, window)
+                self._end(asked.repository, window)
         if again:
             await self.round(again, attempt + 1)
 
@@ -154,7 +157,7 @@ class _Intake:
             reported=counted.count,
             stored=len(pull_requests),
         )
-        return MergedWindow(tuple(sorted(pull_requests, key=lambda one: one.number)), count)
+        return MergedWindow(tuple(sorted(pull_requests, key=lambda pull_request: pull_request.number)), count)
 
     async def _pull_request(self, counted: Counted, node: PullRequestNode) -> MergedPullRequest:
         return await whole_pull_request(

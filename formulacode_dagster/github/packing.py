@@ -17,15 +17,18 @@ def pack(searches: Sequence[Counted], limits: SearchLimits = PUBLIC) -> tuple[tu
     A repository that merged nothing needs no search. The order of *searches* does not matter.
     """
     requests: list[list[Counted]] = []
-    for one in sorted(searches, key=lambda one: (-one.count, one.name, one.window.start)):
-        if not one.count:
+    for search in sorted(searches, key=lambda search: (-search.count, search.name, search.window.start)):
+        if not search.count:
             continue
         for request in requests:
-            if len(request) < SEARCHES_PER_REQUEST and sum(other.count for other in request) + one.count <= limits.page:
-                request.append(one)
+            if (
+                len(request) < SEARCHES_PER_REQUEST
+                and sum(other.count for other in request) + search.count <= limits.page
+            ):
+                request.append(search)
                 break
         else:
-            requests.append([one])
+            requests.append([search])
     return tuple(tuple(request) for request in requests)
 
 

@@ -63,14 +63,14 @@ async def read_request(
 
     What GitHub refuses is not found, and its complaints say why.
     """
-    found = [SearchResult(one) for one in searches]
+    found = [SearchResult(search) for search in searches]
     size = limits.page
-    while any(one.left for one in found):
+    while any(result.left for result in found):
         asked = _page(found, size)
         variables: dict[str, object] = {}
-        for index, (one, first) in enumerate(asked):
-            text = search_text(one.searched.name, one.searched.window)
-            variables |= {f"q{index}": text, f"first{index}": first, f"after{index}": one.after}
+        for index, (result, first) in enumerate(asked):
+            text = search_text(result.searched.name, result.searched.window)
+            variables |= {f"q{index}": text, f"first{index}": first, f"after{index}": result.after}
         try:
             answer = await client.graphql(merged_pull_requests(len(asked)), variables)
         except ItemFailure as failure:
@@ -78,20 +78,20 @@ async def read_request(
             if failure.kind == FailureKind.OVERLOADED and size > SMALLEST_PAGE:
                 size //= 2
                 continue
-            for one, _ in asked:
-                one.fail(failure)
+            for result, _ in asked:
+                result.fail(failure)
             continue
-        for index, (one, _) in enumerate(asked):
-            one.take(answer, f"s{index}")
+        for index, (result, _) in enumerate(asked):
+            result.take(answer, f"s{index}")
     return found
 
 
 def _page(found: Iterable[SearchResult], size: int) -> list[tuple[SearchResult, int]]:
     """The next searches to ask, and for how many pull requests each: *size* together at most."""
     asked: list[tuple[SearchResult, int]] = []
-    for one in found:
-        first = min(one.left, size)
+    for result in found:
+        first = min(result.left, size)
         if first:
-            asked.append((one, first))
+            asked.append((result, first))
             size -= first
     return asked

@@ -136,10 +136,10 @@ def _refusal(answer: GraphQLAnswer, alias: str) -> str:
 async def as_it_stood(client: GitHubClient, nodes: Sequence[ThreadNode], moment: datetime | None) -> tuple[Thread, ...]:
     """*nodes* with nothing that was written, edited, linked or renamed at *moment* or later."""
     whole = [await _completed(client, node, moment) for node in nodes]
-    texts: list[Written] = [one.node for one in whole]
-    texts += [comment for one in whole for comment in one.comments]
+    texts: list[Written] = [thread.node for thread in whole]
+    texts += [comment for thread in whole for comment in thread.comments]
     bodies = await bodies_before(client, texts, moment)
-    return tuple(_thread(one, bodies, moment) for one in whole)
+    return tuple(_thread(thread, bodies, moment) for thread in whole)
 
 
 @dataclass(frozen=True)
@@ -234,20 +234,20 @@ def _thread(whole: _Whole, bodies: Mapping[str, str], moment: datetime | None) -
 def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[Reference, ...]:
     """Closed issues first, then what the body, the comments and the timeline refer to; itself left out."""
     name = whole.node.name
-    written = [one for text in texts for one in references_in(text, name.repository, reached=name.number)]
-    linked = [one for event in whole.events for one in _others(event, name, moment)]
+    written = [reference for text in texts for reference in references_in(text, name.repository, reached=name.number)]
+    linked = [reference for event in whole.events for reference in _others(event, name, moment)]
     by_hand = [event for event in whole.later if event.subject is not None]
-    unlinked = {one.key for event in by_hand for one in _others(event, name, moment)}
-    early = {one.key for one in (*written, *linked)}
+    unlinked = {reference.key for event in by_hand for reference in _others(event, name, moment)}
+    early = {reference.key for reference in (*written, *linked)}
     closing = whole.node.closing_issues_references
     closed = sorted(
-        one
+        reference
         for node in (closing.nodes if closing else ())
-        if (one := _named(node, moment)) and (one.key in early or one.key not in unlinked)
+        if (reference := _named(node, moment)) and (reference.key in early or reference.key not in unlinked)
     )
     found: dict[tuple[str, int], Reference] = {}
-    for one in (*closed, *written, *linked):
-        found.setdefault(one.key, one)
+    for reference in (*closed, *written, *linked):
+        found.setdefault(reference.key, reference)
     found.pop(name.key, None)
     return tuple(found.values())
 

@@ -49,13 +49,15 @@ def entry_for(repository: Repository, listed: Mapping[str, ListedRepository]) ->
     if under_name is not None:
         return under_name
     under_aliases = [listed[alias.lower()] for alias in repository.aliases if alias.lower() in listed]
-    return min(under_aliases, key=lambda one: (one.verdict is not ListVerdict.DENY, one.full_name), default=None)
+    return min(
+        under_aliases, key=lambda listing: (listing.verdict is not ListVerdict.DENY, listing.full_name), default=None
+    )
 
 
 def not_among(listed: Mapping[str, ListedRepository], repositories: Iterable[Repository]) -> tuple[str, ...]:
     """Names on the list that no one of *repositories* has or had: discovery has yet to look for them."""
     known = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
-    return tuple(one.full_name for name, one in sorted(listed.items()) if name not in known)
+    return tuple(listing.full_name for name, listing in sorted(listed.items()) if name not in known)
 
 
 def _by_state(repository: Repository) -> Rejection | None:

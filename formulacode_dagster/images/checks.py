@@ -50,7 +50,10 @@ def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERI
 
 def _standings(image: BuiltImage, names: Sequence[str]) -> Iterator[tuple[str, _Standing, str]]:
     """How *image* stands to each of *names*, and to what else was verified of it: name, standing, detail."""
-    made = {one.name: one for one in sorted(image.verifications, key=lambda one: not one.ok)}
+    made = {
+        verification.name: verification
+        for verification in sorted(image.verifications, key=lambda verification: not verification.ok)
+    }
     for name in names:
         if name not in made:
             yield name, _Standing.NOT_MADE, ""

@@ -51,7 +51,7 @@ def rebuild(
         mirror.complete(commit)
     modules = submodule_mirrors(cache, spec.submodules)
     try:
-        origins = Origins(mirror.path, {name: one.path for name, one in modules.items()})
+        origins = Origins(mirror.path, {name: module.path for name, module in modules.items()})
         outcome = engine.build(spec, origins, rebuild=True, progress=progress)
         again = {"tag": outcome.tag, "digest": outcome.digest, "location": outcome.location}
         second = installed_in(engine, image.model_copy(update=again))

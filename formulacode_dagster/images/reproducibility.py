@@ -28,9 +28,9 @@ def rebuild_stored(
 ) -> Reproduction:
     """`rebuild` an image of the database, and keep what that has shown; raises what that raises."""
 
-    def kept(one: InstalledDistribution) -> Listing | None:
+    def kept(distribution: InstalledDistribution) -> Listing | None:
         with database.transaction() as connection:
-            return kept_listing(connection, one)
+            return kept_listing(connection, distribution)
 
     made = rebuild(engine, image, cache=cache, kept=kept, item=item)
     with database.transaction() as connection:
@@ -74,8 +74,8 @@ def keep_listings(connection: Connection, installed: Sequence[Listing]) -> tuple
     return tuple(listing.summary for listing in installed)
 
 
-def kept_listing(connection: Connection, one: InstalledDistribution) -> Listing | None:
-    """The listing behind *one*; None when it was never kept. Raises FormulaCodeError when it is damaged."""
-    if not has_blob(connection, one.sha256):
+def kept_listing(connection: Connection, distribution: InstalledDistribution) -> Listing | None:
+    """The listing behind *distribution*; None when it was never kept. Raises FormulaCodeError when it is damaged."""
+    if not has_blob(connection, distribution.sha256):
         return None
-    return Listing.of(one, get_blob(connection, one.sha256).decode())
+    return Listing.of(distribution, get_blob(connection, distribution.sha256).decode())

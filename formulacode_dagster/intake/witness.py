@@ -54,7 +54,7 @@ def ask_mirrors(cache: MirrorCache, repositories: Sequence[Repository], month: M
         except OutsideSystemError as error:
             # it would be the same with all that are left
             left = repositories[repositories.index(repository) :]
-            found.unread |= {one.full_name: str(error) for one in left}
+            found.unread |= {unread.full_name: str(error) for unread in left}
             break
         except FormulaCodeError as error:
             found.unread[repository.full_name] = str(error)

@@ -45,8 +45,8 @@ def failures_within_budget(
     if is_accepted and accepted is not None:
         summary = f"{summary}; accepted by {accepted.accepted_by}: {accepted.reason}"
     reasons: Counter[str] = Counter()
-    for one in endings:
-        reasons.update({one.reason: one.count} if one.state is ItemState.FAILED else {})
+    for ending in endings:
+        reasons.update({ending.reason: ending.count} if ending.state is ItemState.FAILED else {})
     judgement = Judgement.by_offenders(
         summary,
         failed,
@@ -63,9 +63,9 @@ def judge_failures(connection: Connection, month: str, stage: Stage, budget: flo
         for kind in _KINDS
         if (months := ledger.months_with_done(connection, stage, pull_requests=kind, before=month))
     }
-    taken = [one for one in acceptances(connection, month) if one.stage is stage]
+    taken = [acceptance for acceptance in acceptances(connection, month) if acceptance.stage is stage]
     return failures_within_budget(
-        [one for one in ledger.endings(connection, month) if one.stage is stage],
+        [ending for ending in ledger.endings(connection, month) if ending.stage is stage],
         ledger.items_in_state(connection, month, stage, ItemState.FAILED),
         budget,
         done_before,
@@ -110,20 +110,24 @@ def accept_failures(
 
 def _fault(endings: Sequence[Ending], is_pull_request: bool, budget: float, earlier: str | None) -> str:
     """Why items of one kind are over *budget*; empty when they are not."""
-    one_kind = [one for one in endings if one.is_pull_request is is_pull_request]
+    one_kind = [ending for ending in endings if ending.is_pull_request is is_pull_request]
     singular, plural = _KINDS[is_pull_request]
     failed, tried = _count(one_kind, ItemState.FAILED), _tried(one_kind)
     if tried and failed / tried > budget + _ROUNDING:
         return f"{failed} of {tried} {plural} failed, {budget:.0%} may"
-    is_whole = not any(one.reason == SkipReason.NOT_ASKED for one in endings)
+    is_whole = not any(ending.reason == SkipReason.NOT_ASKED for ending in endings)
     if earlier and is_whole and not _count(one_kind, ItemState.DONE):
         return f"no {singular} is done, in {earlier} some were"
     return ""
 
 
 def _count(endings: Sequence[Ending], state: ItemState) -> int:
-    return sum(one.count for one in endings if one.state is state)
+    return sum(ending.count for ending in endings if ending.state is state)
 
 
 def _tried(endings: Sequence[Ending]) -> int:
-    return sum(one.count for one in endings if one.state is not ItemState.SKIPPED and one.reason not in SCREENED_OUT)
+    return sum(
+        ending.count
+        for ending in endings
+        if ending.state is not ItemState.SKIPPED and ending.reason not in SCREENED_OUT
+    )

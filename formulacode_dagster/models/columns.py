@@ -50,7 +50,7 @@ _POSTGRES: dict[Any, str] = {
 
 def _plain(annotation: Any) -> Any:
     if get_origin(annotation) is UnionType:
-        (annotation,) = (one for one in get_args(annotation) if one is not NoneType)
+        (annotation,) = (argument for argument in get_args(annotation) if argument is not NoneType)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return str
     return annotation

@@ -43,4 +43,4 @@ class Reproduction(PullRequestRow):
     @property
     def is_equal(self) -> bool:
         """Whether every distribution has the same version, and every installed file the same content."""
-        return all(one.kind is DifferenceKind.TOOLCHAIN for one in self.differences)
+        return all(difference.kind is DifferenceKind.TOOLCHAIN for difference in self.differences)

@@ -56,7 +56,7 @@ def landed(
     *line* is the default branch's first-parent line, newest first; numbers in *issues* are none. Raises GitError, and
     ConfigurationError when *told* names a merge commit that is not there.
     """
-    return _Reader(repository, name, heads, line, {one.number: one for one in told}).read(issues)
+    return _Reader(repository, name, heads, line, {change.number: change for change in told}).read(issues)
 
 
 class _Reader:

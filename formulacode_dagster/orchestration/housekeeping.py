@@ -34,34 +34,34 @@ def tidy_up(
         done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
-    for one in done:
-        context.log.info(one.summary)
-        if over := one.over(budgets):
+    for report in done:
+        context.log.info(report.summary)
+        if over := report.over(budgets):
             context.log.warning(
-                f"{one.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
-                f"unfinished months need {one.needed_bytes / 1e9:.1f} GB"
+                f"{report.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
+                f"unfinished months need {report.needed_bytes / 1e9:.1f} GB"
             )
     return dg.Output(None, metadata=_metadata(done, dry_run=config.dry_run))
 
 
 def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]:
     gone = [
-        dg.TableRecord({"where": one.where, "what": name, "why": why, "bytes": size})
-        for one in done
-        for name, why, size in one.gone()
+        dg.TableRecord({"where": report.where, "what": name, "why": why, "bytes": size})
+        for report in done
+        for name, why, size in report.gone()
     ]
-    caches = [one.cache for one in done if one.cache is not None]
+    caches = [report.cache for report in done if report.cache is not None]
     return {
         "dry_run": dry_run,
-        "bytes_freed": sum(one.freed for one in done),
-        "containers_and_folders_of_dead_runs": sum(len(one.leftovers) for one in done),
-        "images_removed": sum(len(one.removed) for one in done),
-        "images_kept": sum(one.images_kept for one in done),
-        "image_bytes": sum(one.image_bytes for one in done),
-        "image_bytes_needed": sum(one.needed_bytes for one in done),
+        "bytes_freed": sum(report.freed for report in done),
+        "containers_and_folders_of_dead_runs": sum(len(report.leftovers) for report in done),
+        "images_removed": sum(len(report.removed) for report in done),
+        "images_kept": sum(report.images_kept for report in done),
+        "image_bytes": sum(report.image_bytes for report in done),
+        "image_bytes_needed": sum(report.needed_bytes for report in done),
         "build_cache_bytes": sum(cache.bytes_after for cache in caches),
-        "images_of_others": sum(one.foreign_images for one in done),
-        "summary": dg.MetadataValue.md("\n".join(f"* {one.summary}" for one in done)),
+        "images_of_others": sum(report.foreign_images for report in done),
+        "summary": dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in done)),
         **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {}),
     }
 

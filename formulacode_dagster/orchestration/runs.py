@@ -135,9 +135,9 @@ def _errors(result: Any) -> tuple[str, ...]:
 
 def _failed_checks(result: Any) -> tuple[str, ...]:
     return tuple(
-        f"{one.asset_key.to_user_string()}/{one.check_name}: {one.description}{_offenders(one.metadata)}"
-        for one in result.get_asset_check_evaluations()
-        if not one.passed
+        f"{check.asset_key.to_user_string()}/{check.check_name}: {check.description}{_offenders(check.metadata)}"
+        for check in result.get_asset_check_evaluations()
+        if not check.passed
     )
 
 

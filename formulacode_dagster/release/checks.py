@@ -42,7 +42,7 @@ def every_digest_pulled(month: str, published: Sequence[PublishedImage], measure
 
 def newest_of(releases: Iterable[Release]) -> dict[str, Release]:
     """The newest release of each month: the last revision where there are some."""
-    return {one.month: one for one in sorted(releases, key=lambda one: one.number)}
+    return {release.month: release for release in sorted(releases, key=lambda release: release.number)}
 
 
 def reads_back_equal(month: str, releases: Sequence[Release]) -> Judgement:
@@ -84,7 +84,7 @@ def schema_and_ids_stable(month: str, releases: Sequence[Release], others: Seque
         there = [other for other in (*releases, *others) if other.destination == newest.destination]
         earlier = sorted((other for other in there if other.tag != newest.tag), key=lambda other: other.released_at)
         for other in earlier:
-            first, later = sorted((other, newest), key=lambda one: one.released_at)
+            first, later = sorted((other, newest), key=lambda release: release.released_at)
             offenders += [f"{other.tag}: {fault}" for fault in _broken_columns(first, later)]
         offenders += [f"{task} appears twice in {month}" for task in _repeated(newest.task_ids)]
         mine = set(newest.task_ids)

@@ -18,7 +18,7 @@ def parts_left_out(connection: Connection, month: str) -> str:
 
     A run limited to some items leaves the others out, and what they would have become is missing in a release.
     """
-    left = [one for one in endings(connection, month) if one.reason == SkipReason.NOT_ASKED]
+    left = [ending for ending in endings(connection, month) if ending.reason == SkipReason.NOT_ASKED]
     if not left:
         return ""
     first = left[0]
@@ -27,7 +27,7 @@ def parts_left_out(connection: Connection, month: str) -> str:
 
 def require_tasks(connection: Connection, month: str, tasks: int, accepted: Sequence[Acceptance]) -> None:
     """Raise GateClosedError for a month without *tasks* where earlier ones had some, unless a person *accepted* it."""
-    if tasks or any(one.stage is Stage.PUBLISHED_DATASET for one in accepted):
+    if tasks or any(acceptance.stage is Stage.PUBLISHED_DATASET for acceptance in accepted):
         return
     before = months_with_done(connection, Stage.PUBLISHED_DATASET, pull_requests=True, before=month)
     if before:

@@ -92,7 +92,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         funnel=count_funnel(key, entries, usage, spending_of(connection, key)),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
         checks=tuple(verdicts(connection, key)),
-        release=max(releases, key=lambda one: one.number, default=None),
+        release=max(releases, key=lambda release: release.number, default=None),
         accepted=tuple(acceptances(connection, key)),
         usage=tuple(usage),
     )

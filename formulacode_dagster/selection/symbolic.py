@@ -54,7 +54,7 @@ def screen(pr: PullRequest) -> None:
     """
     _screen_words(pr.facts.title, pr.facts.body)
     files = pr.change.files
-    if not any(PathKind.CORE in (kind_of(one.path), kind_of(one.old_path or one.path)) for one in files):
+    if not any(PathKind.CORE in (kind_of(file.path), kind_of(file.old_path or file.path)) for file in files):
         raise Rejection(RejectionReason.NO_CORE_FILE, f"none of its {len(files)} files is a source of the project")
     if len(files) > MOST_FILES:
         raise Rejection(RejectionReason.TOO_MANY_FILES, f"{len(files)} files, the limit is {MOST_FILES}")

@@ -33,9 +33,9 @@ def storable_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
-        return {storable(key): storable_json(one) for key, one in value.items()}
+        return {storable(key): storable_json(element) for key, element in value.items()}
     if isinstance(value, (list, tuple)):
-        return [storable_json(one) for one in value]
+        return [storable_json(element) for element in value]
     return value
 
 

@@ -69,7 +69,7 @@ def _entry(stage: Stage) -> Subquery:
     return select(*columns).where(LEDGER.c.stage == stage.value).subquery(f"ended_{stage.value}")
 
 
-def _both(one: ImageNeed, other: ImageNeed) -> ImageNeed:
-    demanding = other if other.unfinished and not one.unfinished else one
-    only_copy = one.only_copy or other.only_copy
-    return demanding.model_copy(update={"last": max(one.last, other.last), "only_copy": only_copy})
+def _both(need: ImageNeed, other: ImageNeed) -> ImageNeed:
+    demanding = other if other.unfinished and not need.unfinished else need
+    only_copy = need.only_copy or other.only_copy
+    return demanding.model_copy(update={"last": max(need.last, other.last), "only_copy": only_copy})

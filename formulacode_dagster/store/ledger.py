@@ -62,7 +62,9 @@ def endings(connection: Connection, month: str) -> list[Ending]:
     )
     found = [Ending(Stage(row[0]), row[1], ItemState(row[2]), row[3], row[4]) for row in connection.execute(statement)]
     order = list(Stage)
-    return sorted(found, key=lambda one: (order.index(one.stage), one.is_pull_request, one.state, one.reason))
+    return sorted(
+        found, key=lambda ending: (order.index(ending.stage), ending.is_pull_request, ending.state, ending.reason)
+    )
 
 
 def months_with_done(connection: Connection, stage: Stage, *, pull_requests: bool, before: str) -> list[str]:

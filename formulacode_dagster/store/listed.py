@@ -34,7 +34,9 @@ def listed(connection: Connection) -> dict[str, ListedRepository]:
     """The whole list, by name in lower case and in its order."""
     rows = connection.execute(select(LISTED_REPOSITORIES)).mappings()
     found = [ListedRepository.model_validate(dict(row)) for row in rows]
-    return {one.full_name.lower(): one for one in sorted(found, key=lambda one: one.full_name.lower())}
+    return {
+        listing.full_name.lower(): listing for listing in sorted(found, key=lambda listing: listing.full_name.lower())
+    }
 
 
 def _repository(full_name: str) -> str:

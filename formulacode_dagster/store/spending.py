@@ -29,15 +29,15 @@ def add_spending(connection: Connection, lines: Sequence[Spent]) -> None:
     """Append *lines*; those that cost nothing are left out."""
     rows = [
         {
-            "month": one.month,
-            "stage": one.stage.value,
-            "item": one.item,
-            "run_id": one.run_id,
+            "month": line.month,
+            "stage": line.stage.value,
+            "item": line.item,
+            "run_id": line.run_id,
             "spent_at": datetime.now(tz=UTC),
-            "cost": one.cost.model_dump(mode="json", exclude_defaults=True),
+            "cost": line.cost.model_dump(mode="json", exclude_defaults=True),
         }
-        for one in lines
-        if one.cost != Cost()
+        for line in lines
+        if line.cost != Cost()
     ]
     insert_new(connection, SPENDING, rows)
 

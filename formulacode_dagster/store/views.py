@@ -52,14 +52,14 @@ class Relation:
     @property
     def columns(self) -> tuple[TableColumn, ...]:
         """What it shows: names, types as `information_schema` tells them, meanings."""
-        known = {column.name: column for one in reversed(self.artifacts) for column in one.table.columns}
+        known = {column.name: column for artifact in reversed(self.artifacts) for column in artifact.table.columns}
 
         def type_of(name: str, plain: object) -> str:
             if name not in known:
                 return postgres_type(plain)
             return str(known[name].type.compile(_DIALECT)).lower()
 
-        return columns_of(*(one.model for one in self.artifacts), type_of=type_of)
+        return columns_of(*(artifact.model for artifact in self.artifacts), type_of=type_of)
 
     def sql(self) -> str:
         """The statements that make it, where it is a view, and that document it."""
@@ -73,7 +73,7 @@ class Relation:
         return "\n".join(lines)
 
     def _select(self) -> str:
-        first, *others = (one.table for one in self.artifacts)
+        first, *others = (artifact.table for artifact in self.artifacts)
         shown = ", ".join(self._expression(column, first) for column in self.columns)
         joined = "".join(f" JOIN {other.name} USING ({', '.join(_keys(other))})" for other in others)
         return f"SELECT {shown} FROM {first.name}{joined}"  # noqa: S608 - names of our own models and tables
@@ -102,8 +102,8 @@ def _relation(name: str, *artifacts: Artifact[Any], row: type[Frozen] | None = N
 
 
 RELATIONS: dict[str, Relation] = {
-    one.name: one
-    for one in (
+    relation.name: relation
+    for relation in (
         _relation("repositories", REPOSITORIES),
         _relation("intake_counts", INTAKE_COUNTS),
         _relation("merged_pull_requests", MERGED_PULL_REQUESTS),
@@ -121,7 +121,7 @@ RELATIONS: dict[str, Relation] = {
 }
 
 VIEWS = Views(
-    names=tuple(one.name for one in RELATIONS.values() if one.is_view),
-    sql="\n".join(one.sql() for one in RELATIONS.values()),
+    names=tuple(relation.name for relation in RELATIONS.values() if relation.is_view),
+    sql="\n".join(relation.sql() for relation in RELATIONS.values()),
 )
 """What `migrate` makes, once the tables are there."""

@@ -82,11 +82,15 @@ def _compare(
 ) -> tuple[IntakeCount, list[tuple[MergedPullRequest, str]]]:
     """Drop what is not part of the window any more; returns what came of it, and the rows to copy in, with digests."""
     month, repository = count.month, count.repository_id
-    given = {one.number: one for one in pull_requests}
-    strangers = [one.item for one in given.values() if (one.month, one.repository_id) != (month, repository)]
+    given = {pull_request.number: pull_request for pull_request in pull_requests}
+    strangers = [
+        pull_request.item
+        for pull_request in given.values()
+        if (pull_request.month, pull_request.repository_id) != (month, repository)
+    ]
     if strangers:
         raise ValueError(f"{', '.join(strangers[:5])} do not belong to {month} of {count.repository}")
-    digests = {number: digest_of(one) for number, one in given.items()}
+    digests = {number: digest_of(pull_request) for number, pull_request in given.items()}
     connection.execute(text("SELECT pg_advisory_xact_lock(:space, :key)"), {"space": _LOCK, "key": repository % 2**31})
     before = _stored(connection, month, repository)
     moved = _take_from_other_months(connection, month, repository, given)

@@ -21,8 +21,8 @@ def withdraw(connection: Connection, month: str, repositories: Sequence[Reposito
     repository that is tracked again is asked for its window again. Rows of later stages stay: they are read through the
     facts only, and are found done if these come back.
     """
-    among = any_(cast([one.id for one in repositories], ARRAY(BigInteger)))
-    names = {one.full_name for one in repositories}
+    among = any_(cast([repository.id for repository in repositories], ARRAY(BigInteger)))
+    names = {repository.full_name for repository in repositories}
     removed = 0
     for artifact in (MERGED_PULL_REQUESTS, INTAKE_COUNTS):
         columns = artifact.table.c

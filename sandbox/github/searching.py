@@ -99,13 +99,13 @@ def search_pull_requests(folder: ServedFolder, query: Query, *, private: bool) -
     Former names of repositories find nothing, as on GitHub; *private* says whether private repositories are seen.
     """
     hits = [
-        Hit(served, one)
+        Hit(served, pull_request)
         for served in folder.repositories()
         if (not query.repositories or served.name.lower() in query.repositories)
         and not served.facts.is_gone
         and (private or not served.facts.is_private)
-        for one in _wanted(served, query)
-        if not query.only_merged or one.state is State.MERGED
+        for pull_request in _wanted(served, query)
+        if not query.only_merged or pull_request.state is State.MERGED
     ]
     return sorted(
         hits,

@@ -74,8 +74,8 @@ class ServedRepository:
         """How large *pull_request* is; those of *peers* that are not known yet are measured with it."""
         with self._lock:
             if pull_request.number not in self._sizes:
-                batch = {one.number: one for one in (*peers, pull_request) if one.number not in self._sizes}
-                spans = [span_of(self.path, one) for one in batch.values()]
+                batch = {peer.number: peer for peer in (*peers, pull_request) if peer.number not in self._sizes}
+                spans = [span_of(self.path, measured) for measured in batch.values()]
                 self._sizes.update(zip(batch, sizes_of(self.path, spans), strict=True))
             return self._sizes[pull_request.number]
 

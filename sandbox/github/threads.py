@@ -161,7 +161,7 @@ def mentions_of(thread: Thread) -> dict[Reference, datetime]:
         said += [(version.edited_at, version.body) for version in comment.versions]
     found: dict[Reference, datetime] = {}
     if isinstance(thread, PullRequest):
-        found |= dict.fromkeys((one for one in thread.closes if one not in thread.linked), thread.created_at)
+        found |= dict.fromkeys((issue for issue in thread.closes if issue not in thread.linked), thread.created_at)
     for moment, text in sorted(said, key=lambda one: one[0]):
         for reference in references_in(text):
             found.setdefault(reference, moment)

@@ -95,9 +95,13 @@ def _links(asked: RequestContext, served: ServedRepository, thread: Thread) -> I
     """Links set by hand between an issue and the pull request that closes it: on both, when the latter was opened."""
     pairs: list[tuple[ServedRepository, Thread]]
     if isinstance(thread, PullRequest):
-        pairs = [(where, one) for where, one in closed_issues(asked, served, thread) if _links_to(thread, where, one)]
+        pairs = [
+            (where, other) for where, other in closed_issues(asked, served, thread) if _links_to(thread, where, other)
+        ]
     else:
-        pairs = [(where, one) for where, one in closed_by(asked, served, thread) if _links_to(one, served, thread)]
+        pairs = [
+            (where, other) for where, other in closed_by(asked, served, thread) if _links_to(other, served, thread)
+        ]
     for position, (where, other) in enumerate(pairs):
         moment = max(other.created_at, thread.created_at)
         yield Event(EventKind.CONNECTED, moment, other.author, where, position=position, other=other)
@@ -105,7 +109,7 @@ def _links(asked: RequestContext, served: ServedRepository, thread: Thread) -> I
 
 def _links_to(pull_request: PullRequest, served: ServedRepository, issue: Thread) -> bool:
     names = {"", *(name.lower() for name in (served.name, *served.facts.former_names))}
-    return any(one.number == issue.number and one.repository in names for one in pull_request.linked)
+    return any(reference.number == issue.number and reference.repository in names for reference in pull_request.linked)
 
 
 def _ending(served: ServedRepository, thread: Thread) -> Iterator[Event]:
@@ -144,9 +148,9 @@ def closed_by(
 ) -> list[tuple[ServedRepository, PullRequest]]:
     """Pull requests that close *issue*, or would."""
     return [
-        (where, one)
+        (where, pull_request)
         for where in asked.folder.repositories()
         if asked.visible(where) is not None
-        for one in where.tracker().closing
-        if (served, issue) in closed_issues(asked, where, one)
+        for pull_request in where.tracker().closing
+        if (served, issue) in closed_issues(asked, where, pull_request)
     ]

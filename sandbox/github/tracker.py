@@ -68,7 +68,7 @@ class Tracker:
     @cached_property
     def closing(self) -> Sequence[PullRequest]:
         """Those that close an issue."""
-        return [one for one in self.pull_requests.values() if one.closes]
+        return [pull_request for pull_request in self.pull_requests.values() if pull_request.closes]
 
     @cached_property
     def newest_first(self) -> Sequence[PullRequest]:
@@ -78,7 +78,7 @@ class Tracker:
     @cached_property
     def by_merge(self) -> Sequence[PullRequest]:
         """The merged pull requests, by time of merge."""
-        merged = [one for one in self.pull_requests.values() if one.merged_at is not None]
+        merged = [pull_request for pull_request in self.pull_requests.values() if pull_request.merged_at is not None]
         return sorted(merged, key=merge_moment)
 
     def threads(self) -> list[Thread]:
@@ -97,7 +97,7 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
     """
     heads = read_heads(repository)
     line = read_commits(repository, "--first-parent", revisions=[heads.tip]) if heads.tip else []
-    told = {one.number: one for one in facts.pull_requests}
+    told = {pull_request.number: pull_request for pull_request in facts.pull_requests}
     issue_numbers = frozenset(issue.number for issue in facts.issues)
     reader = _Reader(repository, name, repository_id, heads, line, told, issue_numbers)
     pull_requests = reader.pull_requests() if line else {}
@@ -107,7 +107,7 @@ def read_tracker(repository: Path, name: str, repository_id: int, facts: Reposit
         if pull_request.state is State.MERGED
         for number in (reference.number for reference in pull_request.closes if not reference.repository)
     }
-    issues = {one.number: issue_of(repository_id, one, closers.get(one.number)) for one in facts.issues}
+    issues = {issue.number: issue_of(repository_id, issue, closers.get(issue.number)) for issue in facts.issues}
     return Tracker(
         pull_requests=pull_requests,
         issues=issues,
@@ -137,7 +137,7 @@ class _Reader:
             told=self.facts.values(),
             issues=self.issues,
         )
-        merged = {number: self._merged(one) for number, one in found.items()}
+        merged = {number: self._merged(landed) for number, landed in found.items()}
         return dict(sorted((merged | self._unmerged(found)).items()))
 
     def _merged(self, one: Landed) -> PullRequest:
@@ -166,10 +166,14 @@ class _Reader:
     def _unmerged(self, merged: Mapping[int, Landed]) -> dict[int, PullRequest]:
         """Pull requests with a head and no merge: open where GitHub tries out their merge, else closed."""
         tips = {number: sha for number, sha in self.heads.pulls.items() if number not in merged}
-        tips |= {one.number: one.head_sha for one in self.facts.values() if one.head_sha and one.number not in merged}
+        tips |= {
+            facts.number: facts.head_sha
+            for facts in self.facts.values()
+            if facts.head_sha and facts.number not in merged
+        }
         shas = list(dict.fromkeys(tips.values()))
         commits = (
-            {one.sha: one for one in read_commits(self.repository, "--no-walk=unsorted", revisions=shas)}
+            {commit.sha: commit for commit in read_commits(self.repository, "--no-walk=unsorted", revisions=shas)}
             if shas
             else {}
         )
@@ -228,7 +232,7 @@ class _Reader:
             created_at=created_at,
             base_ref=facts.base_ref or self.heads.default_branch,
             closes=closes,
-            linked=tuple(one for one in closes if one not in closing_references(body)),
+            linked=tuple(issue for issue in closes if issue not in closing_references(body)),
             versions=versions,
             comments=facts.comments,
             titles=titles,
@@ -238,10 +242,12 @@ class _Reader:
     def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
         """What the side file says, else what the body's keywords say, as far as this repository has such issues."""
         told = (
-            Reference("", one) if isinstance(one, int) else references_in(one)[0]
-            for one in facts.closes
-            if isinstance(one, int) or references_in(one)
+            Reference("", issue) if isinstance(issue, int) else references_in(issue)[0]
+            for issue in facts.closes
+            if isinstance(issue, int) or references_in(issue)
         )
         return tuple(told) or tuple(
-            one for one in closing_references(body) if one.repository or one.number in self.issues
+            reference
+            for reference in closing_references(body)
+            if reference.repository or reference.number in self.issues
         )

@@ -37,11 +37,11 @@ def repository_facts(repo_id: str, sha: str, commit: Commit) -> dict[str, Any]:
 def tree(commit: Commit, folder: str, *, recursive: bool) -> list[dict[str, Any]]:
     """Files and folders below *folder*."""
     prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
-    below = {path.removeprefix(prefix): one for path, one in commit.files.items() if path.startswith(prefix)}
+    below = {path.removeprefix(prefix): content for path, content in commit.files.items() if path.startswith(prefix)}
     folders = {"/".join(path.split("/")[:depth]) for path in below for depth in range(1, path.count("/") + 1)}
     entries = [{"type": "directory", "path": prefix + path, "oid": "0" * 40, "size": 0} for path in folders]
-    entries += [file_facts(prefix + path, one) for path, one in below.items()]
-    wanted = [one for one in entries if recursive or "/" not in str(one["path"]).removeprefix(prefix)]
+    entries += [file_facts(prefix + path, content) for path, content in below.items()]
+    wanted = [entry for entry in entries if recursive or "/" not in str(entry["path"]).removeprefix(prefix)]
     return sorted(wanted, key=lambda entry: str(entry["path"]))
 
 

@@ -120,9 +120,11 @@ class DatasetRepository:
         head, before = self.resolve(BRANCH)
         if expected_parent is not None and not head.startswith(expected_parent):
             raise StaleParentError(f"{BRANCH} is at {head}")
-        files = {**before.files, **{path: one for path, one in changes.items() if one is not None}}
-        for path in (path for path, one in changes.items() if one is None):
-            files = {name: one for name, one in files.items() if name != path and not name.startswith(f"{path}/")}
+        files = {**before.files, **{path: content for path, content in changes.items() if content is not None}}
+        for path in (path for path, content in changes.items() if content is None):
+            files = {
+                name: content for name, content in files.items() if name != path and not name.startswith(f"{path}/")
+            }
         made = Commit(parent=head, title=title, message=message, author=author, date=datetime.now(UTC), files=files)
         self._store(made)
         refs = self.refs()

@@ -87,7 +87,10 @@ class _Endpoint:
                 return failure
         try:
             question = await request.json()
-            messages = [{"role": str(one["role"]), "content": _text_of(one["content"])} for one in question["messages"]]
+            messages = [
+                {"role": str(message["role"]), "content": _text_of(message["content"])}
+                for message in question["messages"]
+            ]
         except (ValueError, KeyError, TypeError) as error:
             return _error(400, f"the request is malformed: {error!r}", "invalid_request_error")
         if question.get("model") != MODEL:
@@ -99,7 +102,7 @@ class _Endpoint:
                 400, "the sandbox only classifies pull requests; it does not know this schema", "unsupported_value"
             )
         content = judge(*_material(messages)).model_dump_json()
-        tokens_in = sum(len(one["content"]) for one in messages) // _CHARACTERS_PER_TOKEN
+        tokens_in = sum(len(message["content"]) for message in messages) // _CHARACTERS_PER_TOKEN
         return self._answer(call, content, tokens_in, fault)
 
     def _answer(self, call: int, content: str, tokens_in: int, fault: Fault | None) -> JSONResponse:
@@ -168,7 +171,7 @@ def _asks_for_classification(response_format: dict[str, Any] | None) -> bool:
 
 def _material(messages: list[dict[str, str]]) -> tuple[str, str, str]:
     """Title, body and patch from the tags of our prompt; without tags, the first line, the rest, and no patch."""
-    text = "\n".join(one["content"] for one in messages if one["role"] == "user")
+    text = "\n".join(message["content"] for message in messages if message["role"] == "user")
     found = [
         match[1].strip() if (match := re.search(rf"<{tag}>\n?(.*?)</{tag}>", text, re.DOTALL)) else None
         for tag in ("title", "body", "patch")

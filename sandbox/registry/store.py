@@ -95,7 +95,7 @@ class RegistryStore:
         try:
             manifest: dict[str, Any] = json.loads(content)
             if "manifests" in manifest:
-                yield from (self.manifest(repository, one["digest"]).digest for one in manifest["manifests"])
+                yield from (self.manifest(repository, entry["digest"]).digest for entry in manifest["manifests"])
                 return
             yield manifest["config"]["digest"]
             # layers with addresses of their own are fetched from there, and never pushed

@@ -53,7 +53,7 @@ class SampleSet(Frozen):
 
     def pull_request(self, item: str) -> GeneratedPullRequest:
         """Where `owner/repo#number` is; raises StopIteration when there is none."""
-        return next(one for one in self.pull_requests if one.item == item)
+        return next(pull_request for pull_request in self.pull_requests if pull_request.item == item)
 
 
 def expected_outcomes(month: str) -> tuple[ExpectedOutcome, ...]:

@@ -43,16 +43,16 @@ class Account:
         """Points of the primary limits, requests, seconds on the wire, bytes."""
         sums = self.tallies.values()
         return Cost(
-            api_points=sum(one.points for one in sums),
-            api_requests=sum(one.requests for one in sums),
-            seconds=sum(one.seconds for one in sums),
-            bytes=sum(one.bytes for one in sums),
+            api_points=sum(tally.points for tally in sums),
+            api_requests=sum(tally.requests for tally in sums),
+            seconds=sum(tally.seconds for tally in sums),
+            bytes=sum(tally.bytes for tally in sums),
         )
 
     @property
     def limit_hits(self) -> int:
         """Refusals for a primary or secondary limit."""
-        return sum(one.limit_hits for one in self.tallies.values())
+        return sum(tally.limit_hits for tally in self.tallies.values())
 
     def usage(self, *, run_id: str, stage: Stage, month: str, started_at: datetime) -> tuple[ApiUsage, ...]:
         """The same as rows to be stored, one a resource."""
@@ -63,9 +63,9 @@ class Account:
                 month=month,
                 resource=resource.value,
                 started_at=started_at,
-                **{name: round(figure, 3) for name, figure in vars(one).items()},
+                **{name: round(figure, 3) for name, figure in vars(tally).items()},
             )
-            for resource, one in sorted(self.tallies.items())
+            for resource, tally in sorted(self.tallies.items())
         )
 
 

@@ -148,7 +148,7 @@ class FileLimitStore(LimitStore):
                 del limits.under_way[holder]
                 path.unlink(missing_ok=True)
         now = self._clock.time()
-        for api in [name for name, one in document.apis.items() if now - one.used_at > FORGET_SECONDS]:
+        for api in [name for name, api in document.apis.items() if now - api.used_at > FORGET_SECONDS]:
             if document.apis[api] is not limits:
                 del document.apis[api]
 

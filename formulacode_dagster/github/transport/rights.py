@@ -56,8 +56,8 @@ class TokenReport:
             left = f"shares the limits of {self.same_user_as}"
         else:
             left = ", ".join(
-                f"{resource} {one.remaining:,} of {one.limit:,} until {one.reset:%H:%M} UTC"
-                for resource, one in self.allowances.items()
+                f"{resource} {allowance.remaining:,} of {allowance.limit:,} until {allowance.reset:%H:%M} UTC"
+                for resource, allowance in self.allowances.items()
             )
         unfit = [f"; no right to {resource}, set aside for it: {words}" for resource, words in self.unfit_for.items()]
         limited = [f"; {resource} not tried: {words}" for resource, words in self.limited.items()]

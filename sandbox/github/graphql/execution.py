@@ -100,8 +100,14 @@ def _located(failure: Failure | None, prepared: Prepared) -> Failure | None:
     if failure is None or failure.path:
         return failure
     operation, _ = _parts(prepared.document, prepared.operation)
-    fields = [one for one in operation.selection_set.selections if isinstance(one, FieldNode) and one.selection_set]
-    named = [one.alias.value if one.alias else one.name.value for one in fields if one.name.value != "rateLimit"]
+    fields = [
+        selection
+        for selection in operation.selection_set.selections
+        if isinstance(selection, FieldNode) and selection.selection_set
+    ]
+    named = [
+        field.alias.value if field.alias else field.name.value for field in fields if field.name.value != "rateLimit"
+    ]
     return replace(failure, path=(named[-1],)) if named else None
 
 
@@ -135,7 +141,11 @@ def _parts(
     operation = get_operation_ast(document, wanted)
     if operation is None:
         raise QueryRefused("INVALID_OPERATION", "An operation name is required, and has to name one of the operations.")
-    fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
+    fragments = {
+        definition.name.value: definition
+        for definition in document.definitions
+        if isinstance(definition, FragmentDefinitionNode)
+    }
     return operation, fragments
 
 
@@ -143,8 +153,8 @@ def _with_defaults(operation: OperationDefinitionNode, variables: Mapping[str, A
     from graphql import value_from_ast_untyped
 
     defaults = {
-        one.variable.name.value: value_from_ast_untyped(one.default_value)
-        for one in operation.variable_definitions
-        if one.default_value is not None
+        variable.variable.name.value: value_from_ast_untyped(variable.default_value)
+        for variable in operation.variable_definitions
+        if variable.default_value is not None
     }
     return defaults | dict(variables)

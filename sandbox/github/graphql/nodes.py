@@ -108,7 +108,7 @@ def thread_node(served: ServedRepository, thread: Thread, peers: Sequence[PullRe
         "labels": lambda _info, **page: connect(thread.labels, lambda name: {"name": name}, **page),
         "commits": lambda _info: connect(range(thread.commit_count)),
         "closingIssuesReferences": lambda info, **page: connect(
-            closed_issues(info.context.asked, served, thread), lambda one: thread_node(*one), **page
+            closed_issues(info.context.asked, served, thread), lambda closed: thread_node(*closed), **page
         ),
     }
 

@@ -50,7 +50,7 @@ def _nodes(info: GraphQLResolveInfo, ids: Sequence[str]) -> list[Node | Exceptio
         raise AnswerError(
             "NOT_FOUND", f"You may not provide more than {scope.asked.limits.page} node ids; you provided {len(ids)}."
         )
-    return [_by_id(scope, one) for one in ids]
+    return [_by_id(scope, node_id) for node_id in ids]
 
 
 def _search(info: GraphQLResolveInfo, query: str, type: str, **page: Any) -> Node:  # noqa: ARG001 - GitHub's

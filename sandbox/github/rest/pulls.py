@@ -43,12 +43,14 @@ def pulls(asked: RequestContext, incoming: Incoming) -> Answer:
     served = find_repository(asked, incoming)
     state = incoming.query.get("state", "open")
     found = [
-        one
-        for one in served.tracker().newest_first
-        if state in ("all", "open" if one.state is State.OPEN else "closed")
+        pull_request
+        for pull_request in served.tracker().newest_first
+        if state in ("all", "open" if pull_request.state is State.OPEN else "closed")
     ]
     page = page_of(asked, incoming)
-    return answers.ok([_pull_json(asked, served, one) for one in page.of(found)], page.links(incoming, len(found)))
+    return answers.ok(
+        [_pull_json(asked, served, pull_request) for pull_request in page.of(found)], page.links(incoming, len(found))
+    )
 
 
 def files(asked: RequestContext, incoming: Incoming) -> Answer:
@@ -59,7 +61,10 @@ def files(asked: RequestContext, incoming: Incoming) -> Answer:
     page = page_of(asked, incoming)
     shown = page.of(changes)
     patches = _patches(served, span, shown)
-    listed = [file_json(asked, served, span.after, one) | patches.get(one.path, {}) for one in shown]
+    listed = [
+        file_json(asked, served, span.after, pull_request) | patches.get(pull_request.path, {})
+        for pull_request in shown
+    ]
     return answers.ok(listed, page.links(incoming, len(changes)))
 
 
@@ -107,13 +112,13 @@ def _full_json(asked: RequestContext, served: ServedRepository, one: PullRequest
 def _patches(served: ServedRepository, span: Span, changes: Sequence[FileChange]) -> dict[str, dict[str, str]]:
     """The hunks of each text file, as the field `patch` holds them."""
     found = {}
-    for one in changes:
-        if one.additions + one.deletions == 0:
+    for change in changes:
+        if change.additions + change.deletions == 0:
             continue
-        diff = diff_of(served.path, span, *filter(None, (one.old_path, one.path)))
+        diff = diff_of(served.path, span, *filter(None, (change.old_path, change.path)))
         start = _HUNKS.search(diff)
         if start is not None:
-            found[one.path] = {"patch": diff[start.start() :].decode("utf-8", "replace").rstrip("\n")}
+            found[change.path] = {"patch": diff[start.start() :].decode("utf-8", "replace").rstrip("\n")}
     return found
 
 

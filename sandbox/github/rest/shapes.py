@@ -43,7 +43,7 @@ def repository_json(asked: RequestContext, served: ServedRepository) -> dict[str
 def full_repository_json(asked: RequestContext, served: ServedRepository) -> dict[str, Any]:
     """`full-repository`."""
     tracker, facts = served.tracker(), served.facts
-    opened = sum(one.closed_at is None for one in tracker.threads())
+    opened = sum(thread.closed_at is None for thread in tracker.threads())
     return repository_json(asked, served) | {
         "pushed_at": stamp(tracker.last_commit) or "2008-01-01T00:00:00Z",
         "clone_url": f"{WEB}/{served.name}.git",
