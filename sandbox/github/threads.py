@@ -101,9 +101,9 @@ class Issue:
 Thread = Issue | PullRequest
 
 
-def merge_moment(one: PullRequest) -> datetime:
-    """When *one* was merged; when it was opened, where it never was."""
-    return one.merged_at or one.created_at
+def merge_moment(pull_request: PullRequest) -> datetime:
+    """When *pull_request* was merged; when it was opened, where it never was."""
+    return pull_request.merged_at or pull_request.created_at
 
 
 def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) -> Issue:
@@ -130,7 +130,7 @@ def issue_of(repository_id: int, facts: IssueFacts, closer: PullRequest | None) 
 def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tuple[Title, ...]:
     """The changes of a title that was first *title*, oldest first."""
     changes: list[Title] = []
-    for edit in sorted(edits, key=lambda one: one.edited_at):
+    for edit in sorted(edits, key=lambda edit: edit.edited_at):
         previous = changes[-1].current if changes else title
         changes.append(Title(edit.edited_at, previous, edit.title, login(edit.author or author)))
     return tuple(changes)
@@ -162,7 +162,7 @@ def mentions_of(thread: Thread) -> dict[Reference, datetime]:
     found: dict[Reference, datetime] = {}
     if isinstance(thread, PullRequest):
         found |= dict.fromkeys((issue for issue in thread.closes if issue not in thread.linked), thread.created_at)
-    for moment, text in sorted(said, key=lambda one: one[0]):
+    for moment, text in sorted(said, key=lambda dated: dated[0]):
         for reference in references_in(text):
             found.setdefault(reference, moment)
     found.pop(Reference("", thread.number), None)

@@ -73,7 +73,7 @@ class Tracker:
     @cached_property
     def newest_first(self) -> Sequence[PullRequest]:
         """The pull requests by creation, newest first; by number where that is equal."""
-        return sorted(self.pull_requests.values(), key=lambda one: (one.created_at, one.number), reverse=True)
+        return sorted(self.pull_requests.values(), key=lambda thread: (thread.created_at, thread.number), reverse=True)
 
     @cached_property
     def by_merge(self) -> Sequence[PullRequest]:
@@ -140,27 +140,27 @@ class _Reader:
         merged = {number: self._merged(landed) for number, landed in found.items()}
         return dict(sorted((merged | self._unmerged(found)).items()))
 
-    def _merged(self, one: Landed) -> PullRequest:
-        facts = one.facts
-        author = login(facts.author) if facts.author else one.author
-        committer = one.commit.committer
+    def _merged(self, landed: Landed) -> PullRequest:
+        facts = landed.facts
+        author = login(facts.author) if facts.author else landed.author
+        committer = landed.commit.committer
         return self._pull_request(
             facts,
-            title=one.title,
-            text=one.body,
+            title=landed.title,
+            text=landed.body,
             author=author,
-            created_at=one.created_at,
+            created_at=landed.created_at,
             state=State.MERGED,
-            merged_at=one.merged_at,
-            closed_at=one.merged_at,
-            base_sha=one.base_sha,
-            fork_sha=one.fork_sha,
-            head_ref=one.branch or f"pull-{one.number}",
-            head_sha=one.head_sha or absent_sha(self.name, one.number),
-            merge_sha=one.commit.sha,
-            merge_kind=one.kind,
-            merged_by=login_of(committer, one.commit.committer_email) if committer != "GitHub" else author,
-            commit_count=one.commit_count,
+            merged_at=landed.merged_at,
+            closed_at=landed.merged_at,
+            base_sha=landed.base_sha,
+            fork_sha=landed.fork_sha,
+            head_ref=landed.branch or f"pull-{landed.number}",
+            head_sha=landed.head_sha or absent_sha(self.name, landed.number),
+            merge_sha=landed.commit.sha,
+            merge_kind=landed.kind,
+            merged_by=login_of(committer, landed.commit.committer_email) if committer != "GitHub" else author,
+            commit_count=landed.commit_count,
         )
 
     def _unmerged(self, merged: Mapping[int, Landed]) -> dict[int, PullRequest]:

@@ -45,11 +45,11 @@ def tree(commit: Commit, folder: str, *, recursive: bool) -> list[dict[str, Any]
     return sorted(wanted, key=lambda entry: str(entry["path"]))
 
 
-def file_facts(path: str, one: StoredFile) -> dict[str, Any]:
+def file_facts(path: str, file: StoredFile) -> dict[str, Any]:
     """One file of a tree."""
-    facts: dict[str, Any] = {"type": "file", "path": path, "oid": one.blob_id, "size": one.size}
-    if one.is_lfs:
-        facts["lfs"] = {"oid": one.sha256, "size": one.size, "pointerSize": 130}
+    facts: dict[str, Any] = {"type": "file", "path": path, "oid": file.blob_id, "size": file.size}
+    if file.is_lfs:
+        facts["lfs"] = {"oid": file.sha256, "size": file.size, "pointerSize": 130}
     return facts
 
 

@@ -36,7 +36,7 @@ def repositories() -> tuple[SampleRepository, ...]:
 def catalog() -> tuple[SamplePullRequest, ...]:
     """Every pull request of every sample repository, by repository and number."""
     found = [pull_request for repository in repositories() for pull_request in repository.pull_requests]
-    return tuple(sorted(found, key=lambda one: (one.repository, one.number)))
+    return tuple(sorted(found, key=lambda change: (change.repository, change.number)))
 
 
 def _repository(folder: Path) -> SampleRepository:

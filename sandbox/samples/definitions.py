@@ -145,4 +145,4 @@ class SampleRepository(Frozen):
     @property
     def landings(self) -> tuple[Push | SamplePullRequest, ...]:
         """Pushes and pull requests in the order in which they reached the default branch."""
-        return tuple(sorted((*self.pushes, *self.pull_requests), key=lambda one: one.landed.astimezone(UTC)))
+        return tuple(sorted((*self.pushes, *self.pull_requests), key=lambda change: change.landed.astimezone(UTC)))

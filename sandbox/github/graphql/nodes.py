@@ -161,7 +161,7 @@ def _edits_page(versions: Sequence[Edit], page: dict[str, Any]) -> Node:
     """Whole texts, newest first, null for one that was deleted; none when the text was never edited."""
     return connect(
         versions[::-1],
-        lambda one: {"editedAt": stamp(one.edited_at), "diff": None if one.deleted_at else one.body},
+        lambda edit: {"editedAt": stamp(edit.edited_at), "diff": None if edit.deleted_at else edit.body},
         **page,
     )
 

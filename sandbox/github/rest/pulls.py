@@ -68,41 +68,41 @@ def files(asked: RequestContext, incoming: Incoming) -> Answer:
     return answers.ok(listed, page.links(incoming, len(changes)))
 
 
-def _pull_json(asked: RequestContext, served: ServedRepository, one: PullRequest) -> dict[str, Any]:
+def _pull_json(asked: RequestContext, served: ServedRepository, pull_request: PullRequest) -> dict[str, Any]:
     """`pull-request-simple`."""
     url = f"{asked.url}/repos/{served.name}"
-    number = thread_id(served.id, one.number)
+    number = thread_id(served.id, pull_request.number)
     return {
-        "url": f"{url}/pulls/{one.number}",
+        "url": f"{url}/pulls/{pull_request.number}",
         "id": number,
         "node_id": node_id(Kind.PULL_REQUEST, served.id, number),
-        "html_url": f"{WEB}/{served.name}/pull/{one.number}",
-        "issue_url": f"{url}/issues/{one.number}",
-        "number": one.number,
-        "state": "open" if one.state is State.OPEN else "closed",
-        "title": one.title,
-        "user": user_json(asked, one.author),
-        "body": one.body or None,
-        "created_at": stamp(one.created_at),
-        "closed_at": stamp(one.closed_at),
-        "merged_at": stamp(one.merged_at),
-        "merge_commit_sha": one.merge_sha,
-        "head": {"ref": one.head_ref, "sha": one.head_sha, "repo": None},
+        "html_url": f"{WEB}/{served.name}/pull/{pull_request.number}",
+        "issue_url": f"{url}/issues/{pull_request.number}",
+        "number": pull_request.number,
+        "state": "open" if pull_request.state is State.OPEN else "closed",
+        "title": pull_request.title,
+        "user": user_json(asked, pull_request.author),
+        "body": pull_request.body or None,
+        "created_at": stamp(pull_request.created_at),
+        "closed_at": stamp(pull_request.closed_at),
+        "merged_at": stamp(pull_request.merged_at),
+        "merge_commit_sha": pull_request.merge_sha,
+        "head": {"ref": pull_request.head_ref, "sha": pull_request.head_sha, "repo": None},
         "base": {
-            "ref": one.base_ref,
-            "sha": one.fork_sha or span_of(served.path, one).before,
+            "ref": pull_request.base_ref,
+            "sha": pull_request.fork_sha or span_of(served.path, pull_request).before,
             "repo": repository_json(asked, served),
         },
     }
 
 
-def _full_json(asked: RequestContext, served: ServedRepository, one: PullRequest) -> dict[str, Any]:
-    size = served.size(one)
-    return _pull_json(asked, served, one) | {
-        "merged": one.merged_at is not None,
-        "merged_by": user_json(asked, one.merged_by) if one.merged_by else None,
-        "comments": len(one.comments),
-        "commits": one.commit_count,
+def _full_json(asked: RequestContext, served: ServedRepository, pull_request: PullRequest) -> dict[str, Any]:
+    size = served.size(pull_request)
+    return _pull_json(asked, served, pull_request) | {
+        "merged": pull_request.merged_at is not None,
+        "merged_by": user_json(asked, pull_request.merged_by) if pull_request.merged_by else None,
+        "comments": len(pull_request.comments),
+        "commits": pull_request.commit_count,
         "additions": size.additions,
         "deletions": size.deletions,
         "changed_files": size.files,

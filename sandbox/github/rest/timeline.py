@@ -65,26 +65,26 @@ def _event_json(asked: RequestContext, served: ServedRepository, owner: Thread, 
     return shown | {"commit_id": sha, "commit_url": where}
 
 
-def _issue_json(asked: RequestContext, served: ServedRepository, one: Thread) -> dict[str, Any]:
+def _issue_json(asked: RequestContext, served: ServedRepository, thread: Thread) -> dict[str, Any]:
     """`issue`, which a pull request is too, with its repository."""
     url = f"{asked.url}/repos/{served.name}"
-    number = thread_id(served.id, one.number)
-    is_pull = isinstance(one, PullRequest)
-    page = f"{WEB}/{served.name}/{'pull' if is_pull else 'issues'}/{one.number}"
+    number = thread_id(served.id, thread.number)
+    is_pull = isinstance(thread, PullRequest)
+    page = f"{WEB}/{served.name}/{'pull' if is_pull else 'issues'}/{thread.number}"
     shown: dict[str, Any] = {
-        "url": f"{url}/issues/{one.number}",
+        "url": f"{url}/issues/{thread.number}",
         "html_url": page,
         "id": number,
         "node_id": node_id(Kind.PULL_REQUEST if is_pull else Kind.ISSUE, served.id, number),
-        "number": one.number,
-        "title": one.title,
-        "user": user_json(asked, one.author),
-        "state": "open" if one.state is State.OPEN else "closed",
-        "created_at": stamp(one.created_at),
-        "closed_at": stamp(one.closed_at),
-        "body": one.body or None,
+        "number": thread.number,
+        "title": thread.title,
+        "user": user_json(asked, thread.author),
+        "state": "open" if thread.state is State.OPEN else "closed",
+        "created_at": stamp(thread.created_at),
+        "closed_at": stamp(thread.closed_at),
+        "body": thread.body or None,
         "repository": repository_json(asked, served),
     }
-    if isinstance(one, PullRequest):
-        shown["pull_request"] = {"url": f"{url}/pulls/{one.number}", "merged_at": stamp(one.merged_at)}
+    if isinstance(thread, PullRequest):
+        shown["pull_request"] = {"url": f"{url}/pulls/{thread.number}", "merged_at": stamp(thread.merged_at)}
     return shown
