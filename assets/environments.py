@@ -61,7 +61,7 @@ def environments(
     """Plan and lock the environment of every performance pull request."""
     with stage_run(context, postgres, environments, config) as run:
         with run.database.transaction() as connection:
-            found = done_in(connection, run.month, Stage.CLASSIFICATIONS)
+            pull_requests = done_in(connection, run.month, Stage.CLASSIFICATIONS)
         cache = mirrors.cache()
         engine, _ = containers.engine_for(run.database, run.month)
         resolver = containers.resolver()
@@ -76,7 +76,7 @@ def environments(
 
         items = [
             WorkItem(pr.item, fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or [])), pr)
-            for pr in found
+            for pr in pull_requests
         ]
         summary = run_loop(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))
     return report(context, summary)

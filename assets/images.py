@@ -66,8 +66,8 @@ def images(
         os_image = containers.settings.os_image
         builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image)
         with run.database.transaction() as connection:
-            found = done_in(connection, run.month, Stage.ENVIRONMENTS)
-            keys = [pr.key for pr in found]
+            environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
+            keys = [pr.key for pr in environments_done]
             planned = ENVIRONMENTS.read_keys(connection, run.month, keys)
             built = IMAGES.read_keys(connection, run.month, keys)
             measured = MEASUREMENTS.read_keys(connection, run.month, keys)
@@ -75,12 +75,15 @@ def images(
             engine.clean()
 
         items = [
-            WorkItem(pr.item, _inputs(planned[pr.key], os_image, engine.name), (pr, planned[pr.key])) for pr in found
+            WorkItem(pr.item, _inputs(planned[pr.key], os_image, engine.name), (pr, planned[pr.key]))
+            for pr in environments_done
         ]
         threads = min(config.max_concurrency, BUILDS_AT_ONCE)
         # an image that was pruned before it was measured is built again
         gone = [
-            pr.item for pr in found if pr.key in built.keys() - measured.keys() and not engine.exists(built[pr.key])
+            pr.item
+            for pr in environments_done
+            if pr.key in built.keys() - measured.keys() and not engine.exists(built[pr.key])
         ]
         summary = run_loop(run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone))
         with run.database.transaction() as connection:

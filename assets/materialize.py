@@ -74,8 +74,8 @@ class StageAsset:
     @property
     def before(self) -> tuple[StageAsset, ...]:
         """Every asset that this one rests on, itself aside; the first of the graph first."""
-        found = [asset for upstream in self.upstream for asset in (*upstream.before, upstream)]
-        return tuple({asset.stage: asset for asset in found}.values())
+        assets = [asset for upstream in self.upstream for asset in (*upstream.before, upstream)]
+        return tuple({asset.stage: asset for asset in assets}.values())
 
 
 def stage_asset(

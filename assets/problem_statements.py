@@ -28,10 +28,10 @@ STORED = "the closing issues stored at intake: GitHub is not asked offline, nor 
 def nothing_leaks(month: JudgedMonth) -> Judgement:
     """No problem statement holds a line of its solution."""
     with month.database.transaction() as connection:
-        found = {pr.key: pr for pr in done_in(connection, month.key, Stage.PROBLEM_STATEMENTS)}
-        statements = PROBLEM_STATEMENTS.read_keys(connection, month.key, found)
+        by_key = {pr.key: pr for pr in done_in(connection, month.key, Stage.PROBLEM_STATEMENTS)}
+        statements = PROBLEM_STATEMENTS.read_keys(connection, month.key, by_key)
         # patches are read one at a time
-        pairs = ((statement, patch_of(connection, found[key])) for key, statement in statements.items())
+        pairs = ((statement, patch_of(connection, by_key[key])) for key, statement in statements.items())
         return verdicts.nothing_leaks(pairs, items_by_key(connection, month.key))
 
 

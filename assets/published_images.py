@@ -51,8 +51,8 @@ def published_images(
     with stage_run(context, postgres, published_images, config) as run:
         client = registry.client()
         with run.database.transaction() as connection:
-            found = done_in(connection, run.month, Stage.MEASUREMENTS)
-            built = IMAGES.read_keys(connection, run.month, [pr.key for pr in found])
+            measured = done_in(connection, run.month, Stage.MEASUREMENTS)
+            built = IMAGES.read_keys(connection, run.month, [pr.key for pr in measured])
 
         def publish(item: WorkItem[BuiltImage]) -> Outcome[PublishedImage]:
             if item.value.engine is EngineName.PROCESS:
@@ -70,7 +70,7 @@ def published_images(
                 fingerprint(Stage.PUBLISHED_IMAGES, built[pr.key].digest, registry.settings.registry_url),
                 built[pr.key],
             )
-            for pr in found
+            for pr in measured
         ]
         summary = run_loop(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))
         with run.database.transaction() as connection:

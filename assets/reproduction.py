@@ -47,5 +47,5 @@ def _known(database: Database, image: BuiltImage) -> Reproduction | None:
     """What building the very image again has shown already."""
     key = (image.repository_id, image.number)
     with database.transaction() as connection:
-        found = REPRODUCTIONS.read_keys(connection, image.month, [key]).get(key)
-    return found if found is not None and found.digest == image.digest else None
+        stored = REPRODUCTIONS.read_keys(connection, image.month, [key]).get(key)
+    return stored if stored is not None and stored.digest == image.digest else None

@@ -68,7 +68,7 @@ class ContainersResource(SettingsResource):
         def interpreters() -> dict[str, Path]:
             import uv
 
-            return {minor: found.path for minor, found in installed_interpreters(uv.find_uv_bin()).items()}
+            return {minor: interpreter.path for minor, interpreter in installed_interpreters(uv.find_uv_bin()).items()}
 
         return Resolver(self.settings.home / "cache" / "locks", interpreters=interpreters, reading=reading)
 

@@ -58,5 +58,9 @@ def show_log(console: Console, connection: Connection, item: ItemName, attempt: 
 def _task(connection: Connection, item: ItemName) -> tuple[str, tuple[int, int]] | None:
     if item.number is None:
         return None
-    found = find_pull_request(connection, item.repository, item.number)
-    return None if found is None else (found.facts.month, (found.facts.repository_id, found.facts.number))
+    pull_request = find_pull_request(connection, item.repository, item.number)
+    return (
+        None
+        if pull_request is None
+        else (pull_request.facts.month, (pull_request.facts.repository_id, pull_request.facts.number))
+    )

@@ -18,7 +18,7 @@ def funnel(month: Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")
     from .terminal import show_funnel
 
     with database() as store:
-        found = read_funnel(store, Month.parse(month))
-    if found.is_empty:
+        figures = read_funnel(store, Month.parse(month))
+    if figures.is_empty:
         raise ConfigurationError(f"nothing is known of {month}", remedy=f"Run it first: fc-data run --month {month}")
-    show_funnel(console, found)
+    show_funnel(console, figures)

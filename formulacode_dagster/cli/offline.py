@@ -55,6 +55,6 @@ def use_offline_source(text: str) -> None:
     """Take months in from *text* in this process, and say what it is; raises ConfigurationError when it is nothing."""
     from formulacode_dagster.offline.detect import detect
 
-    found = detect(text)
-    os.environ["FC_OFFLINE_SOURCE"] = ",".join(map(str, found.paths))
-    console.print(f"offline: {found}; GitHub is not asked", markup=False, highlight=False)
+    source = detect(text)
+    os.environ["FC_OFFLINE_SOURCE"] = ",".join(map(str, source.paths))
+    console.print(f"offline: {source}; GitHub is not asked", markup=False, highlight=False)

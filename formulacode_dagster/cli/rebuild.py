@@ -45,12 +45,12 @@ def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:
         if stored is None:
             raise ConfigurationError(f"{name} is no pull request of ours", remedy="Write it as owner/repo#123")
         key = (stored.facts.repository_id, stored.facts.number)
-        found = IMAGES.read_keys(connection, stored.facts.month, [key])
-    if key not in found:
+        images = IMAGES.read_keys(connection, stored.facts.month, [key])
+    if key not in images:
         raise ConfigurationError(
             f"{name} has no image", remedy=f"`fc-data why {name}` tells why; or run its month first"
         )
-    return found[key], stored.facts.item
+    return images[key], stored.facts.item
 
 
 def _show(made: Reproduction) -> None:

@@ -248,12 +248,14 @@ def show_listed(console: Console, lines: Sequence[tuple[ListedRepository, Ledger
     console.print(table)
 
 
-def show_exclusions(console: Console, found: Sequence[Exclusion], month: str) -> None:
+def show_exclusions(console: Console, exclusions: Sequence[Exclusion], month: str) -> None:
     """Why repositories are not tracked in *month*, with some of those it concerns."""
     table = table_of("reason", "repositories", "such as", title=f"Not tracked in {month}")
-    for exclusion in found:
+    for exclusion in exclusions:
         table.add_row(escape(exclusion.reason), str(exclusion.count), escape("; ".join(exclusion.examples)))
-    console.print(table if found else f"Nothing is known of {month}, or every repository is tracked.", highlight=False)
+    console.print(
+        table if exclusions else f"Nothing is known of {month}, or every repository is tracked.", highlight=False
+    )
 
 
 def plain(text: str) -> str:

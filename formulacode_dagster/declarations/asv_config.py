@@ -126,8 +126,8 @@ def find_config(tree: Tree) -> str | None:
 
 def nearest_config(paths: Iterable[str]) -> str | None:
     """Of the files *paths* of a commit the asv configuration that is nearest to the top; None when there is none."""
-    found = [path for path in paths if path.rpartition("/")[2] in FILE_NAMES]
-    return min(found, key=lambda path: (path.count("/"), path), default=None)
+    configs = [path for path in paths if path.rpartition("/")[2] in FILE_NAMES]
+    return min(configs, key=lambda path: (path.count("/"), path), default=None)
 
 
 def read_config(tree: Tree, path: str) -> AsvConfig:
@@ -188,7 +188,7 @@ def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple
                 return False
             continue
         try:
-            found = regex.match(pattern, actual, timeout=MATCH_SECONDS)
+            match = regex.match(pattern, actual, timeout=MATCH_SECONDS)
         except TimeoutError as error:
             raise ItemFailure(
                 FailureKind.ASV_CONFIG,
@@ -196,7 +196,7 @@ def _matches(target: Mapping[tuple[str, str], str | None], wanted: Mapping[tuple
                 why=f"it takes more than {MATCH_SECONDS:g} s on {actual[:60]!r}",
                 remedy="It repeats a repetition: such a file is as good as unreadable",
             ) from error
-        if found is None or found.end() != len(actual):
+        if match is None or match.end() != len(actual):
             return False
     return True
 

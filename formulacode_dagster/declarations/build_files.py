@@ -47,14 +47,14 @@ def read_meson(tree: Tree, folder: str) -> tuple[BuildDependency, ...]:
         for name in ("meson.options", "meson_options.txt")
         for match in _options(_text(tree, join(folder, name)))
     }
-    found: dict[tuple[DependencyKind, str], BuildDependency] = {}
+    needs: dict[tuple[DependencyKind, str], BuildDependency] = {}
     for path, text in _entered(tree, folder, "meson.build", _MESON_CALL, "subdir"):
         names = {m[1]: options.get(m[2] or "", "") or m[3] or "" for m in _MESON_NAME.finditer(text)}
         for call in _MESON_CALL.finditer(text):
             source = f"{path}:{text.count(chr(10), 0, call.start()) + 1}"
             for kind, name in _of_meson(call[1], call[2], names):
-                found.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
-    return tuple(found.values())
+                needs.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
+    return tuple(needs.values())
 
 
 def _of_meson(function: str, arguments: str, names: dict[str, str]) -> Iterator[tuple[DependencyKind, str]]:
@@ -78,13 +78,13 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
 
 def read_cmake(tree: Tree, folder: str) -> tuple[BuildDependency, ...]:
     """What `CMakeLists.txt` in *folder*, and those it enters, requires."""
-    found: dict[tuple[DependencyKind, str], BuildDependency] = {}
+    needs: dict[tuple[DependencyKind, str], BuildDependency] = {}
     for path, text in _entered(tree, folder, "CMakeLists.txt", _CMAKE_CALL, "add_subdirectory"):
         for call in _CMAKE_CALL.finditer(text):
             source = f"{path}:{text.count(chr(10), 0, call.start()) + 1}"
             for kind, name in _of_cmake(call[1].lower(), call[2].split()):
-                found.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
-    return tuple(found.values())
+                needs.setdefault((kind, name), BuildDependency(kind=kind, name=name, source=source))
+    return tuple(needs.values())
 
 
 def _of_cmake(function: str, words: list[str]) -> Iterator[tuple[DependencyKind, str]]:
@@ -116,9 +116,9 @@ def _entered(tree: Tree, folder: str, name: str, call: re.Pattern[str], enters: 
         seen.add(path)
         text = _text(tree, path)
         yield path, text
-        for found in call.finditer(text):
-            if found[1].lower() == enters:
-                word = found[2].split(",")[0].split()[0].strip("'\"") if found[2].split() else ""
+        for match in call.finditer(text):
+            if match[1].lower() == enters:
+                word = match[2].split(",")[0].split()[0].strip("'\"") if match[2].split() else ""
                 below = join(place, word) if word and "$" not in word else None
                 pending.extend([below] if below is not None else [])
 

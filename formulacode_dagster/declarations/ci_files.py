@@ -40,13 +40,13 @@ def read_ci_files(tree: Tree) -> tuple[AptPackage, ...]:
 
     Each is named once, at its first place. What is not written out (variables, files) is left out.
     """
-    found: dict[str, AptPackage] = {}
+    packages: dict[str, AptPackage] = {}
     for path in tree.files:
         if _FILES.fullmatch(path) is None or _NEITHER_BUILT_NOR_TESTED.search(path.rpartition("/")[2].lower()):
             continue
         for name, line in _packages(tree.text(path) or ""):
-            found.setdefault(name, AptPackage(name=name, source=f"{path}:{line}"))
-    return tuple(found.values())
+            packages.setdefault(name, AptPackage(name=name, source=f"{path}:{line}"))
+    return tuple(packages.values())
 
 
 def _packages(text: str) -> Iterator[tuple[str, int]]:

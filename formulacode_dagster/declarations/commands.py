@@ -99,10 +99,10 @@ class _Reader:
 
     def _requirements_file(self, name: str, source: str) -> None:
         path = self._place(name)
-        found = read_requirements_file(self.tree, path) if path is not None else ()
-        if not found:
+        requirements = read_requirements_file(self.tree, path) if path is not None else ()
+        if not requirements:
             self.notes.append(f"{source} names {name}, which holds no requirement here")
-        self.requirements.extend(found)
+        self.requirements.extend(requirements)
 
     def _package(self, word: str, source: str) -> None:
         match = _SELF.match(word)

@@ -54,8 +54,8 @@ def read_conda_environment(tree: Tree, path: str) -> CondaEnvironment | None:
             continue
         name, version = match["name"], _version(match["version"])
         if name.rpartition("::")[2] == "python":
-            found = re.fullmatch(r"=*\s*(3\.\d+)[\d.*]*", version)
-            python = found[1] if found is not None else python
+            version_match = re.fullmatch(r"=*\s*(3\.\d+)[\d.*]*", version)
+            python = version_match[1] if version_match is not None else python
         read = read_conda_name(name, version, path, conda=True)
         requirements += read.requirements
         dropped += read.dropped

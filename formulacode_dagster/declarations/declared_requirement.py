@@ -91,16 +91,16 @@ def parse_requirement_lines(
     text: str, *, source: str, include: Callable[[str], tuple[DeclaredRequirement, ...]] | None = None
 ) -> tuple[DeclaredRequirement, ...]:
     """What the lines of a requirements file ask for; options are left out, `-e` lines are kept to be dropped."""
-    found: list[DeclaredRequirement] = []
+    requirements: list[DeclaredRequirement] = []
     for raw in text.replace("\\\n", " ").splitlines():
         line = _COMMENT.sub("", raw).strip()
         if not line:
             continue
         option = re.match(r"(?:-r|--requirement)[\s=]*(\S+)$", line)
         if option is not None:
-            found.extend(include(option[1]) if include is not None else ())
+            requirements.extend(include(option[1]) if include is not None else ())
         elif line.startswith(("-e", "--editable")):
-            found.append(DeclaredRequirement(text=line, source=source))
+            requirements.append(DeclaredRequirement(text=line, source=source))
         elif not line.startswith("-"):
-            found.append(DeclaredRequirement(text=_OPTION_TAIL.sub("", line).strip(), source=source))
-    return tuple(found)
+            requirements.append(DeclaredRequirement(text=_OPTION_TAIL.sub("", line).strip(), source=source))
+    return tuple(requirements)

@@ -34,15 +34,15 @@ def imports_below(tree: Tree, folder: str) -> dict[str, str]:
     Imports count wherever they stand, in functions and under conditions too; relative ones and those of the standard
     library do not. A file that cannot be parsed imports nothing.
     """
-    found: dict[str, str] = {}
+    imports: dict[str, str] = {}
     for path in tree.below(folder):
         text = tree.text(path) if path.endswith(".py") else None
         if text is None or len(text) > _LARGEST:
             continue
         for name, line in _imports_of(text):
             if name.partition(".")[0] not in sys.stdlib_module_names:
-                found.setdefault(name, f"{path}:{line}")
-    return found
+                imports.setdefault(name, f"{path}:{line}")
+    return imports
 
 
 def _imports_of(text: str) -> Iterator[tuple[str, int]]:

@@ -52,18 +52,18 @@ def choose(config: AsvConfig, python: str) -> MatrixChoice:
     What `include` adds is taken where the matrix gives no environment for *python*, or one without requirements: that
     of the same interpreter first, else that of the nearest.
     """
-    found = _of_matrix(config, python)
+    entries = _of_matrix(config, python)
     source, notes = f"{config.path}:matrix", []
-    if found is None:
+    if entries is None:
         notes.append(f"every combination of {source} is excluded for Python {python}")
-    included = _of_include(config, python, nearest=found is None)
-    if included is not None and not any(kind == "req" for kind, _ in found or ()):
-        rule, found = included
+    included = _of_include(config, python, nearest=entries is None)
+    if included is not None and not any(kind == "req" for kind, _ in entries or ()):
+        rule, entries = included
         source = f"{config.path}:include"
         notes.append(f"took the environment that {source} adds for Python {rule.python}")
-    elif found is None:
+    elif entries is None:
         notes.append("no environment was taken")
-    return _read(config, found or {}, source, notes)
+    return _read(config, entries or {}, source, notes)
 
 
 def _of_matrix(config: AsvConfig, python: str) -> dict[Key, str | None] | None:

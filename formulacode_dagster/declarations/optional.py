@@ -55,12 +55,12 @@ def optional_groups(
     *package* is the folder of the package: files there are not the suite's only because asv's configuration is there.
     """
     extras = {name: requirements_of_extra(metadata, name, own_name) or () for name in metadata.extras}
-    found = [
+    groups = [
         *(_group(f"extra {name}", name, items) for name, items in extras.items()),
         *(_group(f"group {name}", name, items) for name, items in metadata.groups.items()),
         *_files(tree, config, package),
     ]
-    return tuple(sorted(found, key=lambda group: not group.for_benchmarks))
+    return tuple(sorted(groups, key=lambda group: not group.for_benchmarks))
 
 
 def requirements_for(import_name: str, among: Iterable[OptionalGroup]) -> tuple[DeclaredRequirement, ...]:

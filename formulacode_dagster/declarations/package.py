@@ -121,11 +121,11 @@ def _places(folder: str, stated: Iterable[str]) -> tuple[str, ...]:
 
 def _packages_in(tree: Tree, place: str, *, modules: bool = True) -> list[str]:
     start = "" if place == "." else f"{place}/"
-    found: dict[str, None] = {}
+    packages: dict[str, None] = {}
     for path in tree.below(place):
         parts = path.removeprefix(start).split("/")
         if len(parts) == 2 and parts[1] in ("__init__.py", "__init__.pyx", "__init__.py.in"):
-            found[parts[0]] = None
+            packages[parts[0]] = None
         elif modules and len(parts) == 1 and parts[0].endswith(".py") and parts[0] != "setup.py":
-            found[parts[0].removesuffix(".py")] = None
-    return [name for name in found if name.isidentifier()]
+            packages[parts[0].removesuffix(".py")] = None
+    return [name for name in packages if name.isidentifier()]

@@ -67,9 +67,9 @@ def gather(
     runtime = [*(metadata.dependencies or ()), *commands.requirements]
     missing: list[DroppedRequirement] = []
     for extra in dict.fromkeys((*commands.extras, *_own_extras(commands.requirements, own_name))):
-        found = requirements_of_extra(metadata, extra, own_name)
-        runtime.extend(found or ())
-        if found is None:
+        of_extra = requirements_of_extra(metadata, extra, own_name)
+        runtime.extend(of_extra or ())
+        if of_extra is None:
             reason = "named by asv's commands, declared nowhere"
             missing.append(DroppedRequirement(requirement=f"[{extra}]", source="asv commands", reason=reason))
     for group in commands.groups:
@@ -122,18 +122,18 @@ def requirements_of_extra(
     entries = next((items for key, items in metadata.extras.items() if canonicalize_name(key) == wanted), None)
     if entries is None or wanted in seen:
         return entries if entries is None else ()
-    found: list[DeclaredRequirement] = []
+    requirements: list[DeclaredRequirement] = []
     for entry in entries:
         try:
             requirement = Requirement(entry.text)
         except InvalidRequirement:
-            found.append(entry)
+            requirements.append(entry)
             continue
         if canonicalize_name(requirement.name) != canonicalize_name(own_name):
-            found.append(entry)
-        for inner in sorted(requirement.extras) if entry not in found else ():
-            found.extend(requirements_of_extra(metadata, inner, own_name, seen | {wanted}) or ())
-    return tuple(found)
+            requirements.append(entry)
+        for inner in sorted(requirement.extras) if entry not in requirements else ():
+            requirements.extend(requirements_of_extra(metadata, inner, own_name, seen | {wanted}) or ())
+    return tuple(requirements)
 
 
 def _build(metadata: ProjectMetadata, hooks: Sequence[BuildHook], own_name: str) -> tuple[DeclaredRequirement, ...]:

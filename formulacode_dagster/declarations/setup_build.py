@@ -48,9 +48,9 @@ def read_setup_build(tree: Tree, folder: str) -> SetupBuild:
     local = {path.removeprefix("" if folder == "." else f"{folder}/").split("/")[0] for path in tree.below(folder)}
     own = {name.removesuffix(".py") for name in local}
 
-    def foreign(found: dict[str, str]) -> tuple[tuple[str, str], ...]:
-        names = ((name, name.partition(".")[0]) for name in found)
-        return tuple((n, found[n]) for n, first in names if first not in own and first not in sys.stdlib_module_names)
+    def foreign(imports: dict[str, str]) -> tuple[tuple[str, str], ...]:
+        names = ((name, name.partition(".")[0]) for name in imports)
+        return tuple((n, imports[n]) for n, first in names if first not in own and first not in sys.stdlib_module_names)
 
     return SetupBuild(
         dependencies=tuple(reader.dependencies.values()),
@@ -141,17 +141,17 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 def _assigned(tree: ast.AST) -> dict[str, list[ast.expr]]:
     """Every expression that a name is set to or grows by, anywhere."""
-    found: dict[str, list[ast.expr]] = {}
+    assigned: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         match node:
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.AugAssign(target=ast.Name(id=name), value=value)
             ):
-                found.setdefault(name, []).append(value)
+                assigned.setdefault(name, []).append(value)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend"), args=[value]):
-                found.setdefault(name, []).append(value)
-    return found
+                assigned.setdefault(name, []).append(value)
+    return assigned
 
 
 def _strings(node: ast.expr, assigned: dict[str, list[ast.expr]]) -> Iterator[str]:

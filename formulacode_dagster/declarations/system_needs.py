@@ -135,7 +135,7 @@ def _stems(package: str) -> frozenset[str]:
 def _words(tree: Tree, folder: str) -> frozenset[str]:
     """Everything that stands in quotation marks in the build files of *folder*, and names of linked libraries."""
     texts = (tree.text(join(folder, name) or "") or "" for name in BUILD_FILES)
-    return frozenset(found[0] or found[1] for text in texts for found in _NAMED.findall(text[:_LARGEST]))
+    return frozenset(words[0] or words[1] for text in texts for words in _NAMED.findall(text[:_LARGEST]))
 
 
 class _UbuntuNames(Frozen):
@@ -154,12 +154,12 @@ def _imported(tree: Tree, folder: str, setup: SetupBuild) -> list[DeclaredRequir
     """Build tools that setup.py imports without anybody declaring them, as was usual before PEP 518."""
     needs_cython = any(path.endswith(".pyx") and not _is_translated(tree, path) for path in tree.below(folder))
     guarded = [(name, place) for name, place in setup.optional_imports if name.partition(".")[0] == "Cython"]
-    found: dict[str, DeclaredRequirement] = {}
+    requirements: dict[str, DeclaredRequirement] = {}
     for name, place in (*setup.imports, *(guarded if needs_cython else ())):
         project = next((tool for tool in projects_of(name.partition(".")[0]) if tool in _BUILD_TOOLS), None)
         if project is not None:
-            found.setdefault(project, DeclaredRequirement(text=project, source=f"{place}: import {name}"))
-    return list(found.values())
+            requirements.setdefault(project, DeclaredRequirement(text=project, source=f"{place}: import {name}"))
+    return list(requirements.values())
 
 
 def _is_translated(tree: Tree, path: str) -> bool:

@@ -151,8 +151,8 @@ def write(path: str, text: str) -> None:
 
 def kill_descendants() -> None:
     """Kill and reap until nothing is left below this process."""
-    while has_children() and (found := descendants(os.getpid())):
-        for pid in found:
+    while has_children() and (processes := descendants(os.getpid())):
+        for pid in processes:
             try:
                 os.kill(pid, SIGKILL)
             except ProcessLookupError:
@@ -184,10 +184,10 @@ def descendants(root: int) -> list[int]:
         except OSError:
             continue
         parents[int(folder.rpartition("/")[2])] = int(fields[1])
-    found = {root}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sorted(found - {root})
+    processes = {root}
+    while more := {pid for pid, parent in parents.items() if parent in processes} - processes:
+        processes |= more
+    return sorted(processes - {root})
 
 
 if __name__ == "__main__":

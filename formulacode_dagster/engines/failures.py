@@ -88,8 +88,8 @@ def registry_outage(image: str, words: str) -> OutsideSystemError:
 
 def code_of_step(end: str) -> int | None:
     """Exit code of the step that BuildKit says failed; None when it names none."""
-    found = _STEP_CODE.findall(end)
-    return int(found[-1]) if found else None
+    codes = _STEP_CODE.findall(end)
+    return int(codes[-1]) if codes else None
 
 
 def failure_of(

@@ -99,7 +99,7 @@ class Availability:
                     reads_sources=self._reads_sources,
                     as_wheels=tuple(self._as_wheels) if self._reads_sources else (),
                 )
-                found = self._resolver.resolve(request, settled_at=self._settled_at)
+                resolution = self._resolver.resolve(request, settled_at=self._settled_at)
             except Unsolvable as failure:
                 refusal = failure.refusal
                 lacking = [name for name in (*refusal.lacking, *refusal.unbuildable) if name not in loosenable]
@@ -110,18 +110,18 @@ class Availability:
                         raise
                     self._settled_at = None
                 continue
-            gone = [item.requirement for item in found.absent if item.came_later]
+            gone = [item.requirement for item in resolution.absent if item.came_later]
             waited = [text for text in gone if text in trusted and self._allow_later(requirement_name(text), text)]
-            if not waited and not self._prefer_wheels(found, texts, loosenable):
-                return found
+            if not waited and not self._prefer_wheels(resolution, texts, loosenable):
+                return resolution
         raise Unsolvable(Refusal(what=f"no end of what Python {self._python} lacks", why=", ".join(self.notes)))
 
-    def _prefer_wheels(self, found: Resolution, texts: Mapping[str, str], loosenable: Collection[str]) -> bool:
-        """Whether something that *found* takes as a source distribution has a wheel to be taken in its place.
+    def _prefer_wheels(self, resolution: Resolution, texts: Mapping[str, str], loosenable: Collection[str]) -> bool:
+        """Whether something that *resolution* takes as a source distribution has a wheel to be taken in its place.
 
         Raises Unsolvable where that, or the source distribution, is not for this effort.
         """
-        versions = {project.name: project.version for project in read_pylock(found.pylock) if not project.wheels}
+        versions = {project.name: project.version for project in read_pylock(resolution.pylock) if not project.wheels}
         sources = versions.keys()
         better = {name for name in sources - self._sources if not self._may_be_source(texts.get(name, name))}
         refused = [

@@ -82,9 +82,9 @@ def _solve(
         except Unsolvable as failure:
             spoken = set(failure.refusal.blamed).intersection(item.text for item in parts.build)
             if spoken and not failure.refusal.lacking:
-                found = lock_separately(available, parts, loosenable=loosenable)
-                if found is not None:
-                    return *found, current
+                locked = lock_separately(available, parts, loosenable=loosenable)
+                if locked is not None:
+                    return *locked, current
             looser = relaxed(current, failure.refusal, available.effort)
             if looser is None:
                 raise

@@ -58,7 +58,7 @@ def without_index(pylock: str) -> str:
 
 def read_pylock(pylock: str) -> tuple[LockedProject, ...]:
     """The projects of *pylock*, by name; raises ItemFailure (`lock`) for one that is no hashed pin."""
-    found = []
+    projects = []
     for package in tomllib.loads(pylock).get("packages", []):
         files = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
         hashes = sorted({file.get("hashes", {}).get("sha256", "") for file in files})
@@ -68,7 +68,7 @@ def read_pylock(pylock: str) -> tuple[LockedProject, ...]:
             raise ItemFailure(FailureKind.LOCK, what, why=", ".join(odd), remedy="Leave it out of the requirements")
         wheels = package.get("wheels", [])
         uploads = [file["upload-time"].astimezone(UTC) for file in wheels if "upload-time" in file]
-        found.append(
+        projects.append(
             LockedProject(
                 name=package["name"],
                 version=package["version"],
@@ -77,7 +77,7 @@ def read_pylock(pylock: str) -> tuple[LockedProject, ...]:
                 first_upload=min(uploads, default=None),
             )
         )
-    return tuple(found)
+    return tuple(projects)
 
 
 def requirements_of(pylock: str) -> str:

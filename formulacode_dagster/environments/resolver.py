@@ -112,11 +112,11 @@ class Resolver:
         """
         request = ResolutionRequest(requirements=(requirement,), python=python, exclude_newer=until, earliest=True)
         try:
-            found = read_pylock(self._answer(request).pylock)
+            projects = read_pylock(self._answer(request).pylock)
         except Unsolvable:
             return None
-        uploaded = found[0].first_upload if found else None
-        return None if uploaded is None else (uploaded, found[0].is_pure)
+        uploaded = projects[0].first_upload if projects else None
+        return None if uploaded is None else (uploaded, projects[0].is_pure)
 
     def _answer(self, request: ResolutionRequest) -> Resolution:
         if request.reads_sources and self._has_credentials():

@@ -72,8 +72,10 @@ def locked(root: Path, repository: str, seconds: float) -> Iterator[None]:
 
 def kept_mirrors(root: Path) -> list[KeptMirror]:
     """The mirrors below *root*, those used last first. Raises OSError."""
-    found = [_kept(repository, root) for repository in _repositories(root)]
-    return sorted((mirror for mirror in found if mirror is not None), key=lambda mirror: mirror.last_used, reverse=True)
+    mirrors = [_kept(repository, root) for repository in _repositories(root)]
+    return sorted(
+        (mirror for mirror in mirrors if mirror is not None), key=lambda mirror: mirror.last_used, reverse=True
+    )
 
 
 def evict(root: Path, repository: str) -> Evicted:

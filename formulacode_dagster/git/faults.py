@@ -82,9 +82,9 @@ def unlock(error: GitError, mirror: Path) -> None:
 
     Only for whoever holds the mirror's own lock: then no other git writes there what it would lock.
     """
-    found = re.search(r"unable to create '(.*\.lock)': file exists", error.stderr, re.IGNORECASE)
-    if found and mirror.resolve() in Path(found[1]).resolve().parents:
-        Path(found[1]).unlink(missing_ok=True)
+    match = re.search(r"unable to create '(.*\.lock)': file exists", error.stderr, re.IGNORECASE)
+    if match and mirror.resolve() in Path(match[1]).resolve().parents:
+        Path(match[1]).unlink(missing_ok=True)
 
 
 def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:

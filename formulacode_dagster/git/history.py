@@ -57,14 +57,14 @@ class Mirror:
         known = self._commits.get(sha)
         if known is not None:
             return known
-        found = self._read(self._here, sha.encode())
-        if found is None or found[0] != "commit":
+        commit = self._read(self._here, sha.encode())
+        if commit is None or commit[0] != "commit":
             raise ItemFailure(
                 FailureKind.COMMIT_MISSING,
                 f"commit {sha} is not in the mirror of {self.repository}",
                 remedy="It was not fetched, or the server does not have it any more",
             )
-        return self._commits.setdefault(sha, Commit.read(sha, found[1]))
+        return self._commits.setdefault(sha, Commit.read(sha, commit[1]))
 
     def has(self, sha: str) -> bool:
         """Whether the commit *sha* is here."""
@@ -82,12 +82,12 @@ class Mirror:
         raw = _bytes(path)
         if b"\n" in raw:
             line = self._git("ls-tree", "-z", tree, "--", path)
-            found = self._get(line.split()[2]) if line else None
+            blob = self._get(line.split()[2]) if line else None
         else:
-            found = self._get(tree.encode() + b":" + raw)
-        if found is None and self._lists(tree, raw):
+            blob = self._get(tree.encode() + b":" + raw)
+        if blob is None and self._lists(tree, raw):
             raise self._failure(GitError(("cat-file",), -1, f"missing blob object of {path} at {commit}"))
-        return found[1] if found is not None and found[0] == "blob" else None
+        return blob[1] if blob is not None and blob[0] == "blob" else None
 
     def list(self, commit: str, folder: str = "") -> list[str]:
         """Paths of all files at *commit* below *folder*, sorted; submodules are not files."""
@@ -117,9 +117,9 @@ class Mirror:
         """
         self.commit(base_sha)
         until = int(before.astimezone(UTC).timestamp()) - 1
-        found = self._git("rev-list", "--first-parent", "-1", f"--until={until}", base_sha).split()
-        if found:
-            return found[0].decode()
+        commits = self._git("rev-list", "--first-parent", "-1", f"--until={until}", base_sha).split()
+        if commits:
+            return commits[0].decode()
         return self._git("rev-list", "--first-parent", "--max-parents=0", base_sha).split()[-1].decode()
 
     def own_commits(self, head: str, landed: str) -> tuple[Commit, ...]:
@@ -155,10 +155,10 @@ class Mirror:
     def _lists(self, tree: str, path: bytes) -> bool:
         """Whether *tree* has a file *path*: a file without its content is damage, and no absent file."""
         folder, _, name = path.rpartition(b"/")
-        found = self._get(tree.encode() + b":" + folder)
-        if found is None or found[0] != "tree":
+        listing = self._get(tree.encode() + b":" + folder)
+        if listing is None or listing[0] != "tree":
             return False
-        return any(mode != b"160000" and entry == name for mode, entry, _ in tree_entries(found[1]))
+        return any(mode != b"160000" and entry == name for mode, entry, _ in tree_entries(listing[1]))
 
     def _fetch_blobs(self, wanted: set[str]) -> None:
         try:

@@ -190,7 +190,7 @@ class _Finder:
 
     async def _take(self, piece: _Slice, first: _Page) -> None:
         """All hits of *piece*; what a repeated question finds in addition counts, and what none finds is a gap."""
-        found: set[CodeHit] = set()
+        hits: set[CodeHit] = set()
         opened, ran_out = first, False
         for attempt in range(ATTEMPTS):
             opened = await self._open(piece) if attempt else first
@@ -198,14 +198,14 @@ class _Finder:
             for number in range(2, -(-min(opened.total_count, self._limits.shown) // self._limits.page) + 1):
                 pages.append(await self._page(piece, number))
                 self._tell(f"{self._whole.name}: {len(self._hits) + number * self._limits.page} of {self._total} files")
-            found = found.union(*(page.hits for page in pages))
+            hits = hits.union(*(page.hits for page in pages))
             ran_out = any(page.incomplete_results for page in pages)
-            if len(found) >= opened.total_count and not ran_out:
+            if len(hits) >= opened.total_count and not ran_out:
                 break
         if ran_out:
-            raise _incomplete(piece, f"{len(found)} of {opened.total_count} files, when GitHub ran out of time")
-        self._note_gap(piece, opened.total_count, len(found))
-        self._hits |= found
+            raise _incomplete(piece, f"{len(hits)} of {opened.total_count} files, when GitHub ran out of time")
+        self._note_gap(piece, opened.total_count, len(hits))
+        self._hits |= hits
         self._tell(f"{self._whole.name}: {len(self._hits)} of {self._total} files")
 
     async def _page(self, piece: _Slice, number: int) -> _Page:

@@ -70,9 +70,9 @@ async def _batch(client: GitHubClient, questions: Sequence[Question]) -> list[Co
     pending = dict(enumerate(questions))
     why: dict[int, str] = {}
     for _ in range(ATTEMPTS):
-        found = await _request(client, list(pending.values()))
+        batch = await _request(client, list(pending.values()))
         again: dict[int, Question] = {}
-        for position, answer in zip(pending, found, strict=True):
+        for position, answer in zip(pending, batch, strict=True):
             if isinstance(answer, _Unanswered):
                 again[position], why[position] = answer.question, answer.why
             else:

@@ -56,14 +56,14 @@ async def discover_repositories(
         for gap in gaps:
             if on_gap is not None:
                 on_gap(SearchGap(month=month.key, query=gap.query, counted=gap.counted, found=gap.found))
-    found = _by_node(hits)
-    _tell(f"asking about {len(found)} repositories")
-    about = await repositories_by_id(client, list(found))
-    known = {name.lower() for candidate in found.values() for name in candidate.names}
+    by_node = _by_node(hits)
+    _tell(f"asking about {len(by_node)} repositories")
+    about = await repositories_by_id(client, list(by_node))
+    known = {name.lower() for candidate in by_node.values() for name in candidate.names}
     named = await repositories_named(client, [name for name in wanted if name.lower() not in known])
     living: dict[int, tuple[_Candidate, RepositoryNode]] = {}
     others: list[Repository] = []
-    for candidate, node in (*_of_hits(found, about), *_of_names(named)):
+    for candidate, node in (*_of_hits(by_node, about), *_of_names(named)):
         if isinstance(node, RepositoryNode):
             # GitHub has old and new node ids of one repository in circulation; the database id is one.
             before = living.get(node.database_id)

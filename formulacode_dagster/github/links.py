@@ -120,14 +120,14 @@ class _Walk:
         if not asked:
             return []
         answers = await read_threads(self.client, asked)
-        found: list[ThreadNode] = []
+        linked: list[ThreadNode] = []
         for reference in asked:
             node = answers[reference]
             if isinstance(node, UnreadableLink):
                 self.unreadable.append(node)
             elif self._is_new(node):
-                found.append(node)
-        threads = await as_it_stood(self.client, found, self.moment)
+                linked.append(node)
+        threads = await as_it_stood(self.client, linked, self.moment)
         for thread in threads:
             self._note(thread)
         return list(threads)

@@ -61,7 +61,7 @@ async def repositories_named(client: GitHubClient, names: Sequence[str]) -> dict
 
 
 async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
-    found: dict[str, Found] = {}
+    nodes: dict[str, Found] = {}
     for start in range(0, len(keys), BATCH):
         pending = list(keys[start : start + BATCH])
         for _ in range(ATTEMPTS):
@@ -69,14 +69,14 @@ async def _in_batches(ask: _Ask, keys: Sequence[str]) -> dict[str, Found]:
             for key, (raw, path) in zip(pending, parts, strict=False):
                 node = read(RepositoryNode, raw, f"repository {key}") if raw else _unseen(answer, path)
                 if node is not None:
-                    found[key] = node
-            pending = [key for key in pending if key not in found]
+                    nodes[key] = node
+            pending = [key for key in pending if key not in nodes]
             if not pending:
                 break
         else:
             what = f"GitHub does not tell about {len(pending)} repositories, {pending[0]} among them"
             raise ItemFailure(FailureKind.INCOMPLETE, what, why=answer.words(), remedy="Try again")
-    return found
+    return nodes
 
 
 def _unseen(answer: GraphQLAnswer, path: _Path) -> Unseen | None:

@@ -63,10 +63,10 @@ async def read_request(
 
     What GitHub refuses is not found, and its complaints say why.
     """
-    found = [SearchResult(search) for search in searches]
+    results = [SearchResult(search) for search in searches]
     size = limits.page
-    while any(result.left for result in found):
-        asked = _page(found, size)
+    while any(result.left for result in results):
+        asked = _page(results, size)
         variables: dict[str, object] = {}
         for index, (result, first) in enumerate(asked):
             text = search_text(result.searched.name, result.searched.window)
@@ -83,13 +83,13 @@ async def read_request(
             continue
         for index, (result, _) in enumerate(asked):
             result.take(answer, f"s{index}")
-    return found
+    return results
 
 
-def _page(found: Iterable[SearchResult], size: int) -> list[tuple[SearchResult, int]]:
+def _page(results: Iterable[SearchResult], size: int) -> list[tuple[SearchResult, int]]:
     """The next searches to ask, and for how many pull requests each: *size* together at most."""
     asked: list[tuple[SearchResult, int]] = []
-    for result in found:
+    for result in results:
         first = min(result.left, size)
         if first:
             asked.append((result, first))

@@ -67,11 +67,11 @@ def references_in(text: str, repository: str, *, reached: int = 0) -> tuple[Refe
     that only look like a repository (`docs/index.md#3`, `and/or#2`), and colours: six digits are one, unless the
     repository's numbers came that far, as *reached*, the number of the thread that holds the text, tells.
     """
-    found: dict[tuple[str, int], Reference] = {}
+    references: dict[tuple[str, int], Reference] = {}
     for reference in _scan(_bare(text[:LONGEST_TEXT]), repository, reached):
         if reference.number <= LARGEST_NUMBER:
-            found.setdefault(reference.key, reference)
-    return tuple(found.values())
+            references.setdefault(reference.key, reference)
+    return tuple(references.values())
 
 
 def _bare(text: str) -> str:

@@ -107,9 +107,9 @@ async def read_threads(
 async def _read_together(
     client: GitHubClient, names: Sequence[Reference]
 ) -> dict[Reference, ThreadNode | UnreadableLink]:
-    found: dict[Reference, ThreadNode | UnreadableLink] = {}
+    threads: dict[Reference, ThreadNode | UnreadableLink] = {}
     for _ in range(ATTEMPTS):
-        waiting = [name for name in names if name not in found]
+        waiting = [name for name in names if name not in threads]
         if not waiting:
             break
         variables: dict[str, str | int] = {}
@@ -120,11 +120,11 @@ async def _read_together(
         for place, name in enumerate(waiting):
             raw = (answer.data.get(f"t{place}") or {}).get("thread")
             if raw is not None:
-                found[name] = read(ThreadNode, raw, str(name))
+                threads[name] = read(ThreadNode, raw, str(name))
             elif reason := _refusal(answer, f"t{place}"):
-                found[name] = UnreadableLink(name=str(name), reason=reason)
-    missing = [name for name in names if name not in found]
-    return found | {name: UnreadableLink(name=str(name), reason="unanswered") for name in missing}
+                threads[name] = UnreadableLink(name=str(name), reason=reason)
+    missing = [name for name in names if name not in threads]
+    return threads | {name: UnreadableLink(name=str(name), reason="unanswered") for name in missing}
 
 
 def _refusal(answer: GraphQLAnswer, alias: str) -> str:
@@ -245,11 +245,11 @@ def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) ->
         for node in (closing.nodes if closing else ())
         if (reference := _named(node, moment)) and (reference.key in early or reference.key not in unlinked)
     )
-    found: dict[tuple[str, int], Reference] = {}
+    references_by_key: dict[tuple[str, int], Reference] = {}
     for reference in (*closed, *written, *linked):
-        found.setdefault(reference.key, reference)
-    found.pop(name.key, None)
-    return tuple(found.values())
+        references_by_key.setdefault(reference.key, reference)
+    references_by_key.pop(name.key, None)
+    return tuple(references_by_key.values())
 
 
 def _others(event: EventNode, name: Reference, moment: datetime | None) -> list[Reference]:

@@ -48,21 +48,21 @@ def _before(history: Sequence[EditNode], moment: datetime) -> str:
 
 async def _histories(client: GitHubClient, ids: Sequence[str]) -> dict[str, list[EditNode]]:
     """Every version of each; a text that vanished meanwhile has none."""
-    found: dict[str, list[EditNode]] = {}
+    histories: dict[str, list[EditNode]] = {}
     waiting = list(ids)
     for _ in range(ATTEMPTS):
         answer = await client.graphql(BODY_VERSIONS, {"ids": waiting, "after": None})
         for index, (node_id, raw) in enumerate(zip(waiting, answer.data.get("nodes") or (), strict=False)):
             if raw is None and answer.missing("nodes", index):
-                found[node_id] = []
+                histories[node_id] = []
                 continue
             page = read(_Versions, raw or {}, f"the versions of {node_id}").user_content_edits
             versions = await _to_the_end(client, node_id, page) if page is not None else None
             if versions is not None:
-                found[node_id] = versions
-        waiting = [node_id for node_id in waiting if node_id not in found]
+                histories[node_id] = versions
+        waiting = [node_id for node_id in waiting if node_id not in histories]
         if not waiting:
-            return found
+            return histories
     raise ItemFailure(
         FailureKind.INCOMPLETE,
         f"GitHub does not show how {len(waiting)} texts, {waiting[0]} first, were edited",

@@ -25,7 +25,7 @@ def compare(first: Sequence[Listing | InstalledDistribution], second: Sequence[L
 def compare_toolchains(first: Toolchain, second: Toolchain) -> tuple[Difference, ...]:
     """What was not the same when the second image was built; nothing is known of a part that the first did not tell."""
     kind = DifferenceKind.TOOLCHAIN
-    found = [
+    differences = [
         Difference(kind=kind, name=name, detail=f"{before} → {after}")
         for name, before, after in _parts(first, second)
         if before and before != after
@@ -33,8 +33,8 @@ def compare_toolchains(first: Toolchain, second: Toolchain) -> tuple[Difference,
     if first.apt and (changed := sorted(set(first.apt) ^ set(second.apt))):
         gone = [f"-{package}" for package in changed if package in first.apt]
         come = [f"+{package}" for package in changed if package in second.apt]
-        found.append(Difference(kind=kind, name="apt", detail=_some([*gone, *come])))
-    return tuple(found)
+        differences.append(Difference(kind=kind, name="apt", detail=_some([*gone, *come])))
+    return tuple(differences)
 
 
 def _differences(

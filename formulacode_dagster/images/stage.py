@@ -86,6 +86,6 @@ class TaskBuilds:
         with self.run.database.transaction() as connection:
             save_attempt(connection, attempt)
 
-    def _keep_installed(self, found: Sequence[Listing]) -> None:
+    def _keep_installed(self, listings: Sequence[Listing]) -> None:
         with self.run.database.transaction() as connection:
-            keep_listings(connection, found)
+            keep_listings(connection, listings)

@@ -47,18 +47,18 @@ class Testimony:
 
 def ask_mirrors(cache: MirrorCache, repositories: Sequence[Repository], month: Month) -> Testimony:
     """Every merge of *month* that the default branches of *repositories* show; fetched where they end before it."""
-    found = Testimony()
+    testimony = Testimony()
     for repository in repositories:
         try:
-            found.merges += shown_merges(cache, repository, month)
+            testimony.merges += shown_merges(cache, repository, month)
         except OutsideSystemError as error:
             # it would be the same with all that are left
             left = repositories[repositories.index(repository) :]
-            found.unread |= {unread.full_name: str(error) for unread in left}
+            testimony.unread |= {unread.full_name: str(error) for unread in left}
             break
         except FormulaCodeError as error:
-            found.unread[repository.full_name] = str(error)
-    return found
+            testimony.unread[repository.full_name] = str(error)
+    return testimony
 
 
 def shown_merges(cache: MirrorCache, repository: Repository, month: Month) -> list[ShownMerge]:
@@ -70,12 +70,12 @@ def shown_merges(cache: MirrorCache, repository: Repository, month: Month) -> li
             line = read_commits(mirror.path, "--first-parent", *window, revisions=[heads.tip]) if heads.tip else []
         except GitError as error:
             raise translate(error, "read", repository.full_name) from error
-    found = marks(line, heads)
-    sure = {number: mark for number, mark in found.items() if _is_sure(mark)}
+    by_number = marks(line, heads)
+    sure = {number: mark for number, mark in by_number.items() if _is_sure(mark)}
     # where GitHub has committed some, a number in the message of another commit is that of an issue
     return [
         ShownMerge(repository.id, number, item_key(repository.full_name, number), mark.commit.sha)
-        for number, mark in sorted((sure or found).items())
+        for number, mark in sorted((sure or by_number).items())
         if month.holds(from_epoch(mark.commit.committed))
     ]
 

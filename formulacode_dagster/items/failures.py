@@ -86,9 +86,9 @@ def accept_failures(
             f"{stage} of {month} cannot be accepted", why="it takes a name and a reason", remedy="Give both"
         )
     with database.transaction() as connection:
-        found = judge_failures(connection, month, stage, budget)
-        if found.passed:
-            raise ConfigurationError(f"nothing of {stage} of {month} is to be accepted", why=found.summary)
+        judged = judge_failures(connection, month, stage, budget)
+        if judged.passed:
+            raise ConfigurationError(f"nothing of {stage} of {month} is to be accepted", why=judged.summary)
         add_acceptance(
             connection,
             Acceptance(
@@ -97,9 +97,9 @@ def accept_failures(
                 accepted_at=datetime.now(tz=UTC),
                 accepted_by=by,
                 reason=reason,
-                summary=found.summary,
-                failed=int(found.figures["failed"]),
-                done=int(found.figures["done"]),
+                summary=judged.summary,
+                failed=int(judged.figures["failed"]),
+                done=int(judged.figures["done"]),
             ),
         )
         judgement = judge_failures(connection, month, stage, budget)

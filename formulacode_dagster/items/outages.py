@@ -41,6 +41,6 @@ class Outages(Generic[R]):
 
     def held_back(self) -> list[Result[R]]:
         """What was held back and is the items' own failure after all."""
-        found = [result for held in self._held.values() for _, result in held]
+        results = [result for held in self._held.values() for _, result in held]
         self._held.clear()
-        return found
+        return results

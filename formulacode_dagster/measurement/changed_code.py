@@ -130,7 +130,7 @@ def _compare(
         (after, before, change.oracle_path, change.oracle_lines, locations[1]),
     )
     unassigned = False
-    for source, other, path, lines, found in sides:
+    for source, other, path, lines, side in sides:
         if path is None:
             continue
         functions = _changed_functions(source, other, lines)
@@ -139,7 +139,7 @@ def _compare(
         for function in {*functions, *dependents}:
             if _is_compiling(function):
                 untraceable.append(f"{path}:{function.name}")
-            found.add(CodeLocation(path, _first_line(function)))
+            side.add(CodeLocation(path, _first_line(function)))
     if unassigned:
         untraceable.append(f"{change.path}: module level")
 
@@ -171,14 +171,14 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
 def _changed_functions(source: _Source, other: _Source, lines: frozenset[int]) -> set[Function]:
     """The innermost functions around *lines* that the other side does not have in the same form."""
     dumps = other.dumps()
-    found = set()
+    functions = set()
     for line in lines:
         around = [(name, function) for name, function in source.functions if _spans(function, line)]
         if around:
             name, innermost = max(around, key=lambda item: _first_line(item[1]))
             if (name, _dump(innermost)) not in dumps:
-                found.add(innermost)
-    return found
+                functions.add(innermost)
+    return functions
 
 
 def _dependents(source: _Source, other: _Source, lines: frozenset[int]) -> tuple[set[Function], bool]:
@@ -187,7 +187,7 @@ def _dependents(source: _Source, other: _Source, lines: frozenset[int]) -> tuple
     The second value tells whether something changed that no function of the file could be held to read.
     """
     kept = other.statements()
-    found: set[Function] = set()
+    dependents: set[Function] = set()
     unassigned = False
     for statement in _plain_statements(source.tree.body):
         if not any(_spans(statement, line) for line in lines) or ast.dump(statement) in kept:
@@ -202,14 +202,14 @@ def _dependents(source: _Source, other: _Source, lines: frozenset[int]) -> tuple
             if any(owner.lineno <= function.lineno <= (owner.end_lineno or 0) for owner in owners)
             or any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(function))
         }
-        found |= readers
+        dependents |= readers
         unassigned = unassigned or not readers
     for owner in (node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)):
         header = range(_first_line(owner), owner.body[0].lineno)
         headers = {_header(node) for node in ast.walk(other.tree) if isinstance(node, ast.ClassDef)}
         if any(line in header for line in lines) and _header(owner) not in headers:
-            found |= {node for node in owner.body if isinstance(node, Function)}
-    return found, unassigned
+            dependents |= {node for node in owner.body if isinstance(node, Function)}
+    return dependents, unassigned
 
 
 def _plain_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -45,16 +45,18 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
     `benchmarks_fail` when none runs on both.
     """
     failures = [*_failures(Side.BASE, base), *_failures(Side.ORACLE, oracle)]
-    on_base = {found.name: found for found in base.benchmarks}
-    on_oracle = {found.name: found for found in oracle.benchmarks}
+    on_base = {benchmark.name: benchmark for benchmark in base.benchmarks}
+    on_oracle = {benchmark.name: benchmark for benchmark in oracle.benchmarks}
     _raise_if_oracle_breaks(on_base, oracle)
     for name in on_base.keys() ^ on_oracle.keys():
         side = Side.ORACLE if name in on_base else Side.BASE
         failures.append(BenchmarkFailure(benchmark=name, side=side, kind="missing", message="not defined on this side"))
     candidates = [
-        Candidate({Side.BASE: found, Side.ORACLE: on_oracle[name]}, _executes_change(found, on_oracle[name], changed))
-        for name, found in on_base.items()
-        if name in on_oracle and {found.outcome, on_oracle[name].outcome} <= TIMEABLE
+        Candidate(
+            {Side.BASE: benchmark, Side.ORACLE: on_oracle[name]}, _executes_change(benchmark, on_oracle[name], changed)
+        )
+        for name, benchmark in on_base.items()
+        if name in on_oracle and {benchmark.outcome, on_oracle[name].outcome} <= TIMEABLE
     ]
     if not candidates:
         raise ItemFailure(
@@ -76,15 +78,17 @@ def completed(
     for candidate in candidates:
         by_side = dict(candidate.by_side)
         for side, survey in surveys.items():
-            found_here = next((found for found in survey.benchmarks if found.name == candidate.name), None)
+            found_here = next((benchmark for benchmark in survey.benchmarks if benchmark.name == candidate.name), None)
             if found_here is not None:
                 by_side[side] = found_here
         stopped = next((side for side in Side if side not in by_side or by_side[side].outcome != "ran"), None)
         if stopped is None:
             ready.append(Candidate(by_side, candidate.executes_change))
             continue
-        found = by_side.get(stopped)
-        kind, message = (found.outcome, found.message) if found is not None else ("missing", "not defined on this side")
+        failure = by_side.get(stopped)
+        kind, message = (
+            (failure.outcome, failure.message) if failure is not None else ("missing", "not defined on this side")
+        )
         failures.append(BenchmarkFailure(benchmark=candidate.name, side=stopped, kind=kind, message=message))
     return ready, failures
 
@@ -109,19 +113,25 @@ def select(candidates: Sequence[Candidate], changed: ChangedCode, *, limit: int,
 def _failures(side: Side, survey: Survey) -> Iterable[BenchmarkFailure]:
     for name, message in survey.lost.items():
         yield BenchmarkFailure(benchmark=name, side=side, kind="import", message=message)
-    for found in survey.benchmarks:
-        if found.outcome in FAILED:
-            yield BenchmarkFailure(benchmark=found.name, side=side, kind=found.outcome, message=found.message)
+    for benchmark in survey.benchmarks:
+        if benchmark.outcome in FAILED:
+            yield BenchmarkFailure(
+                benchmark=benchmark.name, side=side, kind=benchmark.outcome, message=benchmark.message
+            )
 
 
 def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
     """Raise when the oracle fails what runs on the base, whole modules included."""
-    ran = [found for found in on_base.values() if found.outcome == "ran"]
-    names = {found.name for found in ran}
+    ran = [benchmark for benchmark in on_base.values() if benchmark.outcome == "ran"]
+    names = {benchmark.name for benchmark in ran}
     broken = {
-        found.name: found.message for found in oracle.benchmarks if found.outcome in FAILED and found.name in names
+        benchmark.name: benchmark.message
+        for benchmark in oracle.benchmarks
+        if benchmark.outcome in FAILED and benchmark.name in names
     }
-    owners = {found.module for found in ran} | {f"{found.module}.{found.owner or found.attribute}" for found in ran}
+    owners = {benchmark.module for benchmark in ran} | {
+        f"{benchmark.module}.{benchmark.owner or benchmark.attribute}" for benchmark in ran
+    }
     broken |= {name: message for name, message in oracle.lost.items() if name in owners}
     if broken:
         shown = list(broken.items())[:SHOWN]
@@ -154,8 +164,8 @@ def executes(benchmark: SurveyedBenchmark, changed: frozenset[CodeLocation]) -> 
 def _is_file(file: str, path: str) -> bool:
     """Whether *file*, in the checkout or where it was installed, is *path* of the repository."""
     for marker in INSTALLED:
-        _, found, installed = file.rpartition(marker)
-        if found:
+        _, separator, installed = file.rpartition(marker)
+        if separator:
             return path == installed or path.endswith(f"/{installed}")
     return file.endswith(f"/{path}")
 

@@ -32,10 +32,10 @@ class MirrorCompletion:
         try:
             heads = read_heads(mirror.path)
             line = read_commits(mirror.path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
-            found = landed(mirror.path, repository.full_name, heads, line) if line else {}
+            landed_there = landed(mirror.path, repository.full_name, heads, line) if line else {}
         except GitError as error:
             raise translate(error, "read the history of", repository.full_name) from error
-        return [_complete(row, found.get(row.number), heads.default_branch) for row in rows]
+        return [_complete(row, landed_there.get(row.number), heads.default_branch) for row in rows]
 
 
 def _complete(row: MergedPullRequest, known: Landed | None, branch: str) -> MergedPullRequest:

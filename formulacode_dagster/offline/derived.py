@@ -71,15 +71,17 @@ class _Reader:
         self._told = told
 
     def read(self, issues: Collection[int]) -> dict[int, Landed]:
-        found = {number: mark for number, mark in marks(self._line, self._heads).items() if number not in issues}
+        landings = {number: mark for number, mark in marks(self._line, self._heads).items() if number not in issues}
         for told in self._told.values():
             if told.merge_commit_sha:
-                found[told.number] = self._named(told.number, told.merge_commit_sha, found.get(told.number))
-            if told.head_sha and told.number in found:
-                found[told.number] = replace(found[told.number], head_sha=told.head_sha)
-        found = self._titled(found)
-        topology = Topology(self._repository, self._line, [mark.head_sha for mark in found.values() if mark.head_sha])
-        return {number: self._landed(mark, topology) for number, mark in found.items()}
+                landings[told.number] = self._named(told.number, told.merge_commit_sha, landings.get(told.number))
+            if told.head_sha and told.number in landings:
+                landings[told.number] = replace(landings[told.number], head_sha=told.head_sha)
+        landings = self._titled(landings)
+        topology = Topology(
+            self._repository, self._line, [mark.head_sha for mark in landings.values() if mark.head_sha]
+        )
+        return {number: self._landed(mark, topology) for number, mark in landings.items()}
 
     def _named(self, number: int, sha: str, derived: Mark | None) -> Mark:
         """The mark that was told."""
@@ -92,14 +94,14 @@ class _Reader:
         head = commit.parents[1] if len(commit.parents) > 1 else self._heads.pulls.get(number)
         return Mark(number, commit, head, commit.subject, commit.body)
 
-    def _titled(self, found: Mapping[int, Mark]) -> dict[int, Mark]:
-        """*found*, with the titles that merge messages do not tell taken from the branches' last commits."""
-        heads = [mark.head_sha for mark in found.values() if not mark.title and mark.head_sha]
+    def _titled(self, marks_by_number: Mapping[int, Mark]) -> dict[int, Mark]:
+        """*marks_by_number*, with the titles that merge messages do not tell taken from the branches' last commits."""
+        heads = [mark.head_sha for mark in marks_by_number.values() if not mark.title and mark.head_sha]
         commits = read_commits(self._repository, "--no-walk=unsorted", revisions=heads) if heads else []
         titles = {commit.sha: commit.subject for commit in commits}
         return {
             number: mark if mark.title else replace(mark, title=titles.get(mark.head_sha or "") or mark.commit.subject)
-            for number, mark in found.items()
+            for number, mark in marks_by_number.items()
         }
 
     def _landed(self, mark: Mark, topology: Topology) -> Landed:

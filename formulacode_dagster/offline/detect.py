@@ -58,10 +58,10 @@ class OfflineSource:
 
 def _stat(path: Path) -> tuple[str, int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return str(path), -1, -1
-    return str(path), found.st_size, found.st_mtime_ns
+    return str(path), status.st_size, status.st_mtime_ns
 
 
 def _refs(mirror: Path) -> list[tuple[str, int, int]]:
@@ -103,7 +103,7 @@ def detect(text: str) -> OfflineSource:
 
 
 def _files(paths: Sequence[Path]) -> Files:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in paths:
         if path.suffix not in FORMATS or path.stem not in {file.name for file in SCHEMAS}:
             names = ", ".join(file.name for file in SCHEMAS)
@@ -111,9 +111,9 @@ def _files(paths: Sequence[Path]) -> Files:
                 f"{path} is not known by its name",
                 remedy=f"Call it {names}, with one of the endings {', '.join(FORMATS)}",
             )
-        other = found.setdefault(path.stem, path)
+        other = files.setdefault(path.stem, path)
         if other is not path:
             raise ConfigurationError(f"both {other} and {path} hold {path.stem}", remedy="Keep one of them")
-    if set(found) <= {COUNTS.name}:
+    if set(files) <= {COUNTS.name}:
         raise ConfigurationError(f"{', '.join(map(str, paths))} holds counts only", remedy=_REMEDY)
-    return Files(found.get(REPOSITORIES.name), found.get(PULL_REQUESTS.name), found.get(COUNTS.name))
+    return Files(files.get(REPOSITORIES.name), files.get(PULL_REQUESTS.name), files.get(COUNTS.name))

@@ -82,8 +82,8 @@ class FilesSource(LocalSource):
         on_gap: OnGap | None = None,  # noqa: ARG002 - nothing is searched
     ) -> tuple[Repository, ...]:
         """The repositories of the file, else those that the pull requests name; and those *wanted*, as vanished."""
-        found = await in_thread(self._repositories_of, month)
-        return with_vanished(month, found.all(), wanted)
+        repositories = await in_thread(self._repositories_of, month)
+        return with_vanished(month, repositories.all(), wanted)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* merged in *month*.
@@ -96,7 +96,7 @@ class FilesSource(LocalSource):
     def _window(self, repository: Repository, month: Month) -> MergedWindow:
         windows = self._windows_of(month)
         names = (repository.full_name, *repository.aliases)
-        known = next((found for name in names if (found := windows.repositories.get(name))), None)
+        known = next((window for name in names if (window := windows.repositories.get(name))), None)
         if known is None:
             raise ItemFailure(
                 FailureKind.NOT_IN_SOURCE,

@@ -41,12 +41,12 @@ def known_by_name(month: Month, name: str, state: RepositoryState = RepositorySt
     )
 
 
-def with_vanished(month: Month, found: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
-    """*found*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
-    known = {name.lower() for row in found for name in (row.full_name, *row.aliases)}
+def with_vanished(month: Month, repositories: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
+    """*repositories*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
+    known = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
     missing = {name.lower(): name for name in asked_for if name.lower() not in known}
     absent = [known_by_name(month, name, RepositoryState.VANISHED) for name in missing.values()]
-    return tuple(sorted((*found, *absent), key=lambda row: row.full_name.lower()))
+    return tuple(sorted((*repositories, *absent), key=lambda row: row.full_name.lower()))
 
 
 def settle(connection: Connection, month: str, repositories: Sequence[Repository]) -> tuple[Repository, ...]:
@@ -83,8 +83,8 @@ def _known(connection: Connection) -> dict[str, tuple[int, str]]:
 def _adopt(repository: Repository, known: dict[str, tuple[int, str]]) -> Repository:
     if repository.id > 0 or repository.full_name.lower() not in known:
         return repository
-    found, node_id = known[repository.full_name.lower()]
-    return repository.model_copy(update={"id": found, "node_id": repository.node_id or node_id})
+    row, node_id = known[repository.full_name.lower()]
+    return repository.model_copy(update={"id": row, "node_id": repository.node_id or node_id})
 
 
 def _drop(connection: Connection, month: str, stand_ins: set[int]) -> None:

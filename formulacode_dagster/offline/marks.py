@@ -33,7 +33,7 @@ class Mark:
 def marks(line: Sequence[Commit], heads: Heads) -> dict[int, Mark]:
     """Every merged pull request that *line* (the first-parent line, newest first) shows, by number."""
     by_head = {sha: number for number, sha in heads.pulls.items()}
-    found: dict[int, Mark] = {}
+    by_number: dict[int, Mark] = {}
     doubtful: list[Mark] = []
     confirmed = 0
     for commit in line:
@@ -42,19 +42,19 @@ def marks(line: Sequence[Commit], heads: Heads) -> dict[int, Mark]:
                 doubtful.append(mark)
                 continue
             confirmed += len(commit.parents) < 2 and mark.head_sha is not None
-            _take(found, mark, heads.pulls)
+            _take(by_number, mark, heads.pulls)
     # Where the pull refs of squashed ones are kept, a `(#N)` without one refers to an issue, or to another tracker.
     if confirmed <= len(doubtful):
         for mark in doubtful:
-            _take(found, mark, heads.pulls)
-    return found
+            _take(by_number, mark, heads.pulls)
+    return by_number
 
 
-def _take(found: dict[int, Mark], mark: Mark, pulls: Mapping[int, str]) -> None:
+def _take(by_number: dict[int, Mark], mark: Mark, pulls: Mapping[int, str]) -> None:
     """Keep the oldest mark: later commits refer to a pull request. Only the merge itself has its head as a parent."""
-    known, head = found.get(mark.number), pulls.get(mark.number)
+    known, head = by_number.get(mark.number), pulls.get(mark.number)
     if known is None or head not in known.commit.parents or head in mark.commit.parents:
-        found[mark.number] = mark
+        by_number[mark.number] = mark
 
 
 def _marks_of(commit: Commit, by_head: Mapping[str, int], pulls: Mapping[int, str]) -> Iterator[Mark]:

@@ -34,8 +34,8 @@ AT_ONCE = 2
 
 def mirrors_in(folder: Path) -> dict[str, Path]:
     """Every `owner/name.git` of *folder* by `owner/name`: links too, and whatever cannot be read."""
-    found = sorted(folder.glob("*/*.git"))
-    return {f"{path.parent.name}/{path.name.removesuffix('.git')}": path for path in found}
+    folders = sorted(folder.glob("*/*.git"))
+    return {f"{path.parent.name}/{path.name.removesuffix('.git')}": path for path in folders}
 
 
 class MirrorsSource(LocalSource):
@@ -76,8 +76,8 @@ class MirrorsSource(LocalSource):
             async with self._at_once:
                 return await in_thread(self._look, month, name, path, name.lower() in asked)
 
-        found = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
-        return with_vanished(month, [repository for repository in found if repository is not None], wanted)
+        repositories = await asyncio.gather(*(look(name, path) for name, path in self._paths.items()))
+        return with_vanished(month, [repository for repository in repositories if repository is not None], wanted)
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:
         """The pull requests of *repository* that its default branch merged in *month*; all that the history tells.
@@ -110,8 +110,8 @@ class MirrorsSource(LocalSource):
                 remedy="Add it as owner/name.git, or materialize `repositories` again from the same source",
             )
         try:
-            branch, found = self._read(name)
-            merged = [merge for _, merge in sorted(found.items()) if month.holds(merge.merged_at)]
+            branch, merges = self._read(name)
+            merged = [merge for _, merge in sorted(merges.items()) if month.holds(merge.merged_at)]
             sizes = _sizes(self._paths[name], merged)
         except GitError as error:
             raise self._failure(error, name) from error
@@ -137,8 +137,8 @@ class MirrorsSource(LocalSource):
         heads = read_heads(path)
         line = read_commits(path, "--first-parent", revisions=[heads.tip]) if heads.tip else []
         issues = frozenset(issue.number for issue in facts.issues)
-        found = landed(path, name, heads, line, told=facts.pull_requests, issues=issues) if line else {}
-        return heads.default_branch, found
+        merges = landed(path, name, heads, line, told=facts.pull_requests, issues=issues) if line else {}
+        return heads.default_branch, merges
 
     def _row(
         self, name: str, branch: str, merge: Landed, changed_files: int, repository: Repository, month: Month

@@ -47,14 +47,14 @@ def linked_issues(
     By repository and number, each as it stood before *merged_at*; those opened later are left out.
     """
     known = {repository.lower(): repository for repository in side}
-    found: dict[tuple[str, int], LinkedIssue] = {}
+    linked: dict[tuple[str, int], LinkedIssue] = {}
     for target, number in _references(facts, body):
         repository = known.get(target.lower(), "") if target else name
         issues = side[repository].issues if repository in side else ()
         issue = next((known_issue for known_issue in issues if known_issue.number == number), None)
         if issue is not None and issue.created_at < merged_at:
-            found[repository, number] = _issue(repository, issue, merged_at)
-    return tuple(found[key] for key in sorted(found))
+            linked[repository, number] = _issue(repository, issue, merged_at)
+    return tuple(linked[key] for key in sorted(linked))
 
 
 def _references(facts: PullRequestFacts, body: str) -> Iterator[tuple[str, int]]:

@@ -34,18 +34,18 @@ class Spool:
             added = self._connection.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?, ?)", values)
             if added.rowcount:
                 return ""
-            found = self._connection.execute(
+            stored = self._connection.execute(
                 "SELECT place FROM rows WHERE repository = ? AND number = ?", (repository, row.number)
             )
-            return str(found.fetchone()[0])
+            return str(stored.fetchone()[0])
 
     def rows(self, repository: str) -> list[MergedPullRequest]:
         """What is kept of *repository*, by number."""
         with self._lock:
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 "SELECT row FROM rows WHERE repository = ? ORDER BY number", (repository,)
             ).fetchall()
-        return [MergedPullRequest.model_validate_json(row) for (row,) in found]
+        return [MergedPullRequest.model_validate_json(row) for (row,) in rows]
 
     def close(self) -> None:
         """Throw it all away."""

@@ -41,8 +41,8 @@ class Repositories:
 
     def all(self) -> tuple[Repository, ...]:
         """Each of them once, by name."""
-        found = {repository.full_name.lower(): repository for repository in self.by_name.values()}
-        return tuple(found[name] for name in sorted(found))
+        by_name = {repository.full_name.lower(): repository for repository in self.by_name.values()}
+        return tuple(by_name[name] for name in sorted(by_name))
 
     def get(self, name: str) -> Repository | None:
         """The repository with this name."""
@@ -51,7 +51,7 @@ class Repositories:
 
 def read_repositories(path: Path, month: Month, problems: Problems) -> Repositories:
     """The repositories of *path* as of *month*; two rows with one name or id go to *problems*."""
-    found: dict[str, Repository] = {}
+    by_name: dict[str, Repository] = {}
     places: dict[object, str] = {}
     for where, row in _read(path, REPOSITORIES, RepositoryRow, problems):
         if row.month not in ("", month.key):
@@ -65,18 +65,18 @@ def read_repositories(path: Path, month: Month, problems: Problems) -> Repositor
                 problems.add(path, where, "full_name", f"{key!r} is the {what} of {places[key]} too")
                 break
         else:
-            found.update(dict.fromkeys(names, repository))
-    return Repositories(found)
+            by_name.update(dict.fromkeys(names, repository))
+    return Repositories(by_name)
 
 
 def named_repositories(path: Path, month: Month, problems: Problems) -> Repositories:
     """The repositories that the pull requests of *path*, of any month, belong to: all that is known without a list."""
     names = (row.repository for _, row in _read(path, PULL_REQUESTS, OfRepository, problems))
-    found: dict[str, Repository] = {}
+    by_name: dict[str, Repository] = {}
     for name in names:
-        if name.lower() not in found:
-            found[name.lower()] = known_by_name(month, name)
-    return Repositories(found)
+        if name.lower() not in by_name:
+            by_name[name.lower()] = known_by_name(month, name)
+    return Repositories(by_name)
 
 
 def spool_pull_requests(path: Path, month: Month, repositories: Repositories, problems: Problems, spool: Spool) -> None:
@@ -106,14 +106,14 @@ def spool_pull_requests(path: Path, month: Month, repositories: Repositories, pr
 
 def read_counts(path: Path, month: Month, repositories: Repositories, problems: Problems) -> dict[str, int]:
     """How many pull requests *path* says were merged in *month*, by name of the repository in lower case."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for where, row in _read(path, COUNTS, CountRow, problems):
         if row.month != month.key:
             continue
         repository = _repository_named(repositories, row.repository, path, where, month, problems)
-        if repository is not None and found.setdefault(repository.full_name.lower(), row.reported) != row.reported:
+        if repository is not None and counts.setdefault(repository.full_name.lower(), row.reported) != row.reported:
             problems.add(path, where, "reported", f"{repository.full_name} is counted twice, differently")
-    return found
+    return counts
 
 
 def _read(path: Path, schema: FileSchema, model: type[R], problems: Problems) -> Iterator[tuple[str, R]]:

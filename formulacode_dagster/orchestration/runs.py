@@ -118,7 +118,7 @@ def end_stopped(instance: dg.DagsterInstance, run_id: str) -> None:
 
 
 def _errors(result: Any) -> tuple[str, ...]:
-    found: list[str] = []
+    errors: list[str] = []
     for event in result.all_events:
         if event.is_step_failure:
             data = event.step_failure_data
@@ -127,10 +127,10 @@ def _errors(result: Any) -> tuple[str, ...]:
                 continue
             description = data.user_failure_data.description if data.user_failure_data else None
             error = data.error.cause if data.error and data.error.cause else data.error
-            found.append(f"{event.step_key}: {description or (error.message.strip() if error else 'failed')}")
-        elif event.is_failure and not found and event.message:
-            found.append(event.message)
-    return tuple(found)
+            errors.append(f"{event.step_key}: {description or (error.message.strip() if error else 'failed')}")
+        elif event.is_failure and not errors and event.message:
+            errors.append(event.message)
+    return tuple(errors)
 
 
 def _failed_checks(result: Any) -> tuple[str, ...]:

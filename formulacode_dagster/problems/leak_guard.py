@@ -133,11 +133,11 @@ class _Trail:
             return True
         owner, _, name = self.repository.lower().partition("/")
         path = urlsplit(url.lower().replace("git@github.com:", "ssh://git@github.com/")).path
-        found = re.search(rf"/?(?P<owner>[^/]+)/{re.escape(name)}(?:\.git)?(?:/(?P<rest>.*))?$", path)
-        if found is None:
+        match = re.search(rf"/?(?P<owner>[^/]+)/{re.escape(name)}(?:\.git)?(?:/(?P<rest>.*))?$", path)
+        if match is None:
             return False
-        rest = found["rest"] or ""
-        if found["owner"].removeprefix("repos/") != owner:
+        rest = match["rest"] or ""
+        if match["owner"].removeprefix("repos/") != owner:
             return True
         return bool(
             re.match(rf"(?:pulls?|issues)/{self.number}(?!\d)|commits?/|compare/", rest)

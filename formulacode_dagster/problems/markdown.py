@@ -34,14 +34,14 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """*text* in stretches whose concatenation it is. A fence that is never closed runs to the end, as on GitHub."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     end = 0
     for match in _FENCED.finditer(text):
-        found.append(Block(text[end : match.start()], fenced=False))
-        found.append(Block(match[0], fenced=True, language=match["info"].strip().lower()))
+        blocks.append(Block(text[end : match.start()], fenced=False))
+        blocks.append(Block(match[0], fenced=True, language=match["info"].strip().lower()))
         end = match.end()
-    found.append(Block(text[end:], fenced=False))
-    return [block for block in found if block.text]
+    blocks.append(Block(text[end:], fenced=False))
+    return [block for block in blocks if block.text]
 
 
 def map_unfenced(text: str, change: Callable[[str], str]) -> str:

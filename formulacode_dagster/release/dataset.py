@@ -126,9 +126,9 @@ def first_difference(released: pl.DataFrame, wanted: pl.DataFrame) -> str:
         for task in sorted(set(before) & set(after))
         if before[task] != after[task]
     ]
-    found = [
+    differences = [
         f"{len(tasks)} {word}: {', '.join(tasks[:3])}{' …' if len(tasks) > 3 else ''}"
         for word, tasks in (("no longer there", gone), ("new", new), ("changed", changed))
         if tasks
     ]
-    return "; ".join(found) or "the rows are the same"
+    return "; ".join(differences) or "the rows are the same"

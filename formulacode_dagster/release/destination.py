@@ -61,7 +61,7 @@ def read_back(
 ) -> Release:
     """The release of *frame* whose Parquet file, read back from its tag, is *content*; the two may differ."""
     month = edition.month
-    found = from_parquet(content, f"{destination}, {data_path(month.key)} at {edition.tag}")
+    release = from_parquet(content, f"{destination}, {data_path(month.key)} at {edition.tag}")
     made = edition.corrections[-1] if edition.corrections else None
     return Release(
         month=month.key,
@@ -74,9 +74,9 @@ def read_back(
         tasks=frame.height,
         task_ids=tuple(sorted(frame[KEY].to_list())),
         rows_sha256=rows_checksum(frame),
-        read_back_sha256=rows_checksum(found),
-        schema_sha256=schema_checksum(found),
-        columns={name: str(kind) for name, kind in found.schema.items()},
+        read_back_sha256=rows_checksum(release),
+        schema_sha256=schema_checksum(release),
+        columns={name: str(kind) for name, kind in release.schema.items()},
         released_at=released_at,
     )
 

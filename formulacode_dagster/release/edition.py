@@ -34,5 +34,5 @@ class Edition:
 def newest_number(month: Month, tags: Iterable[str]) -> int | None:
     """The number of the newest release of *month* among *tags*; None when it was never released."""
     pattern = re.compile(rf"{re.escape(month.tag())}(?:\.(?P<number>[1-9]\d*))?")
-    found = [match for tag in tags if (match := pattern.fullmatch(tag))]
-    return max((int(match["number"] or 0) for match in found), default=None)
+    matches = [match for tag in tags if (match := pattern.fullmatch(tag))]
+    return max((int(match["number"] or 0) for match in matches), default=None)

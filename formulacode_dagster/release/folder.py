@@ -95,8 +95,8 @@ class FolderDestination:
         if not self._releases.is_dir():
             return {}
         with disk_errors(f"the releases in {self._releases}"):
-            found = sorted(path for path in self._releases.iterdir() if path.is_dir())
-            return {path.name: revision_of(path) for path in found if not path.name.startswith(PARTIAL)}
+            folders = sorted(path for path in self._releases.iterdir() if path.is_dir())
+            return {path.name: revision_of(path) for path in folders if not path.name.startswith(PARTIAL)}
 
     def _write_release(self, edition: Edition, files: Mapping[str, bytes]) -> None:
         partial = self._releases / f"{PARTIAL}{uuid4().hex}"

@@ -151,14 +151,14 @@ class Registry:
         said = client.api.pull(repository, tag=digest, stream=True, decode=True, auth_config=self._auth)
         lines = [str(line.get("status", "")) for line in self._heard(said, f"pull {pinned}")]
         try:
-            found = str(client.images.get(pinned).id)
+            image_id = str(client.images.get(pinned).id)
         finally:
             _untag(client, pinned)
-        if found != image.digest:
+        if image_id != image.digest:
             raise ItemFailure(
                 FailureKind.PUBLISHED_TAG,
                 f"{reference} holds another image than the one that was measured",
-                why=f"it is {found}, measured was {image.digest}; a published tag is never overwritten",
+                why=f"it is {image_id}, measured was {image.digest}; a published tag is never overwritten",
                 remedy="Remove the tag from the registry if nobody depends on it, or publish to another namespace",
             )
         pulled = next((status.removeprefix(_DIGEST) for status in lines if status.startswith(_DIGEST)), "")

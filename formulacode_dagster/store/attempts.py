@@ -115,8 +115,8 @@ def nearest_recipe(connection: Connection, repository_id: int, merged_at: dateti
         .order_by(func.abs(func.extract("epoch", merged.merged_at) - merged_at.timestamp()), IMAGES.c.number)
         .limit(1)
     )
-    found = connection.execute(statement).scalar_one_or_none()
-    return tuple(Fix.model_validate(fix) for fix in found or ())
+    recipe = connection.execute(statement).scalar_one_or_none()
+    return tuple(Fix.model_validate(fix) for fix in recipe or ())
 
 
 def ineffective_fixes(connection: Connection, repository_id: int) -> tuple[Fix, ...]:

@@ -60,10 +60,12 @@ def endings(connection: Connection, month: str) -> list[Ending]:
         .where(LEDGER.c.month == month, LEDGER.c.item.contains("/", autoescape=True))
         .group_by(*ways)
     )
-    found = [Ending(Stage(row[0]), row[1], ItemState(row[2]), row[3], row[4]) for row in connection.execute(statement)]
+    endings = [
+        Ending(Stage(row[0]), row[1], ItemState(row[2]), row[3], row[4]) for row in connection.execute(statement)
+    ]
     order = list(Stage)
     return sorted(
-        found, key=lambda ending: (order.index(ending.stage), ending.is_pull_request, ending.state, ending.reason)
+        endings, key=lambda ending: (order.index(ending.stage), ending.is_pull_request, ending.state, ending.reason)
     )
 
 

@@ -33,9 +33,10 @@ def remove_listed(connection: Connection, full_name: str) -> bool:
 def listed(connection: Connection) -> dict[str, ListedRepository]:
     """The whole list, by name in lower case and in its order."""
     rows = connection.execute(select(LISTED_REPOSITORIES)).mappings()
-    found = [ListedRepository.model_validate(dict(row)) for row in rows]
+    listings = [ListedRepository.model_validate(dict(row)) for row in rows]
     return {
-        listing.full_name.lower(): listing for listing in sorted(found, key=lambda listing: listing.full_name.lower())
+        listing.full_name.lower(): listing
+        for listing in sorted(listings, key=lambda listing: listing.full_name.lower())
     }
 
 

@@ -41,10 +41,10 @@ class Migration:
 def read_migrations(folder: Path | None = None) -> tuple[Migration, ...]:
     """All migrations of *folder*, in order; raises ConfigurationError when there is none."""
     folder = folder or shipped(FOLDER)
-    found = tuple(Migration(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql")))
-    if not found:
+    migrations = tuple(Migration(path.name, path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.sql")))
+    if not migrations:
         raise ConfigurationError(f"no migrations in {folder}", remedy="Run from a complete checkout")
-    return found
+    return migrations
 
 
 @dataclass(frozen=True)

@@ -96,19 +96,19 @@ def merged_of(connection: Connection, month: str, repository_id: int) -> list[Me
 
 def merged_one(connection: Connection, month: str, key: PullRequestKey) -> MergedPullRequest:
     """The facts of one pull request; FormulaCodeError when it is not part of *month* any more."""
-    found = MERGED_PULL_REQUESTS.read_keys(connection, month, [key])
-    if key not in found:
+    rows = MERGED_PULL_REQUESTS.read_keys(connection, month, [key])
+    if key not in rows:
         raise _not_there(month, f"#{key[1]} of repository {key[0]}", "facts")
-    return found[key]
+    return rows[key]
 
 
 def pull_request_of(connection: Connection, month: str, key: PullRequestKey) -> PullRequest:
     """One pull request, facts and change; FormulaCodeError when either is not there any more."""
     facts = merged_one(connection, month, key)
-    found = CHANGES.read_keys(connection, month, [key])
-    if key not in found:
+    rows = CHANGES.read_keys(connection, month, [key])
+    if key not in rows:
         raise _not_there(month, facts.item, "change")
-    return PullRequest(facts=facts, change=found[key])
+    return PullRequest(facts=facts, change=rows[key])
 
 
 def done_items(connection: Connection, month: str, stage: Stage) -> dict[PullRequestKey, str]:

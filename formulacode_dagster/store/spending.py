@@ -51,6 +51,6 @@ def spending_of(connection: Connection, month: str) -> dict[Stage, Cost]:
     ]
     statement = select(columns.stage, *sums).where(columns.month == month).group_by(columns.stage)
     return {
-        Stage(stage): Cost.model_validate(dict(zip(Cost.model_fields, map(float, found), strict=True)))
-        for stage, *found in connection.execute(statement)
+        Stage(stage): Cost.model_validate(dict(zip(Cost.model_fields, map(float, rows), strict=True)))
+        for stage, *rows in connection.execute(statement)
     }

@@ -42,6 +42,6 @@ def usage_totals(connection: Connection, month: str, run_id: str | None = None) 
     )
     if run_id is not None:
         statement = statement.where(columns.run_id == run_id)
-    found = [UsageTotal.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+    totals = [UsageTotal.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
     order = list(Stage)
-    return sorted(found, key=lambda total: (order.index(total.stage), total.resource))
+    return sorted(totals, key=lambda total: (order.index(total.stage), total.resource))

@@ -50,15 +50,15 @@ def later_suites(
     folder = benchmark_dir.strip("/")
     commits = reader.later(pr.facts.merge_commit_sha, f"{folder}/**")[:MOST_COMMITS]
     wanted = {name.encode() for name in names} - _words(reader, pr.facts.merge_commit_sha, folder)
-    found = 0
+    count = 0
     for commit in commits:
         spoken = _words(reader, commit, folder) & wanted
         if not spoken:
             continue
         yield _suite(_later_name(commit), reader, commit, folder)
-        found += 1
+        count += 1
         wanted -= spoken
-        if found == MOST_LATER:
+        if count == MOST_LATER:
             return
 
 

@@ -129,14 +129,14 @@ class _Suite:
                 yield function.name if function.renamed else start + place
 
         for name, all_found in self._names(module).items():
-            for found in all_found:
-                match found.binding.definition:
-                    case _ if name.startswith("_") or not found.binding.certain:
+            for benchmark in all_found:
+                match benchmark.binding.definition:
+                    case _ if name.startswith("_") or not benchmark.binding.certain:
                         continue
                     case Function() as function:
                         yield from named(function, name, function.name)
                     case Class(name=owner) as owned:
-                        for method, binding in self._methods(owned, found.home).items():
+                        for method, binding in self._methods(owned, benchmark.home).items():
                             if binding.certain and isinstance(binding.definition, Function):
                                 yield from named(binding.definition, method, f"{owner}.{method}")
 
@@ -149,7 +149,7 @@ class _Suite:
                 public = other.scope.public if other is not None else None
                 for name, all_found in list(self._names(other).items()) if other is not None else ():
                     if name in public if public is not None else not name.startswith("_"):
-                        names[name] = [_doubted(found, certain) for found in all_found]
+                        names[name] = [_doubted(benchmark, certain) for benchmark in all_found]
             names.update({name: self._resolve(name, module) for name in module.scope.names})
         return self._named[module.name]
 
@@ -169,7 +169,7 @@ class _Suite:
                 continue
             home = module if binding.definition.level == -1 else self._module(binding.definition, module)
             known = self._resolve(binding.definition.name, home) if home is not None else []
-            all_found += [_doubted(found, binding.certain) for found in known]
+            all_found += [_doubted(bases, binding.certain) for bases in known]
         if name in module.scope.names:
             return all_found
         for reference, certain in module.scope.stars:
@@ -203,7 +203,9 @@ class _Suite:
         for base in reversed(owner.bases):
             all_found = self._resolve(base, home)
             classes = [
-                (found, found.binding.definition) for found in all_found if isinstance(found.binding.definition, Class)
+                (binding, binding.binding.definition)
+                for binding in all_found
+                if isinstance(binding.binding.definition, Class)
             ]
             if not classes and base not in _PLAIN_BASES:
                 certain = False
@@ -233,5 +235,5 @@ class _Suite:
         return all_found[0].binding.definition if len(all_found) == 1 else Unknown()
 
 
-def _doubted(found: _Found, certain: bool) -> _Found:
-    return found if certain else replace(found, binding=replace(found.binding, certain=False))
+def _doubted(benchmark: _Found, certain: bool) -> _Found:
+    return benchmark if certain else replace(benchmark, binding=replace(benchmark.binding, certain=False))

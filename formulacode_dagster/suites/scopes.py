@@ -241,7 +241,7 @@ def _definition_of(value: ast.expr, name: str, *, outside: bool = False) -> Defi
 
 def _literal_names(value: ast.expr) -> tuple[str, ...] | None:
     try:
-        found = ast.literal_eval(value)
+        names = ast.literal_eval(value)
     except ValueError:
         return None
-    return tuple(map(str, found)) if isinstance(found, list | tuple) else None
+    return tuple(map(str, names)) if isinstance(names, list | tuple) else None

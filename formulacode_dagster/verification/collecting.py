@@ -118,7 +118,7 @@ def tests_collect(collected: Collected | None, tops: frozenset[str], places: Seq
     ok = len(by_package) <= collected.modules and (collected.tests > 0 or (explained and not by_package))
     parts = [f"{collected.tests} tests in {collected.modules} modules, by pytest {collected.pytest}"]
     for why in Blame:
-        names = [name for name, found in blamed.items() if found is why]
+        names = [name for name, errors in blamed.items() if errors is why]
         if names:
             reasons = [f"{name}: {_raised(collected.failed[name])}" for name in names]
             parts.append(f"{len(names)} modules: {why.value}: {listed(reasons)}")
@@ -151,5 +151,5 @@ def _is_package(path: str, tops: frozenset[str], places: Sequence[str]) -> bool:
 
 
 def _raised(text: str) -> str:
-    found = _RAISED.findall(text)
-    return (found[-1] if found else last_line(text).removeprefix("E").strip())[:300]
+    errors = _RAISED.findall(text)
+    return (errors[-1] if errors else last_line(text).removeprefix("E").strip())[:300]

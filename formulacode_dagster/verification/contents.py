@@ -55,14 +55,14 @@ def listings(facts: ImageFacts) -> tuple[Listing, ...]:
 
     Bytecode is left out: nothing that is built depends on it, and it holds the time at which its source was written.
     """
-    found: list[Listing] = []
+    listings: list[Listing] = []
     owned: set[str] = set()
     for distribution in installed(facts, Area.ENVIRONMENT, site_packages(facts)):
         owned |= distribution.record.keys()
         files = {path: _content(facts.environment.get(path)) for path in distribution.record if _counts(path)}
-        found.append(Listing(distribution.name, distribution.version, files))
+        listings.append(Listing(distribution.name, distribution.version, files))
     rest = {path: _content(fact) for path, fact in facts.environment.items() if path not in owned and _counts(path)}
-    ordered = sorted(found, key=lambda listing: (listing.name, listing.version))
+    ordered = sorted(listings, key=lambda listing: (listing.name, listing.version))
     return (*ordered, *([Listing(UNOWNED, "", rest)] if rest else []))
 
 

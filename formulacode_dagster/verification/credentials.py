@@ -19,7 +19,9 @@ def no_credentials(facts: ImageFacts, said: Mapping[str, str]) -> Verification:
     """
     secrets = facts.scan.watch.secrets
     problems = [
-        f"{area}: {path} holds {what}" for (area, path), found in facts.scan.credentials.items() for what in found
+        f"{area}: {path} holds {what}"
+        for (area, path), credentials in facts.scan.credentials.items()
+        for what in credentials
     ]
     for where, text in said.items():
         content = text.encode(errors="replace")

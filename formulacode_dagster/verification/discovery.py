@@ -25,25 +25,25 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
     """
     if isinstance(survey, ItemFailure):
         return Verification(name=NAME, ok=False, detail=str(survey), log_tail=survey.log_tail)
-    found, lost = survey.discovered, survey.lost
-    unseen = _unseen(reading, found, lost)
-    parts = [f"{len(found)} benchmarks, {len(reading.certain)} told by reading"]
+    discovered, lost = survey.discovered, survey.lost
+    unseen = _unseen(reading, discovered, lost)
+    parts = [f"{len(discovered)} benchmarks, {len(reading.certain)} told by reading"]
     if unseen:
         parts.append(f"{len(unseen)} are in the files and were not found: {listed(unseen, between=', ')}")
     if lost:
         parts.append(listed([f"{name} lost: {last_line(text)}" for name, text in lost.items()]))
-    if beyond := sorted(name for name in set(found) if not reading.mentions(name)):
+    if beyond := sorted(name for name in set(discovered) if not reading.mentions(name)):
         parts.append(f"{len(beyond)} that reading does not tell: {listed(beyond, between=', ')}")
-    ok = bool(found) and not unseen
+    ok = bool(discovered) and not unseen
     tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())
     return Verification(name=NAME, ok=ok, detail="; ".join(parts), log_tail=tail)
 
 
-def _unseen(reading: SuiteReading, found: Collection[str], lost: Mapping[str, str]) -> list[str]:
+def _unseen(reading: SuiteReading, discovered: Collection[str], lost: Mapping[str, str]) -> list[str]:
     """Benchmarks that had to be found and were not; those of a lost module or class aside.
 
     A module that could not be found by its own name is not lost: its file is in the commit, and somebody put it away.
     """
     gone = [name for name, text in lost.items() if last_line(text) != f"{_NOT_FOUND} '{name}'"]
     starts = tuple(f"{name.partition('.')[2]}." for name in gone)
-    return [name for name in reading.missing(found, gone) if not name.startswith(starts)]
+    return [name for name in reading.missing(discovered, gone) if not name.startswith(starts)]

@@ -131,18 +131,18 @@ class Evidence:
 
         Discovering and running is one start of the interpreter and one import of every module, unless all are slow.
         """
-        found: Survey | ItemFailure = ItemFailure(
+        survey: Survey | ItemFailure = ItemFailure(
             FailureKind.BENCHMARKS, f"{self.subject.image.spec.base_sha} holds no asv configuration"
         )
         for limit in BENCHMARK_SECONDS if self.spec.benchmark_dir else ():
             try:
-                found = self.take_survey(limit=limit, budget=RUN_SECONDS, import_limit=IMPORT_SECONDS)
+                survey = self.take_survey(limit=limit, budget=RUN_SECONDS, import_limit=IMPORT_SECONDS)
             except ItemFailure as failure:
                 return failure
-            outcomes = {benchmark.outcome for benchmark in found.benchmarks}
+            outcomes = {benchmark.outcome for benchmark in survey.benchmarks}
             if "ran" in outcomes or "timeout" not in outcomes:
                 break
-        return found
+        return survey
 
     def take_survey(self, *, limit: float, budget: float, import_limit: float) -> Survey:
         """The suite with a benchmark run, within the limits of `Remote.survey`. Raises ItemFailure."""

@@ -114,11 +114,11 @@ def _read(file: ImageFile, facts: ImageFacts) -> FileFact:
 
 
 def _is_extension(path: str, content: bytes) -> bool:
-    found = _COMPILED.search(path)
-    if found is None:
+    match = _COMPILED.search(path)
+    if match is None:
         return False
-    stem = path.rpartition("/")[2].removesuffix(found[0])
-    return found["tagged"] is not None or f"PyInit_{stem}\0".encode() in content
+    stem = path.rpartition("/")[2].removesuffix(match[0])
+    return match["tagged"] is not None or f"PyInit_{stem}\0".encode() in content
 
 
 def _is_read(file: ImageFile) -> bool:

@@ -59,7 +59,7 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str]) -> 
     """
     site = site_packages(facts)
     distributions = installed(facts, Area.ENVIRONMENT, site)
-    found = [
+    planted = [
         *_not_locked(distributions, lock),
         *_startup_code(facts, distributions, site),
         *_altered(facts, Area.ENVIRONMENT, distributions),
@@ -71,7 +71,7 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str]) -> 
         *_system(facts),
         *(f"the variable {name} changes what every program does" for name in variables if _UNASKED.fullmatch(name)),
     ]
-    return sorted(set(found))
+    return sorted(set(planted))
 
 
 def site_packages(facts: ImageFacts) -> str:
@@ -81,7 +81,7 @@ def site_packages(facts: ImageFacts) -> str:
 
 def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
     """The distributions in *folder*, as their RECORDs tell."""
-    found = []
+    distributions = []
     for (where, path), text in facts.texts.items():
         inside = PurePosixPath(path)
         if where is not area or inside.name != "RECORD" or str(inside.parent.parent) != folder:
@@ -94,8 +94,8 @@ def installed(facts: ImageFacts, area: Area, folder: str) -> list[Distribution]:
             if row and not row[0].startswith(f"{stem}.data/"):
                 record[_normal(f"{folder}/{row[0]}")] = row[1] if len(row) > 1 else ""
         is_local = (area, f"{inside.parent}/direct_url.json") in facts.texts
-        found.append(Distribution(canonicalize_name(name), version, record, is_local))
-    return found
+        distributions.append(Distribution(canonicalize_name(name), version, record, is_local))
+    return distributions
 
 
 def locked_versions(lock: str) -> dict[str, set[str]]:

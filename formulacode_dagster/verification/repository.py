@@ -80,14 +80,14 @@ class ImageRepository:
 
     def _object(self, sha: str, kind: str) -> bytes:
         try:
-            found = self._reader.get(sha.encode())
+            blob = self._reader.get(sha.encode())
         except GitError as error:
             raise ItemFailure(
                 FailureKind.DECLARED_COMMIT, f"the image's repository is damaged at {sha}", why=str(error)
             ) from error
-        if found is None or found[0] != kind:
+        if blob is None or blob[0] != kind:
             raise ItemFailure(FailureKind.DECLARED_COMMIT, f"the image's repository lacks the {kind} {sha}")
-        content = found[1]
+        content = blob[1]
         digest = hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
         if digest != sha:
             raise ItemFailure(FailureKind.DECLARED_COMMIT, f"the image's repository holds another {kind} as {sha}")

@@ -68,16 +68,16 @@ class Scan:
     def look(self, file: ImageFile, content: bytes) -> None:
         """Look through the *content* of *file*."""
         key = file.area, file.path
-        found = secrets_in(content, self.watch.secrets)
+        secrets = secrets_in(content, self.watch.secrets)
         if _NOT_TEXT not in content[:8192]:
             if _may_tell_credentials(file):
-                found += forms_in(content)
+                secrets += forms_in(content)
             if self.watch.lines and self._may_hold_lines(file):
                 lines = self.watch.lines.intersection(line.strip(_EDGE) for line in content.split(b"\n"))
                 if lines:
                     self.lines[key] = set(lines)
-        if found:
-            self.credentials[key] = found
+        if secrets:
+            self.credentials[key] = secrets
 
     def _may_hold_lines(self, file: ImageFile) -> bool:
         if file.area is not Area.ENVIRONMENT:
@@ -99,7 +99,7 @@ def forms_in(content: bytes) -> list[str]:
 
 def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:
     """The secrets among the variables of *environment*: what is named like one, and passwords in addresses."""
-    found: dict[bytes, str] = {}
+    secrets: dict[bytes, str] = {}
     for name, value in environment.items():
         # a variable that only says where the secret is would make every mention of that file one
         parts = value.split(",") if _SECRET_NAME.search(name) and not name.endswith(("_PATH", "_FILE")) else []
@@ -108,8 +108,8 @@ def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:
         for part in map(str.strip, parts):
             is_word = part.isdigit() or part.startswith("/") or (part.isalpha() and len(part) <= LONGEST_WORD)
             if len(part) >= SHORTEST_SECRET and not is_word:
-                found.setdefault(part.encode(), name)
-    return tuple(Secret(name, value) for value, name in found.items())
+                secrets.setdefault(part.encode(), name)
+    return tuple(Secret(name, value) for value, name in secrets.items())
 
 
 def telling_lines(added: Iterable[bytes]) -> frozenset[bytes]:

@@ -107,8 +107,8 @@ def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> 
             daemon.client.images.remove(tag, force=True)
 
 
-def _as_declared(task: TaskFolder, found: BuiltImage) -> BuiltImage:
-    spec = found.spec
+def _as_declared(task: TaskFolder, image: BuiltImage) -> BuiltImage:
+    spec = image.spec
     lock = task.lock or spec.lock
     update: dict[str, object] = {
         "base_sha": task.base_sha,
@@ -117,7 +117,7 @@ def _as_declared(task: TaskFolder, found: BuiltImage) -> BuiltImage:
         "lock": lock,
         "lock_sha256": sha256(lock.encode()).hexdigest(),
     }
-    return found.model_copy(update={"spec": BuildSpec.model_validate(spec.model_dump() | update)})
+    return image.model_copy(update={"spec": BuildSpec.model_validate(spec.model_dump() | update)})
 
 
 def _built(dockerfile: Path, daemon: DockerDaemon, limits: ResourceLimits) -> str:

@@ -101,16 +101,16 @@ class ProfileVerifier(Verifier):
         """Discover the suite, run benchmarks of it, and take one sample."""
         started = time.monotonic()
         survey = self._survey(evidence)
-        found = benchmarks(survey, evidence.reading)
+        judged = benchmarks(survey, evidence.reading)
         if isinstance(survey, ItemFailure):
-            return _result(found, is_late=survey.kind == FailureKind.TIMEOUT)
+            return _result(judged, is_late=survey.kind == FailureKind.TIMEOUT)
         ran = one_benchmark_runs(survey)
-        for verification in (found, ran):
+        for verification in (judged, ran):
             if not verification.ok:
                 return _result(verification, is_late=False)
         sample = self._sample(evidence, survey)
         seconds = time.monotonic() - started
-        output = "\n".join([found.detail, ran.detail, sample])
+        output = "\n".join([judged.detail, ran.detail, sample])
         if not sample:
             return VerifierResult(False, FAILED, output, "no benchmark gives a sample")
         if seconds > self._timeout:

@@ -52,18 +52,18 @@ def verify(subject: Subject, listener: Listener | None = None) -> ImageVerificat
         for name, judge in VERIFICATIONS.items():
             started = time.monotonic()
             try:
-                found = judge(evidence)
+                judged = judge(evidence)
             except ItemFailure as failure:
                 if failure.kind in OURS:
                     raise
                 # the code of the image ended the session, changed the harness, answered nonsense
-                found = Verification(name=name, ok=False, detail=str(failure), log_tail=failure.log_tail)
+                judged = Verification(name=name, ok=False, detail=str(failure), log_tail=failure.log_tail)
             seconds = round(time.monotonic() - started, 2)
-            found = found.model_copy(update={"seconds": seconds, "log_tail": found.log_tail[-TAIL_CHARACTERS:]})
-            made.append(found)
+            judged = judged.model_copy(update={"seconds": seconds, "log_tail": judged.log_tail[-TAIL_CHARACTERS:]})
+            made.append(judged)
             if listener is not None:
-                listener(found)
-            if not found.ok:
+                listener(judged)
+            if not judged.ok:
                 break
         asked = {verification.name for verification in made}
         survey = evidence.survey if "benchmarks" in asked else None

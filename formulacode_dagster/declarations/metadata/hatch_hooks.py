@@ -37,14 +37,14 @@ class BuildHook(Frozen):
 
 def build_hooks(tool: Table, path: str) -> tuple[BuildHook, ...]:
     """The hooks that `tool.hatch.build` of the pyproject.toml at *path* names for wheels."""
-    found: dict[str, BuildHook] = {}
+    hooks: dict[str, BuildHook] = {}
     for place in (("build", "hooks"), ("build", "targets", "wheel", "hooks")):
         for name, table in tables_below(tool, "hatch", *place):
             source = ".".join((f"{path}:tool.hatch", *place, name))
-            found[name] = BuildHook(
+            hooks[name] = BuildHook(
                 name=name,
                 needs=declared(table.get("dependencies"), source),
                 features=tuple(strings(table.get("require-runtime-features"))),
                 enabled=table.get("enable-by-default") is not False,
             )
-    return tuple(found.values())
+    return tuple(hooks.values())

@@ -57,13 +57,13 @@ def _groups(data: Table, path: str) -> dict[str, tuple[DeclaredRequirement, ...]
 
     def expand(name: str, seen: frozenset[str]) -> tuple[DeclaredRequirement, ...]:
         entries = raw.get(name)
-        found: list[DeclaredRequirement] = []
+        requirements: list[DeclaredRequirement] = []
         for entry in entries if isinstance(entries, list) and name not in seen else []:
             if isinstance(entry, str):
-                found.append(DeclaredRequirement(text=entry, source=f"{path}:dependency-groups.{name}"))
+                requirements.append(DeclaredRequirement(text=entry, source=f"{path}:dependency-groups.{name}"))
             elif isinstance(entry, Mapping) and isinstance(entry.get("include-group"), str):
-                found.extend(expand(str(entry["include-group"]), seen | {name}))
-        return tuple(found)
+                requirements.extend(expand(str(entry["include-group"]), seen | {name}))
+        return tuple(requirements)
 
     return {name: expand(name, frozenset()) for name in raw}
 
@@ -123,9 +123,9 @@ def _dynamic_dependencies(tree: Tree, folder: str, data: Table) -> tuple[Declare
 def _dynamic_extras(tree: Tree, folder: str, data: Table) -> dict[str, tuple[DeclaredRequirement, ...]]:
     tables = dict(table_at(data, "tool", "setuptools", "dynamic", "optional-dependencies"))
     hook = table_at(data, "tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies")
-    found = {name: strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
-    found.update({name: strings(value) for name, value in hook.items()})
-    return {name: read_requirements_files(tree, folder, names) for name, names in found.items()}
+    files = {name: strings(value.get("file")) for name, value in tables.items() if isinstance(value, Mapping)}
+    files.update({name: strings(value) for name, value in hook.items()})
+    return {name: read_requirements_files(tree, folder, names) for name, names in files.items()}
 
 
 def _poetry(table: Table, path: str) -> ProjectMetadata:
@@ -137,11 +137,11 @@ def _poetry(table: Table, path: str) -> ProjectMetadata:
     for name, value in dependencies.items():
         if name.lower() == "python":
             continue
-        found = poetry.requirements(name, value, source=f"{path}:tool.poetry.dependencies")
+        requirements = poetry.requirements(name, value, source=f"{path}:tool.poetry.dependencies")
         if isinstance(value, Mapping) and value.get("optional") is True:
-            optional[name.lower()] = found
+            optional[name.lower()] = requirements
         else:
-            required.extend(found)
+            required.extend(requirements)
     extras = {
         name: tuple(item for entry in strings(entries) for item in optional.get(entry.lower(), ()))
         for name, entries in table_at(table, "extras").items()

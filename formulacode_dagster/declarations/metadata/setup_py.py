@@ -23,7 +23,7 @@ class _SetupCall:
     """Arguments of the call to `setup`, and the names that were known where it stands."""
 
     def __init__(self) -> None:
-        self.found: dict[str, ast.expr | None] = {}
+        self.arguments: dict[str, ast.expr | None] = {}
         self.values: dict[str, Value] = {}
 
 
@@ -55,14 +55,14 @@ def read_setup_py(tree: Tree, folder: str) -> ProjectMetadata:
         place = f"{path}:{argument}"
         value = call.values[argument]
         if isinstance(value, Unreadable):
-            files = _files_named(script, call.found.get(argument), tree, folder)
+            files = _files_named(script, call.arguments.get(argument), tree, folder)
             if files:
                 return tuple(item for name in files for item in read_requirements_file(tree, name))
             unread.append(
                 DroppedRequirement(requirement=argument, source=place, reason="only running the script tells")
             )
             return None
-        line = _conditional_line(script, call.found.get(argument))
+        line = _conditional_line(script, call.arguments.get(argument))
         if line:
             reason = f"in part set under a condition on line {line}, which only running the script tells"
             unread.append(DroppedRequirement(requirement=argument, source=place, reason=reason))
@@ -105,7 +105,7 @@ def _collect(script: Script, call: _SetupCall, node: ast.Call, names: Mapping[st
             value = unreadable
         if keyword.arg is not None:
             call.values[keyword.arg] = value
-            call.found[keyword.arg] = keyword.value
+            call.arguments[keyword.arg] = keyword.value
         elif isinstance(value, dict):
             call.values.update({str(key): item for key, item in value.items()})
 
@@ -142,11 +142,11 @@ def _conditional_line(script: Script, node: ast.expr | None) -> int:
 
 
 def _names(values: Mapping[str, Value]) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     for argument in ("packages", "py_modules"):
         value = values.get(argument)
-        found += [item for item in value if isinstance(item, str) and item] if isinstance(value, list | tuple) else []
-    return found
+        names += [item for item in value if isinstance(item, str) and item] if isinstance(value, list | tuple) else []
+    return names
 
 
 def _source_folders(package_dir: Value) -> tuple[str, ...]:

@@ -64,9 +64,9 @@ class Script(Expressions):
             case ast.FunctionDef(name=name):
                 self.functions[name] = statement
             case ast.Assign(targets=targets, value=value):
-                found = self._attempt(value, names)
+                known_value = self._attempt(value, names)
                 for target in targets:
-                    self._assign(target, found, names)
+                    self._assign(target, known_value, names)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._assign(target, self._attempt(value, names), names)
             case ast.AugAssign(target=ast.Name(id=name) as target, op=ast.Add(), value=value):
@@ -107,16 +107,16 @@ class Script(Expressions):
         except Unreadable as unreadable:
             return unreadable
 
-    def _assign(self, target: ast.expr, found: Value, names: dict[str, Value]) -> None:
+    def _assign(self, target: ast.expr, value: Value, names: dict[str, Value]) -> None:
         match target:
             case ast.Subscript(value=ast.Name(id=name), slice=index):
                 mapping, key = names.get(name), self._attempt(index, names)
                 if isinstance(mapping, dict) and not isinstance(key, Unreadable | list | dict):
-                    mapping[key] = found
+                    mapping[key] = value
             case ast.Name(id=name):
-                names[name] = found
-            case _ if isinstance(found, tuple | list):
-                bind(target, found, names)
+                names[name] = value
+            case _ if isinstance(value, tuple | list):
+                bind(target, value, names)
 
     def _called(self, call: ast.Call, names: dict[str, Value]) -> None:
         if self.on_call is not None:

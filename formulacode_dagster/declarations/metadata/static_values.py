@@ -97,12 +97,12 @@ class Expressions:
         if self._steps > MOST_STEPS or self._depth > _MOST_DEPTH:
             raise Unreadable("too long")
         try:
-            found = self._value(node, names)
+            result = self._value(node, names)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, ZeroDivisionError, OverflowError) as error:
             raise Unreadable(str(error)) from error
-        if isinstance(found, str | list | tuple) and len(found) > LARGEST:
+        if isinstance(result, str | list | tuple) and len(result) > LARGEST:
             raise Unreadable("too large")
-        return found
+        return result
 
     def _value(self, node: ast.expr, names: Mapping[str, Value]) -> Value:
         match node:
@@ -152,29 +152,29 @@ class Expressions:
         raise Unreadable(type(node).__name__)
 
     def _items(self, items: Iterable[ast.expr], names: Mapping[str, Value]) -> list[Value]:
-        found: list[Value] = []
+        values: list[Value] = []
         for item in items:
             if isinstance(item, ast.Starred):
-                found.extend(self.value(item.value, names))
+                values.extend(self.value(item.value, names))
             else:
-                found.append(self.value(item, names))
-        return found
+                values.append(self.value(item, names))
+        return values
 
     def _mapping(
         self, keys: list[ast.expr | None], values: list[ast.expr], names: Mapping[str, Value]
     ) -> dict[Value, Value]:
         """One unreadable entry does not take the rest with it."""
-        found: dict[Value, Value] = {}
+        mapping: dict[Value, Value] = {}
         for key, item in zip(keys, values, strict=True):
             try:
                 value: Value = self.value(item, names)
             except Unreadable as unreadable:
                 value = unreadable
             if key is None:
-                found.update(value if isinstance(value, dict) else {})
+                mapping.update(value if isinstance(value, dict) else {})
             else:
-                found[self.value(key, names)] = value
-        return found
+                mapping[self.value(key, names)] = value
+        return mapping
 
     def _attribute(self, node: ast.Attribute, names: Mapping[str, Value]) -> Value:
         dotted = ast.unparse(node)
@@ -228,19 +228,19 @@ class Expressions:
         if isinstance(index, ast.Slice):
             ends = [None if end is None else self.value(end, names) for end in (index.lower, index.upper, index.step)]
             return base[slice(*ends)]
-        found = base[self.value(index, names)]
-        if isinstance(found, Unreadable):
+        element = base[self.value(index, names)]
+        if isinstance(element, Unreadable):
             raise Unreadable("entry")
-        return found
+        return element
 
     def _comprehension(self, element: ast.expr, only: ast.comprehension, names: Mapping[str, Value]) -> list[Value]:
         inner = dict(names)
-        found: list[Value] = []
+        elements: list[Value] = []
         for item in list(self.value(only.iter, names)):
             bind(only.target, item, inner)
             if all(self.value(test, inner) for test in only.ifs):
-                found.append(self.value(element, inner))
-        return found
+                elements.append(self.value(element, inner))
+        return elements
 
     def _call(self, node: ast.Call, names: Mapping[str, Value]) -> Value:
         function = node.func
@@ -301,8 +301,8 @@ class Expressions:
         arguments = self._items(node.args, names)
         if isinstance(base, str) and may_blow_up(base, name, arguments):
             raise Unreadable("too large")
-        found: Value = getattr(base, name)(*arguments, **keywords)
-        return list(found) if isinstance(base, dict) and name in ("items", "keys", "values") else found
+        result: Value = getattr(base, name)(*arguments, **keywords)
+        return list(result) if isinstance(base, dict) and name in ("items", "keys", "values") else result
 
 
 def _constant(name: str) -> Value:

@@ -15,10 +15,10 @@ def tool_groups(tool: Table, path: str) -> dict[str, tuple[DeclaredRequirement, 
 
     Groups of one name in several tables come together.
     """
-    found: dict[str, tuple[DeclaredRequirement, ...]] = {}
+    groups: dict[str, tuple[DeclaredRequirement, ...]] = {}
     for name, items in (*_poetry(tool, path), *_lists(tool, path), *_hatch(tool, path)):
-        found[name] = (*found.get(name, ()), *items)
-    return {name: items for name, items in found.items() if items}
+        groups[name] = (*groups.get(name, ()), *items)
+    return {name: items for name, items in groups.items() if items}
 
 
 def _poetry(tool: Table, path: str) -> Iterator[tuple[str, tuple[DeclaredRequirement, ...]]]:

@@ -55,5 +55,5 @@ class DiskWatch:
         client = self._container.client
         if client is None:
             return 0
-        found = client.api.containers(all=True, size=True, filters={"id": str(self._container.id)})
-        return max((int(container.get("SizeRw", 0)) for container in found), default=0)
+        containers = client.api.containers(all=True, size=True, filters={"id": str(self._container.id)})
+        return max((int(container.get("SizeRw", 0)) for container in containers), default=0)

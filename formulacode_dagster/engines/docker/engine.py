@@ -151,11 +151,11 @@ class DockerEngine:
 
     def config(self, image: BuiltImage) -> ImageConfig:
         """The configuration of the image of that digest; raises ItemFailure (`image_gone`) when it is gone."""
-        found = self._daemon.image(image.digest)
-        if found is None:
+        image_on_daemon = self._daemon.image(image.digest)
+        if image_on_daemon is None:
             raise _gone(image)
         with self._daemon.watched(f"inspect {image.tag}"):
-            return image_config(found.attrs.get("Config") or {}, found.history())
+            return image_config(image_on_daemon.attrs.get("Config") or {}, image_on_daemon.history())
 
     def clean(self) -> int:
         """Remove containers of dead processes; those of others are not ours to touch."""
@@ -176,13 +176,13 @@ class DockerEngine:
                 return None
             # not `images.list`, which asks for each again and stumbles over one that goes meanwhile
             here = {tag for image in client.api.images() for tag in image["RepoTags"] or ()}
-        found = frozenset(
+        versions = frozenset(
             version for version in naming.INSTRUMENT_VERSIONS if self._os_image.replace("{python}", version) in here
         )
-        if registry_is_busy(said) and len(found) < len(naming.INSTRUMENT_VERSIONS):
+        if registry_is_busy(said) and len(versions) < len(naming.INSTRUMENT_VERSIONS):
             # those that happen to be here would be taken in place of the right ones
             raise registry_outage(newest, said)
-        return found
+        return versions
 
     def _create(self, image: BuiltImage, *, run_id: str, command: list[str]) -> Container:
         import docker.errors

@@ -39,8 +39,8 @@ class DockerImageStore:
 
     def leftovers(self, *, remove: bool) -> tuple[str, ...]:
         """Names of the containers that killed processes left; with *remove*, they are gone."""
-        found = remove_leftovers(self._daemon) if remove else leftover_containers(self._daemon)
-        return tuple(str(container.name) for container in found)
+        containers = remove_leftovers(self._daemon) if remove else leftover_containers(self._daemon)
+        return tuple(str(container.name) for container in containers)
 
     def inventory(self) -> Inventory:
         """Our images by their label; one that somebody gave a name of their own is theirs."""
@@ -125,8 +125,8 @@ def layer_sizes(count: int, history: Sequence[dict[str, Any]]) -> list[int]:
 
 def _chain_ids(diff_ids: Sequence[str]) -> list[str]:
     """Ids of layers that name all that is below them, too."""
-    found: list[str] = []
+    chain: list[str] = []
     for diff_id in diff_ids:
-        above = f"{found[-1]} {diff_id}" if found else diff_id
-        found.append(hashlib.sha256(above.encode()).hexdigest())
-    return found
+        above = f"{chain[-1]} {diff_id}" if chain else diff_id
+        chain.append(hashlib.sha256(above.encode()).hexdigest())
+    return chain

@@ -27,17 +27,17 @@ def leftover_containers(daemon: DockerDaemon, *, now: datetime | None = None) ->
     """Containers that dead processes have left as of *now*; others are not ours to touch."""
     # A container inherits its image's labels, so `formulacode=1` alone would also mark one that a user started.
     with daemon.watched("list containers"):
-        found = daemon.client.containers.list(all=True, filters={"label": f"{LABEL}.owner"}, ignore_removed=True)
+        containers = daemon.client.containers.list(all=True, filters={"label": f"{LABEL}.owner"}, ignore_removed=True)
     instant = now or datetime.now(tz=UTC)
-    return [container for container in found if _is_left(container, instant)]
+    return [container for container in containers if _is_left(container, instant)]
 
 
 def remove_leftovers(daemon: DockerDaemon) -> list[Container]:
     """Remove what `leftover_containers` finds, and return it."""
-    found = leftover_containers(daemon)
-    for container in found:
+    containers = leftover_containers(daemon)
+    for container in containers:
         remove_container(daemon, container)
-    return found
+    return containers
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:

@@ -41,15 +41,15 @@ class ProcessImageStore:
 
     def inventory(self) -> Inventory:
         """The finished folders."""
-        found = []
+        images = []
         for folder in subfolders(self._root / "images"):
             layout = Layout(folder)
             manifest = layout.read_manifest()
             if manifest is not None:
                 made_at = datetime.fromtimestamp(layout.manifest.stat().st_mtime, tz=UTC)
                 layers = (Layer(str(folder), manifest.size_bytes),)
-                found.append(StoredImage(manifest.digest, (folder.name,), made_at, layers))
-        return Inventory(tuple(found))
+                images.append(StoredImage(manifest.digest, (folder.name,), made_at, layers))
+        return Inventory(tuple(images))
 
     def discard(self, image: StoredImage) -> bool:
         """Remove the folder of *image*, unless somebody builds or copies it just now."""

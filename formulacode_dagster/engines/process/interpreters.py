@@ -55,9 +55,11 @@ def installed_interpreters(uv: str) -> dict[str, Interpreter]:
         if real in seen:
             continue
         seen.add(real)
-        found = probe(real)
-        if found is not None and (found.minor not in best or found.rank > best[found.minor].rank):
-            best[found.minor] = found
+        interpreter = probe(real)
+        if interpreter is not None and (
+            interpreter.minor not in best or interpreter.rank > best[interpreter.minor].rank
+        ):
+            best[interpreter.minor] = interpreter
     return best
 
 

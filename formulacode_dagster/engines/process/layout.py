@@ -83,14 +83,14 @@ class Layout:
 
     def digest(self) -> str:
         """SHA-256 over names, modes and contents of all installed files, and the commit."""
-        found = hashlib.sha256((self.task / "base-sha").read_bytes())
+        digest = hashlib.sha256((self.task / "base-sha").read_bytes())
         for path in walk(self.venv / "lib", self.instrument):
             if path.name in _NOT_CONTENT or "__pycache__" in path.parts:
                 continue
             content = str(path.readlink()).encode() if path.is_symlink() else _content(path)
             name = path.relative_to(self.folder).as_posix()
-            found.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
-        return f"sha256:{found.hexdigest()}"
+            digest.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
+        return f"sha256:{digest.hexdigest()}"
 
 
 def folder_lock(root: Path, name: str, *, blocking: bool = True) -> FileLock:

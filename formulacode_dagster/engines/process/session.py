@@ -156,10 +156,10 @@ def abandoned_sessions(sessions: Path) -> Iterator[ProcessSession]:
 
 
 def _processes_with(mark: bytes) -> list[int]:
-    found = []
+    processes = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
                 if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-    return found
+                    processes.append(int(folder.name))
+    return processes

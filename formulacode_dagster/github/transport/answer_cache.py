@@ -90,8 +90,8 @@ class AnswerCache:
 
     async def find(self, url: str, accept: str) -> dict[str, CachedAnswer]:
         """What was answered to *url* before, by key of the token that asked."""
-        found = await self._run(lambda connection: _find(connection, url, accept))
-        return found or {}
+        answers = await self._run(lambda connection: _find(connection, url, accept))
+        return answers or {}
 
     async def keep(self, url: str, accept: str, answers: Sequence[CachedAnswer]) -> None:
         """Remember *answers* to *url*, and that it was asked for now."""

@@ -115,14 +115,14 @@ def _matches(rule: Rule, lines: Sequence[str]) -> Iterator[tuple[str, re.Match[s
 
 
 def _proposals(
-    rule: Rule, found: Sequence[tuple[str, re.Match[str]]], context: RepairContext, phase: Phase
+    rule: Rule, matches: Sequence[tuple[str, re.Match[str]]], context: RepairContext, phase: Phase
 ) -> Iterator[Fix]:
     if rule.lookup is not None:
-        yield from _looked_up(rule, rule.lookup, found, context)
+        yield from _looked_up(rule, rule.lookup, matches, context)
         return
     versions = _locked(context.spec, phase)
     for fix in rule.fixes:
-        for line, match in found:
+        for line, match in matches:
             groups = match.groupdict("")
             groups |= {"python": context.spec.python, "older": _older(groups.get("name", ""), versions)}
             values = _filled(fix.model_dump(mode="json"), groups)
@@ -140,11 +140,11 @@ def _older(module: str, versions: Mapping[str, str]) -> str:
 
 
 def _looked_up(
-    rule: Rule, kind: DependencyKind, found: Sequence[tuple[str, re.Match[str]]], context: RepairContext
+    rule: Rule, kind: DependencyKind, matches: Sequence[tuple[str, re.Match[str]]], context: RepairContext
 ) -> Iterator[Fix]:
     """One fix with everything that the log misses and that the table knows."""
     providers: dict[str, tuple[str, Provider]] = {}
-    for line, match in found:
+    for line, match in matches:
         name = match["name"]
         if name not in providers and (provider := _provider(kind, name, context)):
             providers[name] = line, provider

@@ -25,28 +25,30 @@ class FoundBenchmark(NamedTuple):
     definition: suite.Benchmark
 
 
-def in_order_of_relevance(found: Sequence[FoundBenchmark], names: Iterable[str]) -> list[tuple[FoundBenchmark, int]]:
+def in_order_of_relevance(
+    benchmarks: Sequence[FoundBenchmark], names: Iterable[str]
+) -> list[tuple[FoundBenchmark, int]]:
     """Every benchmark with each number of its combinations: first one of each, then the others.
 
     Within either, those come first that speak of most of *names*, where a name that few benchmarks use counts more;
     what only the module around a benchmark speaks of counts less than what its class or function does.
     """
     wanted = frozenset(names)
-    homes = {(benchmark.module, benchmark.owner or benchmark.attribute) for benchmark in found}
+    homes = {(benchmark.module, benchmark.owner or benchmark.attribute) for benchmark in benchmarks}
     words = {(module, name): wanted & _words(getattr(module, name)) for module, name in homes}
-    own = [words[benchmark.module, benchmark.owner or benchmark.attribute] for benchmark in found]
-    around = {module: wanted & _words(module) for module in {benchmark.module for benchmark in found}}
+    own = [words[benchmark.module, benchmark.owner or benchmark.attribute] for benchmark in benchmarks]
+    around = {module: wanted & _words(module) for module in {benchmark.module for benchmark in benchmarks}}
     uses = collections.Counter(name for spoken in own for name in spoken)
-    uses.update(name for benchmark in found for name in around[benchmark.module])
+    uses.update(name for benchmark in benchmarks for name in around[benchmark.module])
 
     def score(place: int) -> float:
         near = sum(1 / uses[name] for name in own[place])
-        return near + sum(1 / uses[name] for name in around[found[place].module]) / len(found)
+        return near + sum(1 / uses[name] for name in around[benchmarks[place].module]) / len(benchmarks)
 
-    places = sorted(range(len(found)), key=lambda place: -score(place))
-    counts = [suite.combinations(benchmark.definition) for benchmark in found]
-    first = [(found[place], 0) for place in places if counts[place]]
-    return first + [(found[place], index) for place in places for index in range(1, counts[place])]
+    places = sorted(range(len(benchmarks)), key=lambda place: -score(place))
+    counts = [suite.combinations(benchmark.definition) for benchmark in benchmarks]
+    first = [(benchmarks[place], 0) for place in places if counts[place]]
+    return first + [(benchmarks[place], index) for place in places for index in range(1, counts[place])]
 
 
 def _words(thing: Any) -> frozenset[str]:

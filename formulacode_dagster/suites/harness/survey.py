@@ -45,7 +45,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     modules = _import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
-    found = [
+    benchmarks = [
         FoundBenchmark(module, *benchmark)
         for module in modules
         for benchmark in suite.benchmarks_of(
@@ -56,7 +56,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with
     deadline = time.monotonic() + float(request["budget"])
     caches: dict[str, tuple[str, Answer]] = {}
-    for (module, owner, attribute, benchmark), index in in_order_of_relevance(found, request["names"]):
+    for (module, owner, attribute, benchmark), index in in_order_of_relevance(benchmarks, request["names"]):
         name = suite.label(benchmark, index)
         if only is not None and name not in only:
             continue
@@ -106,7 +106,7 @@ def _import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> 
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         modules.append(module)
-        pending += [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", []), f"{name}.")]
+        pending += [submodules.name for submodules in pkgutil.iter_modules(getattr(module, "__path__", []), f"{name}.")]
     return modules
 
 
@@ -179,12 +179,12 @@ def _trace(benchmark: suite.Benchmark, basenames: frozenset[str]) -> Answer:
         return skipped
     finally:
         benchmark.do_teardown()
-    found = [
+    functions = [
         {"file": os.path.abspath(code.co_filename), "line": code.co_firstlineno}  # noqa: PTH100
         for code in codes
         if os.path.basename(code.co_filename) in basenames  # noqa: PTH119
     ]
-    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "codes": found}
+    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "codes": functions}
 
 
 def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> float:
