@@ -84,7 +84,7 @@ def choose_optional(
     imported are taken. Benchmarks that import the project's tests need pytest, too. *own_names* are the package's own
     import names.
     """
-    known = tuple(among)
+    names = tuple(among)
     tests = next((place for name, place in imports.items() if _is_test_module(name, own_names)), "")
     if tests:
         imports = {**imports, "pytest": imports.get("pytest", tests)}
@@ -95,7 +95,7 @@ def choose_optional(
     }
     added: dict[str, DeclaredRequirement] = {}
     notes: list[str] = []
-    for group in known if imports else ():
+    for group in names if imports else ():
         place = next((p for name, p in imports.items() if group.for_benchmarks and requirements_for(name, [group])), "")
         if place:
             notes.append(f"{group.name} is taken for the benchmarks: {place} imports from it")
@@ -104,7 +104,7 @@ def choose_optional(
     for name, place in needed.items():
         if set(projects_of(name.partition(".")[0])) & got:
             continue
-        lines = requirements_for(name, known)
+        lines = requirements_for(name, names)
         if lines:
             notes.append(f"{', '.join(i.text for i in lines)} ({lines[0].source}) is taken: {place} imports {name}")
             added.update({item.text: item for item in lines})

@@ -146,8 +146,8 @@ class _UbuntuNames(Frozen):
 @cache
 def _ubuntu_names() -> _UbuntuNames:
     data = shipped_table("ubuntu_names")
-    known = {*data["known"], *data["renamed"].values(), *known_apt_packages(), *known_system_packages()}
-    return _UbuntuNames(known=known, renamed=data["renamed"])
+    packages = {*data["known"], *data["renamed"].values(), *known_apt_packages(), *known_system_packages()}
+    return _UbuntuNames(known=packages, renamed=data["renamed"])
 
 
 def _imported(tree: Tree, folder: str, setup: SetupBuild) -> list[DeclaredRequirement]:

@@ -83,8 +83,8 @@ class Availability:
         What is declared, and there in later files alone, takes the first of these. Projects of *loosenable* get no
         help, since the caller rather gives up their version. Raises what `Resolver.resolve` raises.
         """
-        known = tuple(declared)
-        wanted, trusted = (*known, *conda), {item.text for item in known}
+        requirements = tuple(declared)
+        wanted, trusted = (*requirements, *conda), {item.text for item in requirements}
         texts = {requirement_name(item.text): item.text for item in reversed(wanted)}
         self._settled_at = self._era.settled_at
         for _ in range(_MOST_ROUNDS):

@@ -111,9 +111,9 @@ def rank_interpreters(
     )
 
 
-def _rungs(declared: DeclaredPythons, known: list[str], provided: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Reasons and the versions of *known* that each ranks, best first."""
-    newest_first = known[::-1]
+def _rungs(declared: DeclaredPythons, versions: list[str], provided: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Reasons and the versions of *versions* that each ranks, best first."""
+    newest_first = versions[::-1]
     restriction = declared.requires_python.value if declared.requires_python else ""
     requires = f"requires-python {restriction}"
     allowed = [version for version in newest_first if declared.allow(version)]

@@ -230,9 +230,9 @@ class Resolver:
         return any("@" in urlsplit(url.partition("=")[2] or url).netloc for url in urls)
 
     def _key(self, request: ResolutionRequest) -> str:
-        known = KNOWN_METADATA.read_text("utf-8")
+        metadata = KNOWN_METADATA.read_text("utf-8")
         read_in = self.reading.name if self.reading is not None and request.reads_sources else ""
-        whole = [_FORMAT, known, self.version, PLATFORM, self._index, read_in, request.model_dump(mode="json")]
+        whole = [_FORMAT, metadata, self.version, PLATFORM, self._index, read_in, request.model_dump(mode="json")]
         return sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 

@@ -54,9 +54,9 @@ class Mirror:
 
     def commit(self, sha: str) -> Commit:
         """The commit *sha*; raises ItemFailure `commit_missing`."""
-        known = self._commits.get(sha)
-        if known is not None:
-            return known
+        cached = self._commits.get(sha)
+        if cached is not None:
+            return cached
         commit = self._read(self._here, sha.encode())
         if commit is None or commit[0] != "commit":
             raise ItemFailure(

@@ -59,8 +59,8 @@ async def discover_repositories(
     by_node = _by_node(hits)
     _tell(f"asking about {len(by_node)} repositories")
     about = await repositories_by_id(client, list(by_node))
-    known = {name.lower() for candidate in by_node.values() for name in candidate.names}
-    named = await repositories_named(client, [name for name in wanted if name.lower() not in known])
+    names = {name.lower() for candidate in by_node.values() for name in candidate.names}
+    named = await repositories_named(client, [name for name in wanted if name.lower() not in names])
     living: dict[int, tuple[_Candidate, RepositoryNode]] = {}
     others: list[Repository] = []
     for candidate, node in (*_of_hits(by_node, about), *_of_names(named)):
@@ -78,8 +78,8 @@ def _by_node(hits: Iterable[CodeHit]) -> dict[str, _Candidate]:
     candidates: dict[str, _Candidate] = {}
     for hit in hits:
         new = _Candidate(hit.repository_id, hit.repository_node_id, (hit.repository,), hit.path)
-        known = candidates.get(hit.repository_node_id)
-        candidates[hit.repository_node_id] = new if known is None else known.with_(new)
+        candidate = candidates.get(hit.repository_node_id)
+        candidates[hit.repository_node_id] = new if candidate is None else candidate.with_(new)
     return candidates
 
 

@@ -56,8 +56,8 @@ def entry_for(repository: Repository, listed: Mapping[str, ListedRepository]) ->
 
 def not_among(listed: Mapping[str, ListedRepository], repositories: Iterable[Repository]) -> tuple[str, ...]:
     """Names on the list that no one of *repositories* has or had: discovery has yet to look for them."""
-    known = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
-    return tuple(listing.full_name for name, listing in sorted(listed.items()) if name not in known)
+    names = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
+    return tuple(listing.full_name for name, listing in sorted(listed.items()) if name not in names)
 
 
 def _by_state(repository: Repository) -> Rejection | None:

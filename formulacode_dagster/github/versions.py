@@ -30,11 +30,11 @@ async def bodies_before(client: GitHubClient, texts: Iterable[Written], moment: 
     or is older than GitHub's records (2018), is empty: that tells nothing, a later one might tell the solution. Raises
     ItemFailure (`incomplete`) when GitHub does not show a history to its end.
     """
-    known = {text.id: text for text in texts}
-    bodies = {text.id: text.body for text in known.values()}
+    by_id = {text.id: text for text in texts}
+    bodies = {text.id: text.body for text in by_id.values()}
     if moment is None:
         return bodies
-    edited = [text.id for text in known.values() if text.last_edited_at is not None and text.last_edited_at >= moment]
+    edited = [text.id for text in by_id.values() if text.last_edited_at is not None and text.last_edited_at >= moment]
     for start in range(0, len(edited), BATCH):
         histories = await _histories(client, edited[start : start + BATCH])
         bodies |= {node_id: _before(history, moment) for node_id, history in histories.items()}

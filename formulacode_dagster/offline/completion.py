@@ -38,15 +38,15 @@ class MirrorCompletion:
         return [_complete(row, landed_there.get(row.number), heads.default_branch) for row in rows]
 
 
-def _complete(row: MergedPullRequest, known: Landed | None, branch: str) -> MergedPullRequest:
-    if known is None or row.merge_commit_sha not in ("", known.commit.sha):
+def _complete(row: MergedPullRequest, landing: Landed | None, branch: str) -> MergedPullRequest:
+    if landing is None or row.merge_commit_sha not in ("", landing.commit.sha):
         return row
-    head = (known.head_sha or "") if known.head_known else ""
+    head = (landing.head_sha or "") if landing.head_known else ""
     return row.model_copy(
         update={
-            "merge_commit_sha": known.commit.sha,
+            "merge_commit_sha": landing.commit.sha,
             "head_sha": row.head_sha or head,
             "base_ref": row.base_ref or branch,
-            "commit_count": row.commit_count or (known.commit_count if head else 0),
+            "commit_count": row.commit_count or (landing.commit_count if head else 0),
         }
     )

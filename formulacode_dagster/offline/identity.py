@@ -43,8 +43,8 @@ def known_by_name(month: Month, name: str, state: RepositoryState = RepositorySt
 
 def with_vanished(month: Month, repositories: Sequence[Repository], asked_for: Sequence[str]) -> tuple[Repository, ...]:
     """*repositories*, and a vanished one for each name in *asked_for* that none of them has or had; by name."""
-    known = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
-    missing = {name.lower(): name for name in asked_for if name.lower() not in known}
+    names = {name.lower() for row in repositories for name in (row.full_name, *row.aliases)}
+    missing = {name.lower(): name for name in asked_for if name.lower() not in names}
     absent = [known_by_name(month, name, RepositoryState.VANISHED) for name in missing.values()]
     return tuple(sorted((*repositories, *absent), key=lambda row: row.full_name.lower()))
 
@@ -55,8 +55,8 @@ def settle(connection: Connection, month: str, repositories: Sequence[Repository
     Windows of the month that were taken in under a stand-in whose repository now has an id are dropped, so that no pull
     request is held twice. Raises ConfigurationError when two of *repositories* turn out to be one.
     """
-    known = _known(connection)
-    settled = tuple(_adopt(row, known) for row in repositories)
+    stored = _known(connection)
+    settled = tuple(_adopt(row, stored) for row in repositories)
     by_id: dict[int, Repository] = {}
     for row in settled:
         other = by_id.setdefault(row.id, row)
@@ -80,10 +80,10 @@ def _known(connection: Connection) -> dict[str, tuple[int, str]]:
     return former | {row.full_name.lower(): (row.id, row.node_id) for row in rows}
 
 
-def _adopt(repository: Repository, known: dict[str, tuple[int, str]]) -> Repository:
-    if repository.id > 0 or repository.full_name.lower() not in known:
+def _adopt(repository: Repository, stored: dict[str, tuple[int, str]]) -> Repository:
+    if repository.id > 0 or repository.full_name.lower() not in stored:
         return repository
-    row, node_id = known[repository.full_name.lower()]
+    row, node_id = stored[repository.full_name.lower()]
     return repository.model_copy(update={"id": row, "node_id": repository.node_id or node_id})
 
 

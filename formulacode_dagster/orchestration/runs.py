@@ -56,8 +56,8 @@ def dagster_instance() -> Iterator[dg.DagsterInstance]:
 
 def set_pools(instance: dg.DagsterInstance) -> dict[str, int]:
     """Set the limits of the pools, which `dagster.yaml` cannot; returns those set now."""
-    known = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
-    missing = {name: limit for name, limit in POOLS.items() if known.get(name) != limit}
+    limits = {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+    missing = {name: limit for name, limit in POOLS.items() if limits.get(name) != limit}
     for name, limit in missing.items():
         instance.event_log_storage.set_concurrency_slots(name, limit)
     return missing

@@ -107,5 +107,5 @@ def next_edition(
 
 def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:
     """The edition of *month* that *index*, read from its tag, tells of; with what is *accepted* by now."""
-    known = index.month(month.key)
-    return Edition(month, tuple(acceptance.told for acceptance in accepted), known.corrections if known else ())
+    released = index.month(month.key)
+    return Edition(month, tuple(acceptance.told for acceptance in accepted), released.corrections if released else ())

@@ -142,7 +142,7 @@ def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
 
 
 def _costs(spending: Mapping[Stage, Cost], usage: Sequence[UsageTotal]) -> tuple[StageCost, ...]:
-    known = {*spending, *(total.stage for total in usage)}
+    stages = {*spending, *(total.stage for total in usage)}
     return tuple(
         StageCost(
             stage=stage,
@@ -154,5 +154,5 @@ def _costs(spending: Mapping[Stage, Cost], usage: Sequence[UsageTotal]) -> tuple
             ),
         )
         for stage in Stage
-        if stage in known
+        if stage in stages
     )

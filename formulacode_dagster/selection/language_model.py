@@ -64,8 +64,8 @@ class LanguageModel:
         """
         schema = strict_schema(answer)
         key = await asyncio.to_thread(self._key, messages, schema)
-        known = await asyncio.to_thread(self._cache.get, key)
-        if known is not None and (kept := _parse(known.content, answer)[0]) is not None:
+        cached = await asyncio.to_thread(self._cache.get, key)
+        if cached is not None and (kept := _parse(cached.content, answer)[0]) is not None:
             return kept, Cost()
         cost, talk, reply, problem = Cost(), list(messages), Reply("", "", False, 0, 0), ""
         for _ in range(_ASKED):

@@ -58,8 +58,8 @@ def image_needs(connection: Connection) -> dict[str, ImageNeed]:
             unfinished=not row.released and row.built == ItemState.DONE.value and not settled,
             only_copy=faster and row.published != ItemState.DONE.value,
         )
-        known = needs.get(need.digest)
-        needs[need.digest] = need if known is None else _both(known, need)
+        need_before = needs.get(need.digest)
+        needs[need.digest] = need if need_before is None else _both(need_before, need)
     return needs
 
 

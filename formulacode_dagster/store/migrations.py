@@ -77,11 +77,11 @@ def migrate(
         try:
             connection.exec_driver_sql(_BOOKKEEPING)
             connection.commit()
-            known = _applied(connection)
+            applied = _applied(connection)
             connection.commit()
-            shown = known.pop(_VIEWS, None)
-            _verify(known, wanted)
-            pending = [migration for migration in wanted if migration.name not in known]
+            shown = applied.pop(_VIEWS, None)
+            _verify(applied, wanted)
+            pending = [migration for migration in wanted if migration.name not in applied]
             if views is not None and (pending or shown != views.checksum):
                 _drop(connection, views)
             for migration in pending:
@@ -101,8 +101,8 @@ def _applied(connection: Connection) -> dict[str, str]:
     return {row.name: row.checksum for row in rows}
 
 
-def _verify(known: dict[str, str], wanted: tuple[Migration, ...]) -> None:
-    ahead = sorted(set(known) - {migration.name for migration in wanted})
+def _verify(applied: dict[str, str], wanted: tuple[Migration, ...]) -> None:
+    ahead = sorted(set(applied) - {migration.name for migration in wanted})
     if ahead:
         raise ConfigurationError(
             "the database is ahead of this checkout",
@@ -110,7 +110,7 @@ def _verify(known: dict[str, str], wanted: tuple[Migration, ...]) -> None:
             remedy="Update the checkout, or point FC_DATABASE_URL to another database",
         )
     for migration in wanted:
-        if known.get(migration.name, migration.checksum) != migration.checksum:
+        if applied.get(migration.name, migration.checksum) != migration.checksum:
             raise ConfigurationError(
                 f"migration {migration.name} was changed after it was applied",
                 remedy="Restore the file, and put the change in a new migration",

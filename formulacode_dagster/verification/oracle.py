@@ -46,8 +46,8 @@ def _with_lines(facts: ImageFacts, truth: GroundTruth, from_index: Collection[st
     at_base = {
         key: lines for key, lines in facts.scan.lines.items() if key[0] is Area.REPOSITORY and key[1] in truth.tree
     }
-    known = {line for lines in at_base.values() for line in lines}
+    lines_at_base = {line for lines in at_base.values() for line in lines}
     for key, lines in facts.scan.lines.items():
         of_wheel = key[0] is Area.ENVIRONMENT and key[1] in from_index
-        if key not in at_base and not of_wheel and (telling := lines - known):
+        if key not in at_base and not of_wheel and (telling := lines - lines_at_base):
             yield f"{key[0]}: {key[1]} holds {len(telling)} lines that the pull request adds"

@@ -63,8 +63,8 @@ class MirrorOrigin:
         del store
         base = sources.tree_of(self._mirror, self.base_sha)
         merge = sources.tree_of(self._mirror, self._merge)
-        known = {blob for _, blob in base.values()} | {EMPTY_BLOB}
-        left = {merge[path][1]: path for path in self._changed if path in merge and merge[path][1] not in known}
+        blobs = {blob for _, blob in base.values()} | {EMPTY_BLOB}
+        left = {merge[path][1]: path for path in self._changed if path in merge and merge[path][1] not in blobs}
         reachable = frozenset(sources.reachable_objects(self._mirror, self.base_sha))
         return GroundTruth(self.base_sha, base, reachable, left, len(self._changed))
 

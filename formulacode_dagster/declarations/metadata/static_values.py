@@ -207,8 +207,8 @@ class Expressions:
         if not any(isinstance(value, _VersionInfo) for value in values):
             return self._chain(node.ops, values)
         answers = {
-            self._chain(node.ops, [known if isinstance(v, _VersionInfo) else v for v in values])
-            for known in (_OLDEST, _NEWEST)
+            self._chain(node.ops, [bounds if isinstance(v, _VersionInfo) else v for v in values])
+            for bounds in (_OLDEST, _NEWEST)
         }
         if len(answers) > 1:
             raise Unreadable("depends on the interpreter")
@@ -292,10 +292,10 @@ class Expressions:
                 return self._open(base)
             if name in ("decode", "encode"):
                 return base
-        known = (
+        methods = (
             _TEXT_METHODS if isinstance(base, str) else _LIST_METHODS if isinstance(base, list) else _MAPPING_METHODS
         )
-        if not isinstance(base, str | list | dict) or name not in known:
+        if not isinstance(base, str | list | dict) or name not in methods:
             raise Unreadable(name)
         keywords = {key.arg: self.value(key.value, names) for key in node.keywords if key.arg}
         arguments = self._items(node.args, names)
