@@ -20,9 +20,10 @@ from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
 from .pull_requests import pull_requests
+from .stage_asset import stage_asset
 
 HISTORY_MONTHS = 12
 """How far back the control limits of `share_of_positives` look."""

@@ -24,8 +24,9 @@ from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .classifications import classifications
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
+from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)

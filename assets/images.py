@@ -24,9 +24,10 @@ from resources.postgres import PostgresResource
 from .attempts import attempts_metadata
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .environments import environments
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
 from .reproduction import reproduces
+from .stage_asset import stage_asset
 
 BUILDS_AT_ONCE = 2
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -12,23 +11,20 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from formulacode_dagster.items.failures import accept_failures, judge_failures
-from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.log_lines import AlsoLogged
 from formulacode_dagster.items.progress import listener, listening
 from formulacode_dagster.items.work import StageRun, StageSummary
-from formulacode_dagster.models.columns import TableColumn
 from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
-from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.models.items import ItemState, RunOptions
 from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
-from .checks import MonthCheck, failures_within_budget
 from .partitions import month_of
+from .stage_asset import StageAsset
 from .stopping import stoppable
 
-OWNER = "team:benchmarks"
 SHOWN_ITEMS = 50
 
 
@@ -48,66 +44,6 @@ class ItemConfig(dg.Config):
         """What of it the domain knows, frozen."""
         limits = self.model_dump(include=set(RunOptions.model_fields))
         return RunOptions(**{**limits, "only": tuple(self.only)})
-
-
-@dataclass(frozen=True)
-class StageAsset:
-    """An asset of the month: what Dagster materializes, the assets it reads, and the checks of its rows."""
-
-    stage: Stage
-    definition: dg.AssetsDefinition
-    upstream: tuple[StageAsset, ...]
-    checks: tuple[MonthCheck, ...]
-
-    @property
-    def gates(self) -> tuple[tuple[Stage, str], ...]:
-        """What must have been judged and passed before this asset starts: stage and name of each blocking check.
-
-        These are all those of the assets it reads, and of whatever lies before them the failure budgets: what was not
-        taken in, or not built, is missing in all that follows.
-        """
-        before = {asset.stage: None for upstream in self.upstream for asset in upstream.before}
-        budgets = [(stage, failures_within_budget.name) for stage in before]
-        read = [(asset.stage, check.name) for asset in self.upstream for check in asset.checks if check.blocking]
-        return tuple(dict.fromkeys([*budgets, *read]))
-
-    @property
-    def before(self) -> tuple[StageAsset, ...]:
-        """Every asset that this one rests on, itself aside; the first of the graph first."""
-        assets = [asset for upstream in self.upstream for asset in (*upstream.before, upstream)]
-        return tuple({asset.stage: asset for asset in assets}.values())
-
-
-def stage_asset(
-    stage: Stage,
-    *,
-    partitions_def: dg.PartitionsDefinition[Any],
-    group_name: str,
-    kinds: set[str],
-    description: str,
-    columns: Sequence[TableColumn] = (),
-    deps: Sequence[StageAsset] = (),
-    checks: Sequence[MonthCheck] = (),
-    pool: str | None = None,
-) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
-    """`@dg.asset`, and the policy of this platform: owner, code version, retries.
-
-    *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts.
-    """
-    shown = [dg.TableColumn(column.name, column.type, description=column.description) for column in columns]
-    define = dg.asset(
-        name=stage.value,
-        deps=[dependency.definition for dependency in deps],
-        partitions_def=partitions_def,
-        group_name=group_name,
-        kinds=kinds,
-        owners=[OWNER],
-        description=description,
-        code_version=CODE_VERSIONS[stage],
-        metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
-        pool=pool,
-    )
-    return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks))
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from resources.sampling import SamplingResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .images import images
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .partitions import MONTHS
+from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)

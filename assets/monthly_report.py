@@ -13,9 +13,10 @@ from formulacode_dagster.reporting.html import write_report
 from resources.postgres import PostgresResource
 from resources.reports import ReportsResource
 
-from .materialize import ItemConfig, stage_asset, stage_run
+from .materialize import ItemConfig, stage_run
 from .partitions import MONTHS
 from .published_dataset import published_dataset
+from .stage_asset import stage_asset
 
 
 @stage_asset(

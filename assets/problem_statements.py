@@ -17,8 +17,9 @@ from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .classifications import classifications
-from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
+from .materialize import ItemConfig, report, stage_run, usage_metadata
 from .partitions import MONTHS
+from .stage_asset import stage_asset
 
 WALKED = "references followed two steps, as they stood at the merge"
 STORED = "the closing issues stored at intake: GitHub is not asked offline, nor without a token"

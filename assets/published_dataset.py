@@ -24,11 +24,12 @@ from resources.hub import HubResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, keep_nothing, report, stage_asset, stage_run
+from .materialize import ItemConfig, keep_nothing, report, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
 from .problem_statements import problem_statements
 from .published_images import published_images
+from .stage_asset import stage_asset
 
 RELEASE = "release"
 

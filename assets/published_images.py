@@ -22,9 +22,10 @@ from resources.postgres import PostgresResource
 from resources.registry import RegistryResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, report, stage_asset, stage_run
+from .materialize import ItemConfig, report, stage_run
 from .measurements import measurements
 from .partitions import MONTHS
+from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)

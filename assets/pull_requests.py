@@ -22,9 +22,10 @@ from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
+from .materialize import ItemConfig, report, stage_run, usage_metadata
 from .partitions import MONTHS
 from .repositories import repositories
+from .stage_asset import stage_asset
 
 
 @month_check(blocking=True)

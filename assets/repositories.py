@@ -21,8 +21,9 @@ from resources.postgres import PostgresResource
 from resources.tracking import TrackingResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
-from .materialize import ItemConfig, report, stage_asset, stage_run, usage_metadata
+from .materialize import ItemConfig, report, stage_run, usage_metadata
 from .partitions import MONTHS
+from .stage_asset import stage_asset
 
 DECIDED_AT_ONCE = 500
 """Decisions cost nothing: this many go into one transaction."""

@@ -18,7 +18,6 @@ from formulacode_dagster.engines.process.interpreters import installed_interpret
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.engines.select import choose_engine, require_same_engine
 from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.git.eviction import GIGABYTE
 from formulacode_dagster.housekeeping.cleanup import Budgets
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import EngineName, ResourceLimits
@@ -122,8 +121,8 @@ class ContainersResource(SettingsResource):
     def budgets(self) -> Budgets:
         """What images and build cache may take, wherever they are kept."""
         return Budgets(
-            images=int(self.settings.images_gb * GIGABYTE) or None,
-            build_cache=int(self.settings.build_cache_gb * GIGABYTE) or None,
+            images=int(self.settings.images_gb * 1e9) or None,
+            build_cache=int(self.settings.build_cache_gb * 1e9) or None,
         )
 
     def image_stores(self) -> list[ImageStore]:

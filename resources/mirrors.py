@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dagster as dg
 
-from formulacode_dagster.git.eviction import GIGABYTE
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.offline.detect import detect
@@ -25,7 +24,7 @@ class MirrorsResource(SettingsResource):
     @property
     def budget(self) -> int | None:
         """Bytes that the mirrors may take, None when there is no limit."""
-        return int(self.settings.mirrors_gb * GIGABYTE) or None
+        return int(self.settings.mirrors_gb * 1e9) or None
 
     def cache(self) -> MirrorCache:
         """The cache; clones and fetches on demand, and tells the run's log what it removed to keep to the budget."""

@@ -44,7 +44,7 @@ def mirrors(
 
 
 def _show(mirrors: Sequence[KeptMirror], budget: int | None) -> None:
-    from formulacode_dagster.git.eviction import GIGABYTE, MirrorState
+    from formulacode_dagster.git.eviction import MirrorState
 
     colours = {MirrorState.READY: "green", MirrorState.IN_USE: "cyan", MirrorState.BROKEN: "red"}
     if mirrors:
@@ -54,6 +54,6 @@ def _show(mirrors: Sequence[KeptMirror], budget: int | None) -> None:
             size, used = f"{mirror.bytes / 1e6:.1f}", f"{mirror.last_used:%Y-%m-%d %H:%M}"
             table.add_row(mirror.repository, size, used, f"[{colours[mirror.state]}]{escape(state)}[/]")
         console.print(table)
-    total = sum(mirror.bytes for mirror in mirrors) / GIGABYTE
-    limit = "no limit" if budget is None else f"of {budget / GIGABYTE:g} GB"
+    total = sum(mirror.bytes for mirror in mirrors) / 1e9
+    limit = "no limit" if budget is None else f"of {budget / 1e9:g} GB"
     console.print(f"{len(mirrors)} mirrors, {total:.2f} GB {limit} (FC_MIRRORS_GB)", highlight=False)

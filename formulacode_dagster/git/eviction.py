@@ -21,7 +21,6 @@ from .use import Use
 
 PARTIAL = ".partial"
 """Folder of what is being made or removed; a name in it is the repository's, its slash a comma, then `@`."""
-GIGABYTE = 10**9
 
 
 class MirrorState(StrEnum):

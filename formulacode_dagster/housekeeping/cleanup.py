@@ -13,8 +13,6 @@ from formulacode_dagster.store.image_needs import image_needs
 
 from .retention import Removal, plan_removals
 
-GIGABYTE = 10**9
-
 
 @dataclass(frozen=True)
 class Budgets:
@@ -61,7 +59,7 @@ class CleanupReport:
     def summary(self) -> str:
         """One line for a person."""
         removed = "to remove" if self.dry_run else "removed"
-        size, needed = self.image_bytes / GIGABYTE, self.needed_bytes / GIGABYTE
+        size, needed = self.image_bytes / 1e9, self.needed_bytes / 1e9
         parts = [
             f"{removed}: leftovers of dead processes {len(self.leftovers)}, images {len(self.removed)}",
             f"kept: images {self.images_kept}, {size:.2f} GB, of which unfinished months need {needed:.2f} GB",
@@ -69,7 +67,7 @@ class CleanupReport:
         if self.in_use:
             parts.append(f"in use: images {len(self.in_use)}")
         if self.cache is not None:
-            cached = f"{self.cache.bytes_after / GIGABYTE:.2f} GB"
+            cached = f"{self.cache.bytes_after / 1e9:.2f} GB"
             parts.append(f"build cache: {cached}, records {removed} {self.cache.records}")
         if self.foreign_images:
             parts.append(f"left alone: images of other installations {self.foreign_images}")

@@ -5,8 +5,9 @@ from sqlalchemy import event
 from assets.checks import JudgedMonth, failures_within_budget
 from assets.classifications import share_of_positives
 from assets.images import verifications_hold
-from assets.materialize import ItemConfig, report, stage_asset, stage_run
+from assets.materialize import ItemConfig, report, stage_run
 from assets.partitions import MONTHS
+from assets.stage_asset import stage_asset
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
 from formulacode_dagster.models.classification import Category, Classification, Difficulty

@@ -6,7 +6,7 @@ import dagster as dg
 from sqlalchemy import text
 
 from assets.all import STAGE_ASSETS
-from assets.materialize import StageAsset
+from assets.stage_asset import StageAsset
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.release.dataset import from_parquet, month_frame, to_parquet
 from formulacode_dagster.store.database import Database

@@ -11,9 +11,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.materialize import StageAsset
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
+from assets.stage_asset import StageAsset
 from formulacode_dagster.github.checks import window_and_shas_valid
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.pull_request import PullRequest

@@ -11,9 +11,9 @@ import dagster as dg
 import pytest
 
 from assets.checks import JudgedMonth
-from assets.materialize import StageAsset
 from assets.pull_requests import pull_requests
 from assets.repositories import repositories
+from assets.stage_asset import StageAsset
 from formulacode_dagster.intake.tracked import DISCOVERY
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assets.materialize import StageAsset
+from assets.stage_asset import StageAsset
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database

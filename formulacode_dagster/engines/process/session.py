@@ -148,6 +148,9 @@ def abandoned_sessions(sessions: Path) -> Iterator[ProcessSession]:
     for folder in subfolders(sessions):
         try:
             age = time.time() - folder.stat().st_mtime
+        except FileNotFoundError:
+            continue
+        try:
             owner = Owner.parse((folder / _OWNER).read_bytes())
         except FileNotFoundError:
             owner = None

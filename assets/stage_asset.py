@@ -1,0 +1,77 @@
+"""How an asset of the month is declared: what Dagster materializes, what it reads, and the checks of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.items.fingerprint import CODE_VERSIONS
+from formulacode_dagster.models.columns import TableColumn
+from formulacode_dagster.models.items import Stage
+
+from .checks import MonthCheck, failures_within_budget
+
+OWNER = "team:benchmarks"
+
+
+@dataclass(frozen=True)
+class StageAsset:
+    """An asset of the month: what Dagster materializes, the assets it reads, and the checks of its rows."""
+
+    stage: Stage
+    definition: dg.AssetsDefinition
+    upstream: tuple[StageAsset, ...]
+    checks: tuple[MonthCheck, ...]
+
+    @property
+    def gates(self) -> tuple[tuple[Stage, str], ...]:
+        """What must have been judged and passed before this asset starts: stage and name of each blocking check.
+
+        These are all those of the assets it reads, and of whatever lies before them the failure budgets: what was not
+        taken in, or not built, is missing in all that follows.
+        """
+        before = {asset.stage: None for upstream in self.upstream for asset in upstream.before}
+        budgets = [(stage, failures_within_budget.name) for stage in before]
+        read = [(asset.stage, check.name) for asset in self.upstream for check in asset.checks if check.blocking]
+        return tuple(dict.fromkeys([*budgets, *read]))
+
+    @property
+    def before(self) -> tuple[StageAsset, ...]:
+        """Every asset that this one rests on, itself aside; the first of the graph first."""
+        assets = [asset for upstream in self.upstream for asset in (*upstream.before, upstream)]
+        return tuple({asset.stage: asset for asset in assets}.values())
+
+
+def stage_asset(
+    stage: Stage,
+    *,
+    partitions_def: dg.PartitionsDefinition[Any],
+    group_name: str,
+    kinds: set[str],
+    description: str,
+    columns: Sequence[TableColumn] = (),
+    deps: Sequence[StageAsset] = (),
+    checks: Sequence[MonthCheck] = (),
+    pool: str | None = None,
+) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
+    """`@dg.asset`, and the policy of this platform: owner, code version, retries.
+
+    *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts.
+    """
+    shown = [dg.TableColumn(column.name, column.type, description=column.description) for column in columns]
+    define = dg.asset(
+        name=stage.value,
+        deps=[dependency.definition for dependency in deps],
+        partitions_def=partitions_def,
+        group_name=group_name,
+        kinds=kinds,
+        owners=[OWNER],
+        description=description,
+        code_version=CODE_VERSIONS[stage],
+        metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
+        pool=pool,
+    )
+    return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks))
