@@ -119,8 +119,8 @@ def test_the_options_the_text_names_exist() -> None:
     named = set(re.findall(r"`(?:fc-data )?(--[a-z-]+)", USERS_TEXT)) - {"--install-completion"}
     known = {
         option
-        for one in get_command(app).commands.values()
-        for p in one.params
+        for command in get_command(app).commands.values()
+        for p in command.params
         for option in (*p.opts, *p.secondary_opts)
     }
     assert {"--start-date", "--force", "--dry-run", "--log"} <= named <= known
@@ -188,7 +188,7 @@ def test_every_setting_it_names_is_one() -> None:
 def test_every_sample_it_names_is_generated_and_ends_as_a_task() -> None:
     named = set(re.findall(r"\b[a-z-]+/[a-z]+#\d+\b", USERS_TEXT)) - {"owner/repo#123"}
     assert named == {ITEM}
-    (outcome,) = [one for one in expected_outcomes(MONTH) if one.item == ITEM]
+    (outcome,) = [expected for expected in expected_outcomes(MONTH) if expected.item == ITEM]
     assert (outcome.last_stage, outcome.state) == (Stage.PUBLISHED_DATASET, ItemState.DONE)
 
 

@@ -33,6 +33,9 @@ from .console import complain, complaints, console
 from .offline import app as offline_app
 from .repositories import app as repositories_app
 
+GARBAGE_THRESHOLDS = (100_000, 20, 20)
+"""Of what Dagster loads nearly nothing is ever garbage; looked through as often as by default, it costs a second."""
+
 app = typer.Typer(
     help="Builds performance-optimisation benchmarks from GitHub, month by month. Dagster runs it; the UI shows it.",
     pretty_exceptions_enable=False,
@@ -89,6 +92,7 @@ def main() -> None:
 
     from resources.environment import prepare_environment
 
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     status: int | None = 1
     try:
         # a polite kill ends the way Ctrl-C does: the run is marked, the sandbox and the embedded server are stopped

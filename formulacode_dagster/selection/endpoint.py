@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.backoff import Backoff, retry_after
 
 if TYPE_CHECKING:
-    from openai import APIStatusError
+    from openai import APIStatusError, AsyncOpenAI
     from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 SYSTEM = "llm"
@@ -74,8 +75,6 @@ class Endpoint:
         *on_wait* hears of waits worth a line. Raises ConfigurationError when LLM_API_KEY or LLM_MODEL is missing, or
         the address is none.
         """
-        from openai import AsyncOpenAI
-
         _require_settings(base_url, api_key, model)
         self.model = model
         self.max_tokens = max_tokens
@@ -87,13 +86,20 @@ class Endpoint:
         self._refused_connections = 0
         self._unanswered_items = 0
         # an empty address must not make the client take OPENAI_BASE_URL
-        address = base_url or DEFAULT_BASE_URL
-        self._place = _without_credentials(address)
-        self._client = AsyncOpenAI(api_key=api_key, base_url=address, timeout=timeout_seconds, max_retries=0)
+        self._address = base_url or DEFAULT_BASE_URL
+        self._place = _without_credentials(self._address)
+
+    @cached_property
+    def _client(self) -> AsyncOpenAI:
+        """Made for the first question: a month that asks none has no use for it."""
+        from openai import AsyncOpenAI
+
+        return AsyncOpenAI(api_key=self._secret, base_url=self._address, timeout=self._timeout, max_retries=0)
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
+        """Close the connections, if there are any."""
+        if "_client" in vars(self):
+            await self._client.close()
 
     async def send(
         self, messages: Sequence[Message], name: str, schema: dict[str, Any], lose: Callable[[bool], None]

@@ -16,7 +16,7 @@ SELECT c.column_name, c.data_type, col_description(format('%I', c.table_name)::r
 FROM information_schema.columns c WHERE c.table_name = :name AND c.table_schema = current_schema()
 """
 ELSEWHERE = {Stage.PUBLISHED_DATASET, Stage.MONTHLY_REPORT}
-IN_POSTGRES = [one for one in STAGE_ASSETS if one.stage not in ELSEWHERE]
+IN_POSTGRES = [asset for asset in STAGE_ASSETS if asset.stage not in ELSEWHERE]
 
 
 def columns_shown(asset: StageAsset) -> dict[str, tuple[str, str | None]]:
@@ -34,7 +34,7 @@ def test_the_columns_of_an_asset_are_those_of_what_people_query(database: Databa
 
 
 def test_the_columns_of_the_dataset_are_those_of_its_files() -> None:
-    (asset,) = (one for one in STAGE_ASSETS if one.stage is Stage.PUBLISHED_DATASET)
+    (asset,) = (asset for asset in STAGE_ASSETS if asset.stage is Stage.PUBLISHED_DATASET)
     written = from_parquet(to_parquet(month_frame([])), "here")
     shown = columns_shown(asset)
     assert {name: kind for name, (kind, _) in shown.items()} == {

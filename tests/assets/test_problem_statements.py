@@ -146,7 +146,7 @@ def test_the_issues_behind_it_are_in_the_statement_and_the_solution_is_not(run: 
     assert "40 times" not in row.text
     assert "lookup_rows" not in row.text
     assert row.walk is not None
-    assert [one.name for one in row.walk.unreadable] == ["acme/wheels#404"]
+    assert [link.name for link in row.walk.unreadable] == ["acme/wheels#404"]
     told = metadata(done)
     assert (told["issues_from"], told["linked_issues"], told["unreadable_links"]) == (WALKED, 2, 1)
     assert (told["github_requests"], told["github_points"]) == (4, 4)

@@ -209,7 +209,9 @@ def test_a_merge_that_the_search_index_lacks_is_named_by_the_check(run, world, d
     verdict = ask_witness(database)
     assert not verdict.passed
     assert verdict.summary == "4 of 5 merges that the mirrors show were not found by GitHub's search"
-    assert [one.partition(" (")[0] for one in verdict.offenders] == [f"demo/large#{number}" for number in range(2, 6)]
+    assert [offender.partition(" (")[0] for offender in verdict.offenders] == [
+        f"demo/large#{number}" for number in range(2, 6)
+    ]
 
 
 def test_a_merge_that_another_month_holds_is_not_missing(run, world, database):

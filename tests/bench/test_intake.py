@@ -67,14 +67,16 @@ def test_the_truth_is_the_plan_s_and_the_world_the_same_each_time(figures, home,
     again = world_module.open_world(tmp_path, size)
     assert known.repositories == again.repositories
     assert known.expected == size.merged
-    assert max(len(one.pulls) for one in known.repositories) == size.largest
-    facts = [pull for one in known.repositories for pull in one.pulls.values()]
+    assert max(len(repository.pulls) for repository in known.repositories) == size.largest
+    facts = [pull for repository in known.repositories for pull in repository.pulls.values()]
     assert max(pull["changed_files"] for pull in facts) == size.files
     assert max(len(pull["labels"]) for pull in facts) > 30
     assert max(len(pull["issues"]) for pull in facts) > 10
-    assert {one.name for one in known.repositories if one.vanished} == {"lab5/project005"}
-    assert [one.name_now for one in known.repositories if one.name != one.name_now] == ["lab9/renamed"]
-    assert sum(one.archived for one in known.repositories) == 2
+    assert {repository.name for repository in known.repositories if repository.vanished} == {"lab5/project005"}
+    assert [repository.name_now for repository in known.repositories if repository.name != repository.name_now] == [
+        "lab9/renamed"
+    ]
+    assert sum(repository.archived for repository in known.repositories) == 2
 
 
 def outcome(report_module, **changed):

@@ -40,7 +40,9 @@ def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) ->
             story = [entry for entry in ledger.story(connection, expected.item) if entry.month == month]
             last = last_entry(story) if story else None
             found[expected.item] = (last.stage, last.state, last.reason) if last else None
-    wanted = {one.item: (one.last_stage, one.state, one.reason) for one in expected_outcomes(month)}
+    wanted = {
+        expected.item: (expected.last_stage, expected.state, expected.reason) for expected in expected_outcomes(month)
+    }
     assert found == wanted
 
 
@@ -50,7 +52,7 @@ def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> Non
         entries, usage = ledger.entries_of(connection, month), usage_totals(connection, month)
         funnel = count_funnel(month, entries, usage, spending_of(connection, month))
         released = artifacts.RELEASES.read(connection, month)
-    expected = [one for one in expected_outcomes(month) if "#" in one.item]
+    expected = [expected for expected in expected_outcomes(month) if "#" in expected.item]
     tasks = sum(one.last_stage is Stage.PUBLISHED_DATASET and one.state is ItemState.DONE for one in expected)
     assert funnel.count("pull_requests") == len(expected)
     assert funnel.count("published") == tasks == released[0].tasks > 0
@@ -98,7 +100,7 @@ def test_a_second_demo_has_nothing_to_do_and_says_so(demo) -> None:
 
 
 def test_why_tells_an_item_from_intake_to_release(demo) -> None:
-    done = next(one for one in expected_outcomes("2026-02") if one.last_stage is Stage.PUBLISHED_DATASET)
+    done = next(expected for expected in expected_outcomes("2026-02") if expected.last_stage is Stage.PUBLISHED_DATASET)
     told = demo.fc_data("why", done.item)
     assert told.returncode == 0
     for stage in ("pull_requests", "classifications", "environments", "images", "measurements", "published_dataset"):

@@ -38,7 +38,7 @@ def entries(database, month: str) -> dict[tuple[Stage, str], tuple[ItemState, ob
 
 
 def test_the_month_is_run_again(demo, demo_database, settings) -> None:
-    (command,) = [one for one in RUNS if "--stage" not in one]
+    (command,) = [command for command in RUNS if "--stage" not in command]
     before = entries(demo_database, "2026-02")
     ran = demo.fc_data(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -63,7 +63,7 @@ def test_the_log_of_an_attempt_is_whole(demo, settings) -> None:
 
 
 def test_one_pull_request_is_built_again(demo, demo_database, settings) -> None:
-    (command,) = [one for one in RUNS if "--only" in one]
+    (command,) = [command for command in RUNS if "--only" in command]
     assert ITEM in command
     before = entries(demo_database, "2026-02")
     ran = demo.fc_data(*shlex.split(command), **settings)

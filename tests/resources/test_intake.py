@@ -23,8 +23,8 @@ from tests.support.git_world import BareRepository
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for one in SETTINGS:
-        monkeypatch.delenv(one.name, raising=False)
+    for setting in SETTINGS:
+        monkeypatch.delenv(setting.name, raising=False)
     monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
 
 
@@ -75,11 +75,11 @@ def test_preflight_needs_no_token_offline(mirrors: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("FC_DATABASE_URL", database_url)
     monkeypatch.setenv("FC_ENGINE", "process")
     monkeypatch.setenv("FC_OFFLINE_SOURCE", str(mirrors))
-    (finding,) = [one for one in check_systems() if one.system == "github"]
+    (finding,) = [finding for finding in check_systems() if finding.system == "github"]
     assert (finding.health, finding.text) == (
         Health.OK,
         f"the folder of mirrors {mirrors}; GitHub is not asked, GH_TOKENS is not needed",
     )
     monkeypatch.setenv("FC_OFFLINE_SOURCE", "/no/such/folder")
-    (finding,) = [one for one in check_systems() if one.system == "github"]
+    (finding,) = [finding for finding in check_systems() if finding.system == "github"]
     assert finding.health is Health.BROKEN

@@ -31,8 +31,8 @@ from tests.records import make_image, make_merged
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for one in SETTINGS:
-        monkeypatch.delenv(one.name, raising=False)
+    for setting in SETTINGS:
+        monkeypatch.delenv(setting.name, raising=False)
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
 
@@ -41,7 +41,9 @@ def test_a_field_is_a_setting_of_the_same_type_and_no_secret() -> None:
     for name, resource in default_resources().items():
         for field, taken in type(resource).model_fields.items():
             setting = Settings.model_fields[field]
-            kind = next((one for one in get_args(setting.annotation) if one is not NoneType), setting.annotation)
+            kind = next(
+                (argument for argument in get_args(setting.annotation) if argument is not NoneType), setting.annotation
+            )
             # what Dagster's configuration has no type for
             shown = kind if kind in (int, float, EngineChoice, RegistryMode) else str
             assert taken.annotation == (list[str] if field == "languages" else shown) | None, (name, field)
@@ -50,9 +52,9 @@ def test_a_field_is_a_setting_of_the_same_type_and_no_secret() -> None:
 
 
 def test_no_secret_is_part_of_a_resource_nor_shown_of_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in SETTINGS:
-        if one.secret:
-            monkeypatch.setenv(one.name, "a-secret")
+    for setting in SETTINGS:
+        if setting.secret:
+            monkeypatch.setenv(setting.name, "a-secret")
     for resource in default_resources().values():
         assert resource.settings.gh_tokens.get_secret_value() == "a-secret"
         assert "a-secret" not in f"{resource!r} {resource.settings!r} {resource.settings.model_dump_json()}"

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for one in SETTINGS:
-        monkeypatch.delenv(one.name, raising=False)
+    for setting in SETTINGS:
+        monkeypatch.delenv(setting.name, raising=False)
 
 
 def test_env_example_is_written_from_the_model() -> None:
@@ -37,7 +37,7 @@ def test_env_example_with_its_lines_uncommented_holds_the_defaults(
 
 def test_the_table_has_a_row_for_every_setting_and_no_bar_within_a_cell() -> None:
     head, rule, *rows = settings_table().splitlines()
-    assert [row.split("|")[1].strip(" `") for row in rows] == [one.name for one in SETTINGS]
+    assert [row.split("|")[1].strip(" `") for row in rows] == [setting.name for setting in SETTINGS]
     assert {row.count("|") for row in (head, rule, *rows)} == {4}
 
 

@@ -24,7 +24,7 @@ def call_fc_data(
 ) -> Iterator[FcData]:
     """Run `fc-data` in the test's folder, with nothing set but what is given.
 
-    Not for what starts an embedded Postgres or Dagster's runs, which end with their process.
+    Not for what starts an embedded Postgres, which ends with its process.
     """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = dict(os.environ)

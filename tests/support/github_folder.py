@@ -27,7 +27,7 @@ def github_folder(tmp_path: Path) -> GitHubFolder:
         for name, facts in repositories.items():
             merged = sorted(facts.get("pull_requests", ()), key=lambda one: one["merged_at"])
             _write(folder / f"{name}.git", merged)
-            kept = [{key: value for key, value in one.items() if key != "files"} for one in merged]
+            kept = [{key: value for key, value in pull_request.items() if key != "files"} for pull_request in merged]
             told[name] = {**facts, "pull_requests": kept}
         (folder / "sandbox.json").write_text(json.dumps({"repositories": told}))
         return folder
@@ -38,7 +38,7 @@ def github_folder(tmp_path: Path) -> GitHubFolder:
 def _write(path: Path, merged: list[dict[str, Any]]) -> None:
     made = BareRepository(path)
     made.add("Begin", BEGIN, {"README": "here\n"})
-    for one in merged:
-        files = one.get("files") or {f"{one['number']}.py": f"x = {one['number']}\n"}
-        made.add(f"{one['title']} (#{one['number']})", one["merged_at"], files)
+    for pull_request in merged:
+        files = pull_request.get("files") or {f"{pull_request['number']}.py": f"x = {pull_request['number']}\n"}
+        made.add(f"{pull_request['title']} (#{pull_request['number']})", pull_request["merged_at"], files)
     made.write()

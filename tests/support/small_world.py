@@ -55,8 +55,13 @@ def write_world(folder: Path) -> Path:
     for name, facts in WORLD.items():
         made = BareRepository(folder / f"{name}.git")
         made.add("Begin", "2025-01-01T00:00:00Z", {"asv.conf.json": "{}"} if name in SUITES else {"a": "a"}, GITHUB)
-        for one in facts.get("pull_requests", ()):
-            made.add(f"{one['title']} (#{one['number']})", one["merged_at"], {f"{one['number']}.py": "x"}, GITHUB)
+        for resource in facts.get("pull_requests", ()):
+            made.add(
+                f"{resource['title']} (#{resource['number']})",
+                resource["merged_at"],
+                {f"{resource['number']}.py": "x"},
+                GITHUB,
+            )
         made.write()
     (folder / "sandbox.json").write_text(json.dumps({"repositories": WORLD}))
     return folder

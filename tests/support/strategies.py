@@ -29,20 +29,20 @@ def rows_of(model: type[Frozen], **fixed: Any) -> st.SearchStrategy[Any]:
 
 def _field(field: FieldInfo) -> st.SearchStrategy[Any]:
     bounds: dict[str, Any] = {}
-    for one in field.metadata:
-        if isinstance(one, Ge | Gt):
-            bounds["low"] = one.ge if isinstance(one, Ge) else 1e-9
-        if isinstance(one, Le):
-            bounds["high"] = one.le
-        if isinstance(one, MinLen):
-            bounds["fewest"] = one.min_length
+    for constraint in field.metadata:
+        if isinstance(constraint, Ge | Gt):
+            bounds["low"] = constraint.ge if isinstance(constraint, Ge) else 1e-9
+        if isinstance(constraint, Le):
+            bounds["high"] = constraint.le
+        if isinstance(constraint, MinLen):
+            bounds["fewest"] = constraint.min_length
     return _any(field.annotation, **bounds)
 
 
 def _any(kind: Any, low: float | None = None, high: float | None = None, fewest: int = 0) -> st.SearchStrategy[Any]:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        return st.one_of(*(_any(one) for one in arguments))
+        return st.one_of(*(_any(argument) for argument in arguments))
     if origin is tuple:
         return st.lists(_any(arguments[0]), min_size=fewest, max_size=3).map(tuple)
     if origin is dict:

@@ -211,12 +211,12 @@ class Platform:
     def entries(self, stage: Stage) -> dict[str, LedgerEntry]:
         """The ledger of a stage, by item."""
         with self.database.transaction() as connection:
-            return {one.item: one for one in ledger.entries_of(connection, MONTH, stage)}
+            return {entry.item: entry for entry in ledger.entries_of(connection, MONTH, stage)}
 
     def ledger(self) -> dict[tuple[Stage, str], LedgerEntry]:
         """The whole ledger of the month."""
         with self.database.transaction() as connection:
-            return {(one.stage, one.item): one for one in ledger.entries_of(connection, MONTH)}
+            return {(entry.stage, entry.item): entry for entry in ledger.entries_of(connection, MONTH)}
 
     def states(self, stage: Stage) -> Counter[ItemState]:
         """How many pull requests are in which state of *stage*."""

@@ -65,7 +65,9 @@ def test_a_window_that_stays_short_is_named_shuts_the_gate_and_the_next_run_comp
         said = platform.run(Stage.PULL_REQUESTS)
         assert not said.succeeded
         said.tells("pull_requests/failures_within_budget: 1 of 4 repositories failed, 10% may (sample-org/gridpath)")
-        (failed,) = [one for one in platform.entries(Stage.PULL_REQUESTS).values() if one.state is ItemState.FAILED]
+        (failed,) = [
+            entry for entry in platform.entries(Stage.PULL_REQUESTS).values() if entry.state is ItemState.FAILED
+        ]
         assert failed.reason == "incomplete"
         assert "is not complete" in failed.detail
         taken = platform.states(Stage.PULL_REQUESTS)[ItemState.DONE]
@@ -142,10 +144,10 @@ def test_a_repository_that_cannot_be_cloned_any_more_fails_its_pull_requests_alo
         platform.settings["GITHUB_CLONE_URL"] = without.as_uri()
         said = platform.run(Stage.PULL_REQUESTS)
         assert said.succeeded, said.text
-        failed = [one for one in platform.entries(Stage.PULL_REQUESTS).values() if one.state is ItemState.FAILED]
-        assert {one.reason for one in failed} == {"vanished"}
-        assert {one.item.partition("#")[0] for one in failed} == {WORDLOOM}
-        assert all("cannot be cloned" in one.detail for one in failed)
+        failed = [entry for entry in platform.entries(Stage.PULL_REQUESTS).values() if entry.state is ItemState.FAILED]
+        assert {entry.reason for entry in failed} == {"vanished"}
+        assert {entry.item.partition("#")[0] for entry in failed} == {WORDLOOM}
+        assert all("cannot be cloned" in entry.detail for entry in failed)
     with platform.serve():
         assert platform.run(Stage.PULL_REQUESTS, only=(WORDLOOM,), force=True).succeeded
     assert platform.states(Stage.PULL_REQUESTS) == COMPLETE

@@ -117,7 +117,7 @@ def test_a_month_that_is_killed_in_every_stage_ends_as_if_it_had_not_been(own_pl
         asked = served.calls("model")
     assert postmaster(platform) == server, "the embedded server outlives those who use it"
     assert outcomes(platform) == expected()
-    assert {one.attempt for one in platform.ledger().values()} == {1}
+    assert {entry.attempt for entry in platform.ledger().values()} == {1}
     for part in ("building", "sessions"):
         assert list((platform.home / "builds" / part).iterdir()) == []
     with platform.database.transaction() as connection:
@@ -149,9 +149,9 @@ def kill_in(platform, stage: Stage) -> None:
 
 def expected() -> dict[str, tuple[Stage, ItemState, str]]:
     return {
-        one.item: (one.last_stage, one.state, one.reason)
-        for one in expected_outcomes(MONTH)
-        if one.item.partition("#")[0] in REPOSITORIES
+        expected.item: (expected.last_stage, expected.state, expected.reason)
+        for expected in expected_outcomes(MONTH)
+        if expected.item.partition("#")[0] in REPOSITORIES
     }
 
 

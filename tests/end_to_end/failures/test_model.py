@@ -24,7 +24,7 @@ def test_a_useless_answer_fails_its_item_alone_and_the_next_run_asks_it_alone(se
         first = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
         assert served.calls("model") == CANDIDATES + 1
     assert first.succeeded, first.text
-    (failed,) = [one for one in platform.entries(Stage.CLASSIFICATIONS).values() if one.state is ItemState.FAILED]
+    (failed,) = [entry for entry in platform.entries(Stage.CLASSIFICATIONS).values() if entry.state is ItemState.FAILED]
     assert failed.reason == "model_answer"
     assert "gave no usable answer in 2 attempts" in failed.detail
     assert failed.cost.tokens_in > 0, "what was paid for nothing is on the books"
@@ -98,7 +98,7 @@ def test_a_model_that_never_answers_one_question_fails_that_one_with_timeout(see
         said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
         assert served.calls("model") == CANDIDATES + 1
     assert said.succeeded, said.text
-    (failed,) = [one for one in platform.entries(Stage.CLASSIFICATIONS).values() if one.state is ItemState.FAILED]
+    (failed,) = [entry for entry in platform.entries(Stage.CLASSIFICATIONS).values() if entry.state is ItemState.FAILED]
     assert failed.reason == "timeout"
     assert "no answer within 1 s" in failed.detail
     with platform.serve() as served:

@@ -76,7 +76,7 @@ def test_migrations_half_applied_are_finished_by_the_next_run(seeded, empty_data
     assert said.succeeded, said.text
     with platform.database.transaction() as connection:
         names = connection.execute(text("SELECT name FROM schema_migrations ORDER BY name")).scalars().all()
-    assert names == [*(one.name for one in read_migrations()), "views"]
+    assert names == [*(migration.name for migration in read_migrations()), "views"]
 
 
 def test_a_database_ahead_of_the_checkout_is_refused_by_name(seeded) -> None:

@@ -77,7 +77,7 @@ def test_a_month_that_is_stopped_in_every_kind_of_stage_ends_at_once_and_goes_on
         assert not processes_of(platform.home)
         now = finished(platform.ledger())
         assert before.items() <= now.items(), f"what was finished is kept in {stop.stage}"
-        assert not [one for one in platform.ledger().values() if one.state is ItemState.FAILED], stop.stage
+        assert not [entry for entry in platform.ledger().values() if entry.state is ItemState.FAILED], stop.stage
         before = now
     with platform.serve(folder=folder):
         said = platform.fc_data("run", "--month", MONTH)

@@ -96,7 +96,7 @@ class Platform:
 
     def failures(self) -> dict[str, str]:
         """Reason by item, of what failed; what is gone in the world itself left out."""
-        failed = {one.item: one.reason for one in self.entries() if one.state is ItemState.FAILED}
+        failed = {entry.item: entry.reason for entry in self.entries() if entry.state is ItemState.FAILED}
         assert "unexpected" not in failed.values(), failed
         failed.pop("acme/gone", None)
         return failed
@@ -114,7 +114,11 @@ class Platform:
                 for one in CHANGES.read(connection, MONTH)
             )
             checksum = checksum_of_month(connection, MONTH)
-        return checksum, changes, sorted((one.stage, one.item, one.state, one.reason) for one in self.entries())
+        return (
+            checksum,
+            changes,
+            sorted((entry.stage, entry.item, entry.state, entry.reason) for entry in self.entries()),
+        )
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
 def test_migrate_twice(call_fc_data: FcData, empty_database_url: str) -> None:
     first = call_fc_data("migrate", FC_DATABASE_URL=empty_database_url)
     assert (first.returncode, first.stderr) == (0, "")
-    assert first.stdout == f"applied {', '.join(one.name for one in read_migrations())}\n"
+    assert first.stdout == f"applied {', '.join(migration.name for migration in read_migrations())}\n"
     second = call_fc_data("migrate", FC_DATABASE_URL=empty_database_url)
     assert (second.returncode, second.stderr) == (0, "")
     assert re.fullmatch(r"postgresql\S+ is up to date\n", second.stdout)

@@ -29,13 +29,13 @@ def patch(tmp_path: Path) -> bytes:
 
 
 def test_sections_are_named_by_the_path_after_the_change(patch: bytes) -> None:
-    assert {one.path for one in split_patch(patch)} == {
+    assert {part.path for part in split_patch(patch)} == {
         "a/edit.py", "a/new.py", "gone.py", "latin.py", "picture.bin",
     }  # fmt: skip
 
 
 def test_lines_that_look_like_headers_are_content(patch: bytes) -> None:
-    (edit,) = (one for one in split_patch(patch) if one.path == "a/edit.py")
+    (edit,) = (part for part in split_patch(patch) if part.path == "a/edit.py")
     assert list(edit.changed_lines()) == [
         ChangedLine("-", "-- two"),
         ChangedLine("-", "three"),
@@ -45,7 +45,7 @@ def test_lines_that_look_like_headers_are_content(patch: bytes) -> None:
 
 
 def test_binary_content_is_recognized_and_holds_no_lines(patch: bytes) -> None:
-    by_path = {one.path: one for one in split_patch(patch)}
+    by_path = {part.path: part for part in split_patch(patch)}
     assert by_path["picture.bin"].binary
     assert not list(by_path["picture.bin"].changed_lines())
     assert not by_path["latin.py"].binary
@@ -53,7 +53,7 @@ def test_binary_content_is_recognized_and_holds_no_lines(patch: bytes) -> None:
 
 
 def test_the_sections_together_are_the_patch(patch: bytes) -> None:
-    assert "".join(one.text for one in split_patch(patch)) == patch.decode("utf-8", errors="replace")
+    assert "".join(part.text for part in split_patch(patch)) == patch.decode("utf-8", errors="replace")
 
 
 def test_an_empty_patch_has_no_section() -> None:

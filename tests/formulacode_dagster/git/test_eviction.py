@@ -62,7 +62,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def names(root: Path) -> list[str]:
-    return [one.repository for one in kept_mirrors(root)]
+    return [mirror.repository for mirror in kept_mirrors(root)]
 
 
 def used(root: Path, name: str, seconds_ago: float) -> None:
@@ -81,14 +81,14 @@ def filled(root: Path, url: str, **more) -> MirrorCache:
 def test_the_mirror_unused_for_longest_goes_first_and_the_log_hears_of_it(root, hosted):
     said: list[str] = []
     cache = filled(root, hosted)
-    sizes = {one.repository: one.bytes for one in kept_mirrors(root)}
+    sizes = {mirror.repository: mirror.bytes for mirror in kept_mirrors(root)}
     assert all(size > 1000 for size in sizes.values())
     used(root, "demo/one", 1)
     cache = MirrorCache(root, hosted, filtered=True, budget=sum(sizes.values()) + 100, say=said.append)
     with cache.ensure("demo/project"):
         pass
     assert set(names(root)) == {"demo/project", "demo/three", "demo/one"}
-    assert [one.repository for one in cache.evicted] == ["demo/two"]
+    assert [mirror.repository for mirror in cache.evicted] == ["demo/two"]
     assert said == [f"evicted from {root}: {cache.evicted[0]}"]
     assert "demo/two (0.1 MB, last used 20" in said[0]
 
@@ -134,12 +134,12 @@ def test_a_mirror_held_by_another_process_stays_until_that_process_is_gone(root,
     )
     try:
         assert other.stdout.readline() == b"held\n"
-        assert [one.state for one in kept_mirrors(root)] == [MirrorState.IN_USE]
+        assert [mirror.state for mirror in kept_mirrors(root)] == [MirrorState.IN_USE]
         assert make_room(root, 0)[0] == []
     finally:
         other.kill()
         other.communicate()
-    assert [one.repository for one in make_room(root, 0)[0]] == ["demo/one"]
+    assert [mirror.repository for mirror in make_room(root, 0)[0]] == ["demo/one"]
 
 
 @pytest.mark.slow
@@ -197,13 +197,13 @@ def test_a_renamed_repository_is_cloned_anew_and_reads_the_same(root, origin):
     with cache.ensure("demo/renamed", commits=[head]) as mirror, cache.ensure("demo/project", commits=[head]) as old:
         assert mirror.read(head, "a.py") == old.read(head, "a.py")
     used(root, "demo/project", 100)
-    assert [one.repository for one in make_room(root, kept_mirrors(root)[0].bytes)[0]] == ["demo/project"]
+    assert [mirror.repository for mirror in make_room(root, kept_mirrors(root)[0].bytes)[0]] == ["demo/project"]
 
 
 def shown(monkeypatch, root: Path, *evicted: str, gigabytes: str = "50") -> str:
     monkeypatch.setenv("FC_MIRRORS_DIR", str(root))
     monkeypatch.setenv("FC_MIRRORS_GB", gigabytes)
-    options = [option for one in evicted for option in ("--evict", one)]
+    options = [option for mirror in evicted for option in ("--evict", mirror)]
     return CliRunner().invoke(app, ["mirrors", *options], catch_exceptions=False).stdout
 
 

@@ -20,7 +20,7 @@ def numbers(window: Any) -> list[int]:
     """The numbers of a window that came back whole."""
     assert isinstance(window, MergedWindow), window
     assert window.count.reported == window.count.stored == len(window.pull_requests), window.count
-    return [one.number for one in window.pull_requests]
+    return [pull_request.number for pull_request in window.pull_requests]
 
 
 def pages(body: dict[str, Any]) -> list[tuple[str, list[Any]]]:

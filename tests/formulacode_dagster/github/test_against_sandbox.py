@@ -65,9 +65,14 @@ def test_intake_finds_every_pull_request_of_the_samples_where_it_was_merged(samp
                 landed[facts.item] = (facts.month, facts.merge_commit_sha, change.base_sha, change.merge_kind)
     active = {window.count.repository for window in calm[1]}
     expected = {
-        one.item: (one.month, one.merge_commit_sha, one.base_sha, one.merge_kind)
-        for one in samples.pull_requests
-        if one.item.partition("#")[0] in active and one.month in {month.key for month in MONTHS}
+        pull_request.item: (
+            pull_request.month,
+            pull_request.merge_commit_sha,
+            pull_request.base_sha,
+            pull_request.merge_kind,
+        )
+        for pull_request in samples.pull_requests
+        if pull_request.item.partition("#")[0] in active and pull_request.month in {month.key for month in MONTHS}
     }
     assert landed == expected
     assert len(expected) > 20

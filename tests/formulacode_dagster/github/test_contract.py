@@ -76,7 +76,7 @@ def answers(published_schema):
     from graphql import parse
 
     shapes = [selected(published_schema, parse(text)) for text in QUERIES.values()]
-    return [one for shape in shapes for one in shape.objects()]
+    return [object_id for shape in shapes for object_id in shape.objects()]
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +105,8 @@ def test_every_query_is_valid_against_github_s_schema(published_schema, name):
 
     document = parse(QUERIES[name])
     assert validate(published_schema, document) == []
-    operations = [one for one in document.definitions if isinstance(one, OperationDefinitionNode)]
-    assert [one.name is not None for one in operations] == [True]
+    operations = [definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)]
+    assert [operation.name is not None for operation in operations] == [True]
 
 
 @needs_npm
@@ -137,7 +137,7 @@ def test_every_parameter_of_a_rest_call_is_one_of_github_s(published_rest):
         told = operation(published_rest, PATHS[named]).get("parameters", ())
         known = {parameters[one["$ref"].rpartition("/")[2]]["name"] if "$ref" in one else one["name"] for one in told}
         sent = {key.value for key in call.args[1].keys if isinstance(key, ast.Constant)}
-        strangers += [f"{path.name}: {named}?{one}" for one in sent - known]
+        strangers += [f"{path.name}: {named}?{request}" for request in sent - known]
     assert strangers == []
 
 
@@ -230,8 +230,14 @@ def selected(schema: Any, document: Any) -> Shape:
     """What the only operation of *document* selects."""
     from graphql import FragmentDefinitionNode, OperationDefinitionNode
 
-    fragments = {one.name.value: one for one in document.definitions if isinstance(one, FragmentDefinitionNode)}
-    (operation,) = (one for one in document.definitions if isinstance(one, OperationDefinitionNode))
+    fragments = {
+        definition.name.value: definition
+        for definition in document.definitions
+        if isinstance(definition, FragmentDefinitionNode)
+    }
+    (operation,) = (
+        definition for definition in document.definitions if isinstance(definition, OperationDefinitionNode)
+    )
     root = Shape("object")
     _select(schema, schema.query_type, operation.selection_set, fragments, root)
     return root
@@ -240,25 +246,25 @@ def selected(schema: Any, document: Any) -> Shape:
 def _select(schema: Any, parent: Any, selection_set: Any, fragments: Mapping[str, Any], shape: Shape) -> None:
     from graphql import FieldNode, FragmentSpreadNode, get_named_type, get_nullable_type, is_enum_type, is_list_type
 
-    for one in selection_set.selections:
-        if not isinstance(one, FieldNode):
-            part = fragments[one.name.value] if isinstance(one, FragmentSpreadNode) else one
+    for selection in selection_set.selections:
+        if not isinstance(selection, FieldNode):
+            part = fragments[selection.name.value] if isinstance(selection, FragmentSpreadNode) else selection
             owner = schema.type_map[part.type_condition.name.value] if part.type_condition else parent
             _select(schema, owner, part.selection_set, fragments, shape)
             continue
-        name = one.alias.value if one.alias else one.name.value
-        if one.name.value == "__typename":
+        name = selection.alias.value if selection.alias else selection.name.value
+        if selection.name.value == "__typename":
             shape.below[name] = Shape("text")
             continue
-        declared = parent.fields[one.name.value].type
+        declared = parent.fields[selection.name.value].type
         named = get_named_type(declared)
-        if one.selection_set:
+        if selection.selection_set:
             inner = shape.below.get(name, Shape("object"))
             target = inner.below.setdefault("[]", Shape("object")) if inner.kind == "list" else inner
             if is_list_type(get_nullable_type(declared)) and inner.kind != "list":
                 inner = Shape("list", {"[]": Shape("object")})
                 target = inner.below["[]"]
-            _select(schema, named, one.selection_set, fragments, target)
+            _select(schema, named, selection.selection_set, fragments, target)
             shape.below[name] = inner
         else:
             kind = "text" if is_enum_type(named) or named.name in TEXT else _SCALARS.get(named.name, named.name)
@@ -322,5 +328,5 @@ def misfits(annotation: Any, shape: Shape, *, camel: bool, where: str = "") -> l
 
 def _without_none(annotation: Any) -> Any:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        (annotation,) = (one for one in typing.get_args(annotation) if one is not type(None))
+        (annotation,) = (argument for argument in typing.get_args(annotation) if argument is not type(None))
     return annotation

@@ -68,7 +68,7 @@ def alone(*issues: dict[str, Any], pulls: tuple[dict[str, Any], ...] = (), **roo
 
 
 def names(walk: LinkWalk) -> list[str]:
-    return [f"{one.repository}#{one.number}@{one.distance}" for one in walk.links]
+    return [f"{link.repository}#{link.number}@{link.distance}" for link in walk.links]
 
 
 def test_the_walk_goes_nearest_first_and_closed_issues_lead(walked: Walk):
@@ -110,7 +110,7 @@ def test_more_than_six_are_counted_and_the_second_level_is_not_asked_for(walked:
         *(issue(number, "#90") for number in range(1, 10)), issue(90), body=" ".join(f"#{n}" for n in range(1, 10))
     )
     found = walked(facts)
-    assert [one.number for one in found.links] == [1, 2, 3, 4, 5, 6]
+    assert [link.number for link in found.links] == [1, 2, 3, 4, 5, 6]
     assert found.left_out == 3
     assert walked.books["endpoints"]["graphql Threads"] == 2
 
@@ -155,7 +155,7 @@ def test_nothing_written_after_the_merge_is_taken(walked: Walk):
     assert (found.title, found.body) == ("Faster merge", "#1 #2 #8")
     first = found.links[0]
     assert (first.title, first.body) == ("Merge is slow", "It is slow.")
-    assert [(one.author, one.body) for one in first.comments] == [("bob", "first")]
+    assert [(comment.author, comment.body) for comment in first.comments] == [("bob", "first")]
 
 
 def test_a_version_that_was_deleted_is_empty_and_never_a_later_one(walked: Walk):
@@ -191,7 +191,7 @@ def test_pull_requests_are_walked_through_and_returned_on_request(walked: Walk):
 def test_pull_requests_are_returned_with_their_kind(walked: Walk):
     earlier = pull(50, "Fixes #2", merged_at="2026-02-02T00:00:00Z")
     found = walked(alone(issue(2), pulls=(earlier,), body="follows #50"), only_issues=False)
-    assert [(one.number, one.kind) for one in found.links] == [(50, ThreadKind.PULL_REQUEST), (2, ThreadKind.ISSUE)]
+    assert [(link.number, link.kind) for link in found.links] == [(50, ThreadKind.PULL_REQUEST), (2, ThreadKind.ISSUE)]
 
 
 def test_other_repositories_their_old_names_and_transferred_issues_are_the_same_ones(walked: Walk):
@@ -210,7 +210,7 @@ def test_what_cannot_be_read_is_recorded_and_the_rest_goes_on(walked: Walk):
     facts["secret/plans"] = {"is_private": True, "issues": [issue(3, "not for everybody")]}
     found = walked(facts)
     assert names(found) == ["acme/wheels#1@1"]
-    assert [(one.name, one.reason) for one in found.unreadable] == [
+    assert [(link.name, link.reason) for link in found.unreadable] == [
         ("acme/wheels#404", "not_found"),
         ("nobody/nothing#1", "not_found"),
         ("gone/away#2", "not_found"),
@@ -253,7 +253,7 @@ def test_comments_beyond_a_hundred_are_read(walked: Walk):
     many = [comment(f"{n}", f"2026-02-02T00:{n // 60:02d}:{n % 60:02d}Z") for n in range(250)]
     found = walked(alone(issue(1, comments=[*many, comment("#2", "2026-02-03T00:00:00Z")]), issue(2), body="#1"))
     assert names(found) == ["acme/wheels#1@1", "acme/wheels#2@2"]
-    assert [one.body for one in found.links[0].comments] == [*map(str, range(250)), "#2"]
+    assert [comment.body for comment in found.links[0].comments] == [*map(str, range(250)), "#2"]
     assert found.partly_read == ()
 
 
@@ -274,15 +274,15 @@ def test_a_thread_without_end_is_read_in_part_and_named(walked: Walk):
 def test_threads_too_heavy_together_are_read_in_parts(walked: Walk):
     heavy = [issue(n, "x" * 3_000) for n in range(1, 5)]
     found = walked(alone(*heavy, body="#1 #2 #3 #4"), served={"limits": Limits(heaviest_answer=8_000)})
-    assert [one.number for one in found.links] == [1, 2, 3, 4]
+    assert [link.number for link in found.links] == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
 def test_one_thread_too_heavy_alone_is_unreadable(walked: Walk):
     facts = alone(issue(1, "x" * 9_000), issue(2), body="#1 #2")
     found = walked(facts, served={"limits": Limits(heaviest_answer=8_000)})
-    assert [one.number for one in found.links] == [2]
-    assert [(one.name, one.reason) for one in found.unreadable] == [("acme/wheels#1", "overloaded")]
+    assert [link.number for link in found.links] == [2]
+    assert [(link.name, link.reason) for link in found.unreadable] == [("acme/wheels#1", "overloaded")]
 
 
 @pytest.mark.parametrize(

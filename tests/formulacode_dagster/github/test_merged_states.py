@@ -14,7 +14,11 @@ def test_a_repository_renamed_since_discovery_is_taken_in_under_its_present_name
     world.merge("demo/other", every(600, 2))
     renamed, other = world.taken_in(world.rows(new="demo/old"), clock)
     assert numbers(renamed) == [1, 2, 3]
-    assert {one.repository for one in renamed.pull_requests} == {renamed.count.repository} == {"demo/new"}
+    assert (
+        {pull_request.repository for pull_request in renamed.pull_requests}
+        == {renamed.count.repository}
+        == {"demo/new"}
+    )
     assert numbers(other) == [1, 2]
     assert world.books["endpoints"]["graphql MergedCounts"] == 2
 

@@ -64,7 +64,7 @@ def test_a_window_is_cut_into_parts_that_cover_it_and_are_shorter(seconds, count
     parts = cut(counted(1, count, window))
     assert parts[0].start == window.start
     assert parts[-1].end == window.end
-    assert all(one.end == other.start for one, other in itertools.pairwise(parts))
+    assert all(pair.end == other.start for pair, other in itertools.pairwise(parts))
     assert len(parts) >= 2
     assert all(1 <= part.seconds < window.seconds for part in parts)
 
@@ -82,9 +82,9 @@ def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance)
     assert sum(one.count for one in joined) == sum(sizes)
     assert joined[0].window.start == WHOLE.start
     assert joined[-1].window.end == WHOLE.end
-    assert all(one.window.end == other.window.start for one, other in itertools.pairwise(joined))
+    assert all(pair.window.end == other.window.start for pair, other in itertools.pairwise(joined))
     assert all(one.count <= PUBLIC.shown for one in joined)
-    assert all(one.count + other.count > PUBLIC.shown for one, other in itertools.pairwise(joined))
+    assert all(pair.count + other.count > PUBLIC.shown for pair, other in itertools.pairwise(joined))
     for one in joined:
         inside = [part.count for part in parts if one.window.start <= part.window.start < one.window.end]
         assert sum(inside) == one.count

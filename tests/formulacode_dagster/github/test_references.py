@@ -14,7 +14,7 @@ HOME = "acme/wheels"
 
 
 def found(text: str, **more: int) -> list[str]:
-    return [str(one) for one in references_in(text, HOME, **more)]
+    return [str(reference) for reference in references_in(text, HOME, **more)]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ PROSE = st.text(st.sampled_from("ab ,.!\n*_"), max_size=20)
 @pytest.mark.slow
 @given(st.lists(st.tuples(REFERENCES, FORMS, PROSE), max_size=8))
 def test_what_is_written_is_read(parts):
-    text = "".join(f"{words} {form.format(one, one.repository, one.number)} " for one, form, words in parts)
-    assert references_in(text, HOME) == tuple(dict.fromkeys(one for one, _, _ in parts))
+    text = "".join(f"{words} {form.format(part, part.repository, part.number)} " for part, form, words in parts)
+    assert references_in(text, HOME) == tuple(dict.fromkeys(part for part, _, _ in parts))
 
 
 @given(
@@ -133,9 +133,9 @@ def test_nothing_in_code_or_comments_is_a_reference(inside, form):
 
 @given(st.text(max_size=300))
 def test_any_text_gives_names_that_can_be_asked_for(text):
-    for one in references_in(text, HOME):
-        assert 1 <= one.number <= LARGEST_NUMBER
-        assert one.repository.count("/") == 1
+    for reference in references_in(text, HOME):
+        assert 1 <= reference.number <= LARGEST_NUMBER
+        assert reference.repository.count("/") == 1
 
 
 @pytest.mark.parametrize(

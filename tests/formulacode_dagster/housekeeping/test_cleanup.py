@@ -58,7 +58,7 @@ def test_folders_over_the_budget_go_and_those_a_month_needs_stay(tmp_path: Path)
     assert [folder.exists() for folder in folders] == [True, True, True]
     done = clean_up(room, needed("a"), Budgets(1500, None), now=NOW, dry_run=False)
     assert [folder.exists() for folder in folders] == [True, False, False]
-    assert [one.image.digest for one in done.removed] == [one.image.digest for one in foreseen.removed]
+    assert [removal.image.digest for removal in done.removed] == [removal.image.digest for removal in foreseen.removed]
     assert (done.freed, done.image_bytes, done.needed_bytes, done.over(Budgets(500, None))) == (2000, 1000, 1000, 500)
     assert "removed: leftovers of dead processes 0, images 2; kept: images 1, 0.00 GB" in done.summary
     assert done.cache is None

@@ -48,31 +48,33 @@ def test_within_the_budget_everything_stays() -> None:
 
 def test_the_least_recently_needed_go_first_and_no_more_than_the_budget_asks_for() -> None:
     plan = plan_removals(Inventory(TIERS), {}, budget=650, now=NOW)
-    assert [(str(one.image), one.reason, one.bytes) for one in plan.removals] == [
+    assert [(str(removal.image), removal.reason, removal.bytes) for removal in plan.removals] == [
         ("formulacode/old", RemovalReason.BUDGET, 30)
     ]
     used = plan_removals(Inventory(TIERS), need("old", days=1), budget=650, now=NOW)
-    assert [str(one.image) for one in used.removals] == ["formulacode/new"], "a stage needed the old one yesterday"
+    assert [str(removal.image) for removal in used.removals] == ["formulacode/new"], (
+        "a stage needed the old one yesterday"
+    )
 
 
 def test_a_tier_goes_after_all_that_lies_on_it() -> None:
     plan = plan_removals(Inventory(TIERS), {}, budget=0, now=NOW)
-    assert [str(one.image) for one in plan.removals] == [
+    assert [str(removal.image) for removal in plan.removals] == [
         f"formulacode/{name}" for name in ("old", "new", "repo", "base")
     ]
-    assert [one.bytes for one in plan.removals] == [30, 40, 100, 500]
+    assert [removal.bytes for removal in plan.removals] == [30, 40, 100, 500]
     assert plan.bytes_after == 0
 
 
 def test_what_an_unfinished_month_needs_stays_with_all_it_lies_on_whatever_the_budget() -> None:
     plan = plan_removals(Inventory(TIERS), need("old", days=50, unfinished=True), budget=0, now=NOW)
-    assert [str(one.image) for one in plan.removals] == ["formulacode/new"]
+    assert [str(removal.image) for removal in plan.removals] == ["formulacode/new"]
     assert (plan.bytes_after, plan.needed_bytes) == (630, 630)
 
 
 def test_a_task_that_is_in_no_registry_goes_last() -> None:
     plan = plan_removals(Inventory(TIERS), need("old", days=50, only_copy=True), budget=640, now=NOW)
-    assert [str(one.image) for one in plan.removals] == ["formulacode/new"]
+    assert [str(removal.image) for removal in plan.removals] == ["formulacode/new"]
 
 
 def test_an_image_that_may_be_in_the_making_stays() -> None:
@@ -83,13 +85,15 @@ def test_an_image_that_may_be_in_the_making_stays() -> None:
 def test_bytes_that_somebody_elses_image_lies_on_are_not_counted_and_not_freed() -> None:
     plan = plan_removals(Inventory(TIERS, frozenset({"base"})), {}, budget=0, now=NOW)
     assert plan.bytes_before == 170
-    assert [one.bytes for one in plan.removals] == [30, 40, 100], "the base stays: it would free nothing"
+    assert [removal.bytes for removal in plan.removals] == [30, 40, 100], "the base stays: it would free nothing"
 
 
 def test_a_dangling_image_goes_after_a_day_unless_a_month_needs_the_very_image() -> None:
     dangling = (image("lost", ("lost", 7), days=2, named=False), image("just", ("just", 8), days=0.5, named=False))
     plan = plan_removals(Inventory(dangling), {}, budget=None, now=NOW)
-    assert [(str(one.image), one.reason) for one in plan.removals] == [("sha256:lost", RemovalReason.DANGLING)]
+    assert [(str(removal.image), removal.reason) for removal in plan.removals] == [
+        ("sha256:lost", RemovalReason.DANGLING)
+    ]
     kept = plan_removals(Inventory(dangling), need("lost", unfinished=True), budget=None, now=NOW)
     assert kept.removals == ()
 
@@ -97,7 +101,7 @@ def test_a_dangling_image_goes_after_a_day_unless_a_month_needs_the_very_image()
 def test_a_second_build_that_a_killed_rebuild_left_goes_after_a_day() -> None:
     left = (image("task-again", ("again", 7), days=2), image("new-again", ("fresh", 8), days=0.5))
     plan = plan_removals(Inventory(left), {}, budget=None, now=NOW)
-    assert [(str(one.image), one.reason) for one in plan.removals] == [
+    assert [(str(removal.image), removal.reason) for removal in plan.removals] == [
         ("formulacode/task-again", RemovalReason.REBUILD)
     ]
 
@@ -105,7 +109,7 @@ def test_a_second_build_that_a_killed_rebuild_left_goes_after_a_day() -> None:
 def test_two_images_of_the_same_layers_free_their_bytes_with_the_second() -> None:
     twins = (image("one", ("same", 9), days=3), image("two", ("same", 9), days=2))
     plan = plan_removals(Inventory(twins), {}, budget=0, now=NOW)
-    assert [one.bytes for one in plan.removals] == [0, 9]
+    assert [removal.bytes for removal in plan.removals] == [0, 9]
 
 
 @given(
@@ -125,16 +129,16 @@ def test_whatever_is_stocked_the_books_balance_and_nothing_needed_loses_a_layer(
         stocked.append(image(str(index), *layers, days=days))
         needs |= need(str(index), days=days / 2, unfinished=unfinished)
     plan = plan_removals(Inventory(tuple(stocked)), needs, budget=budget, now=NOW)
-    gone = {one.image for one in plan.removals}
-    left = {layer for one in stocked if one not in gone for layer in one.layers}
+    gone = {removal.image for removal in plan.removals}
+    left = {layer for image in stocked if image not in gone for layer in image.layers}
     assert plan.bytes_after == sum(layer.bytes for layer in left)
-    assert plan.bytes_before - sum(one.bytes for one in plan.removals) == plan.bytes_after
+    assert plan.bytes_before - sum(removal.bytes for removal in plan.removals) == plan.bytes_after
     assert not [one for one in gone if needs[one.digest].unfinished]
     if plan.bytes_after > budget:
         ours = {
             layer
-            for one in stocked
-            if needs[one.digest].unfinished or NOW - one.made_at < timedelta(hours=2)
-            for layer in one.layers
+            for image in stocked
+            if needs[image.digest].unfinished or NOW - image.made_at < timedelta(hours=2)
+            for layer in image.layers
         }
         assert left == ours, "over the budget, only what must stay is left"

@@ -32,7 +32,8 @@ def test_passes_when_every_image_was_verified_in_every_way(verified: BuiltImage)
 class TestAVerification:
     def test_that_failed_is_told_by_name(self, name: str, verified: BuiltImage) -> None:
         failed = tuple(
-            one.model_copy(update={"ok": one.name != name, "detail": "why"}) for one in verified.verifications
+            verification.model_copy(update={"ok": verification.name != name, "detail": "why"})
+            for verification in verified.verifications
         )
         verdict = verifications_hold([verified, verified.model_copy(update={"verifications": failed})])
         assert not verdict.passed
@@ -46,7 +47,7 @@ class TestAVerification:
             assert not verifications_hold([verified.model_copy(update={"verifications": both})]).passed
 
     def test_that_an_earlier_version_of_the_code_did_not_make_is_missed(self, name: str, verified: BuiltImage) -> None:
-        fewer = tuple(one for one in verified.verifications if one.name != name)
+        fewer = tuple(verification for verification in verified.verifications if verification.name != name)
         verdict = verifications_hold([verified.model_copy(update={"verifications": fewer})])
         assert verdict.offenders == (f"Acme__tiny-5: {name} not made",)
         assert verdict.tally[name]["not made"] == 1

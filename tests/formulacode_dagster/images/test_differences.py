@@ -12,7 +12,7 @@ TINY = Listing("tiny", "1.0", {"lib/tiny/__init__.py": "ccc", "bin/tiny": "-> ..
 
 
 def told(differences: tuple[Difference, ...]) -> list[tuple[str, str, str]]:
-    return [(one.kind.value, one.name, one.detail) for one in differences]
+    return [(difference.kind.value, difference.name, difference.detail) for difference in differences]
 
 
 def test_equal_installs_have_no_difference() -> None:

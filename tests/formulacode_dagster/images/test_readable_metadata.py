@@ -37,7 +37,12 @@ UNREADABLE = [
 
 def make_wheel(folder: Path, requirements: list[str]) -> Path:
     wheel = folder / "tool-1.0-py3-none-any.whl"
-    lines = ["Metadata-Version: 2.1", "Name: tool", "Version: 1.0", *(f"Requires-Dist: {one}" for one in requirements)]
+    lines = [
+        "Metadata-Version: 2.1",
+        "Name: tool",
+        "Version: 1.0",
+        *(f"Requires-Dist: {requirement}" for requirement in requirements),
+    ]
     files = {
         "tool.py": b"WORD = 'there'\n",
         "tool-1.0.dist-info/METADATA": ("\n".join(lines) + "\n\nRequires-Dist: of the text ()>\n").encode(),

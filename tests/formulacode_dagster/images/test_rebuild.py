@@ -73,7 +73,7 @@ def bench(compiled: Sample, lock: str, cache: MirrorCache, tmp_path: Path) -> Be
 
 
 def told(reproduction: Reproduction) -> list[tuple[str, str, str]]:
-    return [(one.kind.value, one.name, one.detail) for one in reproduction.differences]
+    return [(difference.kind.value, difference.name, difference.detail) for difference in reproduction.differences]
 
 
 def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench: Bench) -> None:
@@ -81,7 +81,7 @@ def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench
     assert (told(equal), equal.is_equal, equal.against) == ([], True, "the image")
     assert equal.distributions == 3
     assert equal.files > 100
-    found = {one.name: one for one in installed_in(bench.engine, bench.image)}
+    found = {distribution.name: distribution for distribution in installed_in(bench.engine, bench.image)}
     assert found.keys() == {"setuptools", "tinyc", UNOWNED}
     assert any(path.endswith(".so") for path in found["tinyc"].files)
     tampered = Path(bench.image.location) / "venv" / PYTHON_FILE
@@ -95,7 +95,7 @@ def test_what_is_kept_when_an_image_is_verified_is_what_building_it_again_finds(
         bench.engine, bench.image.spec, Origins(compiled.mirror), pr=compiled.pull_request(), run_id="verified"
     )
     assert built.failure is None
-    assert built.image.installed == tuple(one.summary for one in built.installed)
+    assert built.image.installed == tuple(distribution.summary for distribution in built.installed)
     assert built.installed == installed_in(bench.engine, bench.image)
 
 
@@ -108,12 +108,14 @@ def test_a_lock_that_is_not_the_one_of_the_image_shows(bench: Bench) -> None:
 
 
 def test_where_the_image_is_gone_what_was_kept_of_it_is_compared(bench: Bench) -> None:
-    first = {one.summary.sha256: one for one in installed_in(bench.engine, bench.image)}
+    first = {distribution.summary.sha256: distribution for distribution in installed_in(bench.engine, bench.image)}
     summaries = tuple(one.summary for one in first.values())
     gone = bench.image.model_copy(update={"location": "/nowhere", "installed": summaries})
     equal = bench.again(gone, lambda one: Listing.of(one, first[one.sha256].text))
     assert (told(equal), equal.against) == ([], "what was kept of it")
-    forged = tuple(one.model_copy(update={"sha256": "0" * 64}) if one.name == "tinyc" else one for one in summaries)
+    forged = tuple(
+        summary.model_copy(update={"sha256": "0" * 64}) if summary.name == "tinyc" else summary for summary in summaries
+    )
     other = bench.again(gone.model_copy(update={"installed": forged}))
     assert told(other) == [("files", "tinyc", "which files differ is not known any more")]
     with pytest.raises(ItemFailure, match="nothing was kept of what was installed"):

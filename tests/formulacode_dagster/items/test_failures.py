@@ -139,7 +139,7 @@ def test_what_failed_after_it_was_accepted_is_not_accepted(database: Database) -
     accept(database, by="Grace")
     assert judge(database).passed
     with database.transaction() as connection:
-        assert [one.accepted_by for one in acceptances(connection, MONTH)] == ["Ada", "Grace"]
+        assert [acceptance.accepted_by for acceptance in acceptances(connection, MONTH)] == ["Ada", "Grace"]
 
 
 def test_what_was_done_when_it_was_accepted_has_to_stay_done(database: Database) -> None:

@@ -37,7 +37,7 @@ def run(database: Database, ends: Mapping[str, Exception | None], *, concurrency
 
 def states(database: Database) -> dict[str, str]:
     with database.transaction() as connection:
-        return {one.item: f"{one.state} {one.reason}".strip() for one in ledger.entries_of(connection, MONTH)}
+        return {entry.item: f"{entry.state} {entry.reason}".strip() for entry in ledger.entries_of(connection, MONTH)}
 
 
 def test_three_unlike_items_lost_to_a_system_stop_the_stage_and_have_not_failed(database: Database) -> None:

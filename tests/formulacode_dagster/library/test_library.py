@@ -87,16 +87,16 @@ def test_a_client_reads_one_pull_request_whole(served, tokens) -> None:
     pr, diff, files, now, then, timeline = asyncio.run(read_all(tokens))
     assert (pr.repository, pr.source) == (NAME, Source.GITHUB)
     assert diff.startswith(b"diff --git a/sky.py b/sky.py\n")
-    assert [(one.path, one.status, one.additions, one.binary) for one in files] == [("sky.py", "A", 2, False)]
+    assert [(file.path, file.status, file.additions, file.binary) for file in files] == [("sky.py", "A", 2, False)]
     assert (now.body, then.body) == ("The cache solved it", "@eve measured it, see #10")
-    assert [one.body for one in then.comments] == ["Same here"]
-    assert [(one.kind, one.source, one.title) for one in timeline] == [
+    assert [comment.body for comment in then.comments] == ["Same here"]
+    assert [(event.kind, event.source, event.title) for event in timeline] == [
         ("cross-referenced", "astropy/astropy#10", ""),
         ("renamed", "", "Faster sky coordinates (again)"),
         ("merged", "", ""),
         ("closed", "", ""),
     ]
-    assert all(one.created_at for one in timeline)
+    assert all(event.created_at for event in timeline)
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_what_is_not_there_is_said_by_name(served, method, number) -> None:
 
 def test_links_are_a_sequence_with_what_could_not_be_read(served) -> None:
     links = asyncio.run(scrape_links(PR(repository=NAME, issue_number=NUMBER)))
-    assert [(one.number, one.distance) for one in links] == [(9, 1), (10, 1)]
+    assert [(link.number, link.distance) for link in links] == [(9, 1), (10, 1)]
     assert (len(links), links[0].title, links[:1][0].number, links.unreadable) == (2, "Sky coordinates are slow", 9, ())
 
 

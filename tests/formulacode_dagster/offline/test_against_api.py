@@ -33,7 +33,12 @@ def taken(source: IntakeSource) -> dict[str, MergedPullRequest]:
         async with source:
             rows = [row for row in await source.discover(MONTHS[0]) if row.state is RepositoryState.ACTIVE]
             windows = await asyncio.gather(*(windows_of(source, month, rows) for month in MONTHS))
-            return {one.item: one for of_month in windows for window in of_month for one in window.pull_requests}
+            return {
+                pull_request.item: pull_request
+                for of_month in windows
+                for window in of_month
+                for pull_request in window.pull_requests
+            }
 
     return asyncio.run(inside())
 

@@ -92,7 +92,7 @@ def test_a_month_that_is_exported_and_taken_in_again_is_the_same_month(database:
     }
     again, back = found(tmp_path / "out"), windows(tmp_path / "out")
     assert again == rows
-    assert [one.pull_requests for one in back.values()] == [one.pull_requests for one in taken]
+    assert [entry.pull_requests for entry in back.values()] == [entry.pull_requests for entry in taken]
     with database.transaction() as connection:
         assert store(connection, *back.values(), repositories=again) == before
         changed = [(count.added, count.changed, count.removed) for count in INTAKE_COUNTS.read(connection, "2026-02")]

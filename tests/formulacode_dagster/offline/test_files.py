@@ -79,7 +79,7 @@ def test_a_month_is_half_open_and_other_months_are_not_used(write):
         (folder / "pull_requests.jsonl").read_text().replace("number_", "body"),
     )
     window = windows(folder)["ada/engine"]
-    assert [one.number for one in window.pull_requests] == [2, 3, 5]
+    assert [pull_request.number for pull_request in window.pull_requests] == [2, 3, 5]
     assert (window.count.reported, window.count.stored) == (3, 3)
     assert windows(folder, Month.parse("2020-01"))["ada/engine"].pull_requests == ()
 
@@ -188,7 +188,7 @@ def test_a_window_may_be_asked_for_again_and_is_the_same(write):
             (row,) = await intake.discover(FEBRUARY)
             (first,), (second,) = [await windows_of(intake, FEBRUARY, [row]) for _ in range(2)]
             assert first == second
-            assert [one.number for one in first.pull_requests] == [1, 2]
+            assert [pull_request.number for pull_request in first.pull_requests] == [1, 2]
 
     asyncio.run(twice())
 

@@ -63,9 +63,9 @@ def test_an_id_learnt_in_another_month_or_under_a_former_name_is_kept(database: 
     with database.transaction() as connection:
         renamed = repository("ada/motor", id=12, aliases=("ada/engine",), month="2025-11")
         REPOSITORIES.replace_month(connection, "2025-11", [renamed])
-        assert [one.id for one in settle(connection, MONTH, [STAND_IN])] == [12]
+        assert [repository.id for repository in settle(connection, MONTH, [STAND_IN])] == [12]
         REPOSITORIES.replace_month(connection, "2025-12", [repository("ada/engine", id=99, month="2025-12")])
-        assert [one.id for one in settle(connection, MONTH, [STAND_IN])] == [99]
+        assert [repository.id for repository in settle(connection, MONTH, [STAND_IN])] == [99]
 
 
 def test_a_stand_in_under_a_former_name_gives_way_too(database: Database):

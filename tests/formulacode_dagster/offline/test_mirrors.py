@@ -23,7 +23,7 @@ from tests.support.offline import engine, found, opened, window_of, windows
 def test_pull_requests_come_from_merges_and_squashes_of_the_month(mirrors):
     shas = engine(mirrors)
     window = windows(mirrors)["ada/engine"]
-    assert [one.number for one in window.pull_requests] == [2, 3, 4]
+    assert [pull_request.number for pull_request in window.pull_requests] == [2, 3, 4]
     assert (window.count.reported, window.count.stored) == (3, 3)
     merge, squash, alone = window.pull_requests
     assert (merge.title, merge.body, merge.author) == ("Second", "Text", "bob")
@@ -40,7 +40,7 @@ def test_pull_requests_come_from_merges_and_squashes_of_the_month(mirrors):
 def test_the_month_is_half_open_over_the_time_of_the_landing_commit(mirrors, month, numbers):
     engine(mirrors)
     window = windows(mirrors, Month.parse(month))["ada/engine"]
-    assert [one.number for one in window.pull_requests] == numbers
+    assert [pull_request.number for pull_request in window.pull_requests] == numbers
 
 
 def test_what_was_derived_can_be_verified_against_the_mirror(mirrors, tmp_path):
@@ -113,7 +113,7 @@ def test_thousands_of_tags_and_branches_change_nothing(mirrors):
     shas = engine(mirrors)
     names = [f"refs/tags/v{number}" for number in range(5000)] + [f"refs/heads/b{number}" for number in range(500)]
     (mirrors / "ada/engine.git/packed-refs").write_text("".join(f"{shas[1]} {name}\n" for name in names))
-    assert [one.number for one in windows(mirrors)["ada/engine"].pull_requests] == [2, 3, 4]
+    assert [pull_request.number for pull_request in windows(mirrors)["ada/engine"].pull_requests] == [2, 3, 4]
 
 
 def test_a_mirror_that_went_away_fails_by_name(mirrors):
@@ -179,11 +179,16 @@ def test_every_pull_request_of_the_samples_is_found_without_a_server(tmp_path: P
             rows = [row for row in await source.discover(months[0]) if row.state is not RepositoryState.FORK]
             taken = await asyncio.gather(*(windows_of(source, month, rows) for month in months))
             windows = [window for of_month in taken for window in of_month]
-            return {one.item: (one.month, one.merge_commit_sha) for window in windows for one in window.pull_requests}
+            return {
+                pull_request.item: (pull_request.month, pull_request.merge_commit_sha)
+                for window in windows
+                for pull_request in window.pull_requests
+            }
 
     expected = {
-        one.item: (one.month, one.merge_commit_sha)
-        for one in samples.pull_requests
-        if one.month in {month.key for month in months} and not one.item.startswith("dmoreau/gridpath")
+        pull_request.item: (pull_request.month, pull_request.merge_commit_sha)
+        for pull_request in samples.pull_requests
+        if pull_request.month in {month.key for month in months}
+        and not pull_request.item.startswith("dmoreau/gridpath")
     }
     assert asyncio.run(ask()) == expected

@@ -107,7 +107,7 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
         "housekeeping",
         *(f"{stage.value}_only" for stage in Stage),
     }
-    schedules = {one.name: one for one in repository.schedule_defs}
+    schedules = {schedule.name: schedule for schedule in repository.schedule_defs}
     assert {name: one.cron_schedule for name, one in schedules.items()} == {
         "monthly": "0 2 25 * *",
         "housekeeping_daily": "30 4 * * *",
@@ -164,7 +164,7 @@ READING = "import os; os.environ.get('FC_CPUS'); open('.env')"
 def test_loading_looks_at_no_setting_and_at_no_file_that_one_names(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("BAD='unclosed\n")
     # whoever reads any of these, one by one or all of them, is seen
-    settings = {one.name: str(tmp_path) for one in SETTINGS}
+    settings = {setting.name: str(tmp_path) for setting in SETTINGS}
     loaded = subprocess.run(
         [sys.executable, "-c", "\n".join((LOADING, WHAT_WAS_READ, READING, WHAT_WAS_READ))],
         env={**BARE, **settings},

@@ -37,7 +37,7 @@ def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskR
     card = render_card(_index(record))
     assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | 1 | 1.65× |" in card
     assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | 0 | – |" in card
-    assert all(f"| `{one.name}` | {one.description}" in card for one in DATASET_COLUMNS)
+    assert all(f"| `{column.name}` | {column.description}" in card for column in DATASET_COLUMNS)
 
 
 def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:

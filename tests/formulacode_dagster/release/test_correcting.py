@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,12 +21,11 @@ from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
+from tests.support.command_line import FcData
 from tests.support.gates import open_gates
 
 MONTH = "2026-02"
 FIRST, SECOND = "formulacode@2026-03", "formulacode@2026-03.1"
-FC_DATA = Path(sys.executable).with_name("fc-data")
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -74,22 +71,15 @@ def enter(
 
 
 @pytest.fixture
-def release(month: Database, database_url: str, tmp_path: Path) -> Command:
+def command(month: Database, database_url: str, call_fc_data: FcData) -> FcData:
+    """`fc-data` over that month, in a home of its own."""
+    return partial(call_fc_data, FC_DATABASE_URL=database_url, FC_RETRY_SECONDS="0", COLUMNS="300")
+
+
+@pytest.fixture
+def release(command: FcData) -> FcData:
     """`fc-data run --month 2026-02 --stage published_dataset`, with more."""
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        settings = {"FC_HOME": str(tmp_path / "home"), "FC_DATABASE_URL": database_url, "FC_RETRY_SECONDS": "0"}
-        return subprocess.run(
-            [str(FC_DATA), "run", "--month", MONTH, "--stage", "published_dataset", *more],
-            env={"PATH": "/usr/bin:/bin", "COLUMNS": "300", **settings},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return run
+    return partial(command, "run", "--month", MONTH, "--stage", "published_dataset")
 
 
 def tags(tmp_path: Path) -> list[str]:
@@ -98,7 +88,7 @@ def tags(tmp_path: Path) -> list[str]:
 
 
 def test_the_command_of_the_documentation_releases_a_revision(
-    month: Database, release: Command, statement: ProblemStatement, tmp_path: Path
+    month: Database, release: FcData, statement: ProblemStatement, tmp_path: Path
 ) -> None:
     done = release()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -117,7 +107,11 @@ def test_the_command_of_the_documentation_releases_a_revision(
     assert tags(tmp_path) == [FIRST, SECOND]
     with month.transaction() as connection:
         first, second = artifacts.RELEASES.read(connection, MONTH)
-        judged = {one.check: one.passed for one in verdicts(connection, MONTH) if one.stage is Stage.PUBLISHED_DATASET}
+        judged = {
+            verdict.check: verdict.passed
+            for verdict in verdicts(connection, MONTH)
+            if verdict.stage is Stage.PUBLISHED_DATASET
+        }
     assert (first.tag, second.tag, second.reason) == (FIRST, SECOND, "two patches were measured anew")
     assert set(judged.values()) == {True}
     # run once more it is as it is, without a reason for anything
@@ -127,7 +121,7 @@ def test_the_command_of_the_documentation_releases_a_revision(
 
 @pytest.mark.parametrize("stage", [Stage.REPOSITORIES, Stage.CLASSIFICATIONS, Stage.IMAGES, Stage.MEASUREMENTS])
 def test_a_month_over_a_failure_budget_is_not_tagged_at_all(
-    month: Database, release: Command, stage: Stage, tmp_path: Path
+    month: Database, command: FcData, release: FcData, stage: Stage, tmp_path: Path
 ) -> None:
     for number in range(9):
         failed = f"a/b#{number}" if stage is not Stage.REPOSITORIES else f"a/b{number}"
@@ -137,10 +131,8 @@ def test_a_month_over_a_failure_budget_is_not_tagged_at_all(
     assert refused.returncode == 1
     assert f"the gate {stage}/failures_within_budget is shut for {MONTH}" in refused.stdout
     assert tags(tmp_path) == []
-    accept = ["accept", "--month", MONTH, "--stage", stage.value, "--by", "Ada", "--reason", "they are gone"]
-    environment = {"PATH": "/usr/bin:/bin", "FC_HOME": str(tmp_path / "home")}
-    url = month.engine.url.render_as_string(hide_password=False)
-    subprocess.run([str(FC_DATA), *accept], env={**environment, "FC_DATABASE_URL": url}, cwd=tmp_path, check=True)
+    accepted = command("accept", "--month", MONTH, "--stage", stage.value, "--by", "Ada", "--reason", "they are gone")
+    assert accepted.returncode == 0, accepted.stdout
     released = release()
     assert released.returncode == 0, released.stdout + released.stderr
     card = (tmp_path / "home" / "dataset" / "releases" / FIRST / "README.md").read_text()
@@ -155,14 +147,14 @@ def shut_budget(database: Database, stage: Stage) -> None:
 
 
 def test_a_month_of_which_parts_were_left_out_is_not_released_and_says_so(
-    month: Database, release: Command, tmp_path: Path
+    month: Database, release: FcData, tmp_path: Path
 ) -> None:
     enter(month, Stage.ENVIRONMENTS, "a/b#1", ItemState.SKIPPED, reason=SkipReason.NOT_ASKED)
     assert release().returncode == 0
     assert tags(tmp_path) == []
     with month.transaction() as connection:
         (entry,) = [
-            one for one in ledger.entries_of(connection, MONTH, Stage.PUBLISHED_DATASET) if one.item == "release"
+            entry for entry in ledger.entries_of(connection, MONTH, Stage.PUBLISHED_DATASET) if entry.item == "release"
         ]
     assert (entry.state, entry.reason) == (ItemState.SKIPPED, SkipReason.PARTIAL_RUN)
     assert "1 items of environments were left out by a limited run" in entry.detail
@@ -172,7 +164,7 @@ def test_a_month_of_which_parts_were_left_out_is_not_released_and_says_so(
 
 
 def test_a_month_whose_tasks_were_all_lost_is_not_tagged(
-    month: Database, release: Command, pull_request: PullRequest, tmp_path: Path
+    month: Database, release: FcData, pull_request: PullRequest, tmp_path: Path
 ) -> None:
     enter(month, Stage.PUBLISHED_DATASET, "a/b#1", month="2026-01")
     enter(month, Stage.PROBLEM_STATEMENTS, pull_request.item, ItemState.FAILED, reason="leak")

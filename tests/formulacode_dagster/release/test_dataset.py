@@ -49,7 +49,9 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
     assert [(name, str(kind)) for name, kind in dataset_schema().items()] == [
         (name, types.get(name, "String")) for name in names
     ]
-    assert [(one.name, one.type) for one in DATASET_COLUMNS] == [(name, types.get(name, "String")) for name in names]
+    assert [(column.name, column.type) for column in DATASET_COLUMNS] == [
+        (name, types.get(name, "String")) for name in names
+    ]
 
 
 def test_a_month_without_tasks_has_the_same_schema(record: MakeRecord) -> None:

@@ -59,7 +59,7 @@ def test_what_was_asked_for_by_a_run_that_failed_before_its_first_item_counts(us
 
 
 def test_what_they_cost_counts_all_the_same(funnel: Funnel) -> None:
-    costs = {one.stage: one.cost for one in funnel.costs}
+    costs = {cost.stage: cost.cost for cost in funnel.costs}
     assert costs[Stage.REPOSITORIES] == Cost(api_points=18, api_requests=20)
     assert costs[Stage.CLASSIFICATIONS].model_calls == 7
     assert funnel.cost == Cost.total(costs.values())

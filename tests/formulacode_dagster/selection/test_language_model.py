@@ -179,8 +179,8 @@ def test_an_endpoint_that_answers_nobody_stops_the_stage(fault: Fault) -> None:
 
     with sandbox(ModelFaults(every=fault)) as (url, _):
         outcomes = asyncio.run(many(url))
-    assert [type(one) for one in outcomes].count(SuspectedOutage) == 4
-    (dead,) = (one for one in outcomes if isinstance(one, OutsideSystemError))
+    assert [type(outcome) for outcome in outcomes].count(SuspectedOutage) == 4
+    (dead,) = (outcome for outcome in outcomes if isinstance(outcome, OutsideSystemError))
     assert "none of the last 5 questions" in str(dead)
     assert dead.system == "llm"
 
@@ -268,7 +268,7 @@ def test_concurrent_calls_never_pass_the_budget_and_use_all_of_it() -> None:
         outcomes = asyncio.run(many(url, budget))
     spent = budget.spent.tokens_in + budget.spent.tokens_out
     assert 1500 - 600 < spent <= 1500
-    assert {type(one) for one in outcomes} == {tuple, OutsideSystemError}
+    assert {type(outcome) for outcome in outcomes} == {tuple, OutsideSystemError}
 
 
 @pytest.mark.parametrize(

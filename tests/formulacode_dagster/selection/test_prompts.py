@@ -98,5 +98,5 @@ def test_issues_written_after_the_merge_and_hidden_comments_are_not_shown(make_p
 
 def test_the_version_moves_with_the_prompt_and_the_form_of_the_answer(make_pull_request: MakePullRequest) -> None:
     prompt = prompt_for(make_pull_request(), section("pkg/core.py", 2).encode())
-    text = json.dumps([one.content for one in prompt.messages]) + json.dumps(Judgement.model_json_schema())
+    text = json.dumps([message.content for message in prompt.messages]) + json.dumps(Judgement.model_json_schema())
     assert (PROMPT_VERSION, hashlib.sha256(text.encode()).hexdigest()[:12]) == ("1", "08621123cb5a")

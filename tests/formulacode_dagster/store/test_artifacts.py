@@ -145,7 +145,7 @@ def test_twenty_thousand_rows_are_one_merge_and_can_be_read_by_key_in_one_statem
     rows = [merged(number) for number in range(1, 20_001)]
     with statements(database) as sent, database.transaction() as connection:
         MERGED_PULL_REQUESTS.replace_month(connection, MONTH, rows)
-    words = [" ".join(one.split()[:2]) for one in sent if "pg_catalog" not in one]
+    words = [" ".join(request.split()[:2]) for request in sent if "pg_catalog" not in request]
     assert words == ["DELETE FROM", "CREATE TEMPORARY", "INSERT INTO", "DROP TABLE"]
     # 40,000 keys are 80,000 numbers, more than Postgres takes as parameters
     keys = [(7, number) for number in range(1, 40_001)]

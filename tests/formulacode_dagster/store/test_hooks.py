@@ -22,7 +22,7 @@ def test_a_result_comes_back_as_it_was_given(database: Database) -> None:
     with database.transaction() as connection:
         kept = [hooks.get(connection, ENTITY, "f", str(number)) for number in range(len(results))]
     found = [one.result for one in kept if one is not None]
-    assert [(type(one), one) for one in found] == [(type(one), one) for one in results]
+    assert [(type(result), result) for result in found] == [(type(result), result) for result in results]
 
 
 def test_results_are_apart_by_entity_name_and_arguments(database: Database) -> None:

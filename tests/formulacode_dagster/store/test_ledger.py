@@ -26,7 +26,7 @@ def record(database: Database, *entries: LedgerEntry) -> None:
 
 
 def names(entries: list[LedgerEntry]) -> list[str]:
-    return [one.item for one in entries]
+    return [entry.item for entry in entries]
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
@@ -138,7 +138,7 @@ def test_a_big_month_is_recorded_and_forgotten_in_a_few_statements(database: Dat
         assert len(ledger.entries_of(connection, MONTH)) == 7000
         ledger.forget(connection, MONTH, Stage.IMAGES, [f"a/b#{number}" for number in range(70_000)])
         assert ledger.entries_of(connection, MONTH) == []
-    assert [one.split()[0] for one in sent] == ["CREATE", "INSERT", "DROP", "SELECT", "DELETE", "SELECT"]
+    assert [request.split()[0] for request in sent] == ["CREATE", "INSERT", "DROP", "SELECT", "DELETE", "SELECT"]
 
 
 def test_nothing_to_record_is_no_statement(database: Database) -> None:

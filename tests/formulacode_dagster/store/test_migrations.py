@@ -74,7 +74,7 @@ def test_a_url_that_is_not_postgres_is_a_configuration_error(url: str) -> None:
 
 def test_what_was_judged_before_checks_had_a_tally_is_kept(empty_database_url: str) -> None:
     database = Database(empty_database_url)
-    migrate(database.engine, tuple(one for one in read_migrations() if one.name < "0006"))
+    migrate(database.engine, tuple(migration for migration in read_migrations() if migration.name < "0006"))
     with database.transaction() as connection:
         connection.execute(
             text(
@@ -91,7 +91,7 @@ def test_what_was_judged_before_checks_had_a_tally_is_kept(empty_database_url: s
 
 def test_rows_that_were_kept_as_documents_are_kept(empty_database_url: str) -> None:
     database = Database(empty_database_url)
-    migrate(database.engine, tuple(one for one in read_migrations() if one.name < "0007"))
+    migrate(database.engine, tuple(migration for migration in read_migrations() if migration.name < "0007"))
     image = make_image(benchmarks=("bench.time_x",))
     with database.transaction() as connection:
         connection.execute(

@@ -153,10 +153,10 @@ def test_a_month_is_named_without_its_texts(database: Database) -> None:
         names = merged_names(connection, MONTH)
         whole = MERGED_PULL_REQUESTS.read(connection, MONTH)
         assert merged_names(connection, "2026-01") == []
-    assert [(one.key, one.item, one.merged_at) for one in names] == [
+    assert [(name.key, name.item, name.merged_at) for name in names] == [
         ((one.repository_id, one.number), one.item, one.merged_at) for one in whole
     ]
-    assert [one.digest for one in names] == [digest_of(one) for one in whole]
+    assert [name.digest for name in names] == [digest_of(name) for name in whole]
 
 
 def test_one_repository_and_one_pull_request_can_be_read_alone(database: Database) -> None:

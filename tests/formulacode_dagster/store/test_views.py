@@ -13,7 +13,7 @@ from formulacode_dagster.store.views import RELATIONS, VIEWS, Relation
 from tests.records import MONTH, make_change, make_merged
 from tests.support.strategies import rows_of
 
-SINGLE = [one for one in RELATIONS.values() if len(one.artifacts) == 1 and one.name != "changes"]
+SINGLE = [relation for relation in RELATIONS.values() if len(relation.artifacts) == 1 and relation.name != "changes"]
 FOUND = """
 SELECT c.column_name, c.data_type, col_description(format('%I', c.table_name)::regclass, c.ordinal_position)
 FROM information_schema.columns c WHERE c.table_name = :name AND c.table_schema = current_schema()
@@ -62,5 +62,5 @@ def test_every_column_is_documented_in_the_database(relation: Relation, database
 
 
 def test_every_document_has_a_view() -> None:
-    hidden = {one.name for one in RELATIONS.values() if "document" in one.artifacts[0].table.columns}
+    hidden = {relation.name for relation in RELATIONS.values() if "document" in relation.artifacts[0].table.columns}
     assert hidden | {"pull_requests"} == set(VIEWS.names)

@@ -118,8 +118,8 @@ def test_rows_that_did_not_change_are_not_written(database: Database) -> None:
         again = replace_window(connection, counted(300), rows)
         assert set(connection.execute(versions).all()) == set(before)
     assert (again.added, again.changed, again.removed) == (0, 0, 0)
-    assert not any("merged_pull_requests" in one for one in sent if not one.startswith("SELECT"))
-    assert not any("body" in one for one in sent)
+    assert not any("merged_pull_requests" in request for request in sent if not request.startswith("SELECT"))
+    assert not any("body" in request for request in sent)
 
 
 def test_the_checksum_depends_on_the_rows_alone(database: Database) -> None:

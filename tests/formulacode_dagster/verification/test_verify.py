@@ -48,7 +48,9 @@ class TestAnImage:
         self, engine: ProcessEngine, pure: Sample, pure_image: BuiltImage
     ) -> None:
         image, log = build_sample(engine, pure_image.spec, pure)
-        assert [(one.name, one.ok) for one in image.verifications] == [(name, True) for name in VERIFICATION_NAMES]
+        assert [(verification.name, verification.ok) for verification in image.verifications] == [
+            (name, True) for name in VERIFICATION_NAMES
+        ]
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert "install-package" in log
 
@@ -235,7 +237,7 @@ class TestAnImage:
             "tinypure/tests/test_inside.py": "import tinypure\n\n\nclass TestIt:\n    def test_it(self): pass\n",
         }
         image = build(tmp_path, lock, files)
-        told = next(one.detail for one in image.verifications if one.name == "tests_collect")
+        told = next(verification.detail for verification in image.verifications if verification.name == "tests_collect")
         assert told.startswith("2 tests in 2 modules, by pytest 7.4.4")
         assert "1 modules: lacks a module: tests/test_more.py: ModuleNotFoundError" in told
 

@@ -40,7 +40,8 @@ def test_every_type_field_argument_and_value_exists_in_github_s_schema_with_the_
         differences += [f"{name} | {member}" for member in members]
         interfaces = {one.name for one in getattr(mine, "interfaces", ())}
         differences += [
-            f"{name} implements {one}" for one in interfaces - {one.name for one in getattr(other, "interfaces", ())}
+            f"{name} implements {interface}"
+            for interface in interfaces - {interface.name for interface in getattr(other, "interfaces", ())}
         ]
         for field, definition in getattr(mine, "fields", {}).items():
             known = other.fields.get(field)
@@ -74,7 +75,9 @@ def strangers(schema: dict[str, Any], value: Any, where: str, schemas: dict[str,
     while "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
     if isinstance(value, list):
-        return [one for item in value for one in strangers(schema.get("items", {}), item, f"{where}[]", schemas)]
+        return [
+            stranger for item in value for stranger in strangers(schema.get("items", {}), item, f"{where}[]", schemas)
+        ]
     if not isinstance(value, dict):
         return []
     known: dict[str, Any] = {}

@@ -70,13 +70,13 @@ def test_a_mention_in_another_repository_is_a_reference_across(timeline):
 
 def test_messages_of_commits_here_and_elsewhere_refer_to_an_issue(two, caller):
     events = caller().get("/repos/ada/engine/issues/7/timeline").json()
-    commits = [one["commit_url"] for one in events if one["event"] == "referenced"]
+    commits = [event["commit_url"] for event in events if event["event"] == "referenced"]
     assert [url.partition("/repos/")[2].partition("/commits/")[0] for url in commits] == ["ada/loom", "ada/engine"]
 
 
 def test_a_mention_counts_from_the_edit_that_brought_it(timeline):
     mentions = [one for one in timeline("ada", "engine", 7) if one["__typename"] == "CrossReferencedEvent"]
-    assert [(one["source"]["number"], one["createdAt"]) for one in mentions] == [
+    assert [(mention["source"]["number"], mention["createdAt"]) for mention in mentions] == [
         (1, "2026-01-04T00:00:00Z"),
         (2, "2026-01-10T00:00:00Z"),
     ]
@@ -130,14 +130,14 @@ def test_a_deleted_version_keeps_its_place_without_its_text(small, tell, caller)
 
 def test_the_rest_timeline_tells_the_same(two, caller):
     events = caller().get("/repos/ada/engine/issues/8/timeline").json()
-    assert [one["event"] for one in events] == ["cross-referenced", "connected", "closed"]
+    assert [event["event"] for event in events] == ["cross-referenced", "connected", "closed"]
     assert events[0]["source"]["issue"]["number"] == 1
     there = caller().get("/repos/ada/web/issues/5/timeline")
     assert there.status_code == 301
     across = caller().get("/repos/ada/loom/issues/5/timeline").json()
     assert [one["source"]["issue"]["repository"]["full_name"] for one in across] == ["ada/engine", "ada/engine"]
     commits = caller().get("/repos/ada/engine/issues/7/timeline").json()
-    referenced = next(one for one in commits if one["event"] == "referenced")
+    referenced = next(commit for commit in commits if commit["event"] == "referenced")
     assert "/repos/ada/loom/commits/" in referenced["commit_url"]
 
 

@@ -68,7 +68,7 @@ def test_issues_come_from_the_side_file_and_are_closed_by_the_merge(small, tell,
     tell({"ada/engine": {"issues": [{"number": 7, "title": "Slow", "created_at": "2025-06-01T00:00:00Z"}]}})
     assert pull(caller, 2)["closingIssuesReferences"]["nodes"] == [{"number": 7}]
     events = caller().get("/repos/ada/engine/issues/7/timeline").json()
-    assert [one["event"] for one in events] == ["cross-referenced", "referenced", "closed"]
+    assert [event["event"] for event in events] == ["cross-referenced", "referenced", "closed"]
     assert events[0]["source"]["issue"]["number"] == 2
     assert (events[2]["created_at"], events[2]["commit_id"]) == ("2026-01-31T23:59:59Z", small["squash"])
 

@@ -49,7 +49,7 @@ def test_what_is_committed_is_listed_and_downloaded(api: HfApi, name: str, tmp_p
     sha = _commit(api, name, {"data/a.parquet": DATA, "README.md": b"---\na: 1\n---\nhello\n", "empty.txt": b""})
     files = api.list_repo_files(name, repo_type="dataset")
     assert set(files) == {".gitattributes", "README.md", "data/a.parquet", "empty.txt"}
-    tree = {one.path: one for one in api.list_repo_tree(name, repo_type="dataset", recursive=True)}
+    tree = {entry.path: entry for entry in api.list_repo_tree(name, repo_type="dataset", recursive=True)}
     assert set(tree) == {*files, "data"}
     assert _read(api, name, "data/a.parquet", sha, tmp_path) == DATA
     assert _read(api, name, "README.md", "main", tmp_path) == b"---\na: 1\n---\nhello\n"

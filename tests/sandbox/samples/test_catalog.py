@@ -22,7 +22,7 @@ from tests.records import make_merged, make_pull_request
 
 MONTHS = ("2026-01", "2026-02")
 SCREENED = {RejectionReason.TITLE, RejectionReason.NO_CORE_FILE, RejectionReason.PATCH_TOO_LARGE}
-JUDGED = [one for one in catalog() if one.expected is not None]
+JUDGED = [change for change in catalog() if change.expected is not None]
 
 
 def as_pull_request(definition: SamplePullRequest, generated: GeneratedPullRequest, patch: bytes) -> PullRequest:
@@ -42,7 +42,7 @@ def as_pull_request(definition: SamplePullRequest, generated: GeneratedPullReque
         merge_kind=definition.merge,
         base_sha=generated.base_sha,
         patch_bytes=len(patch),
-        files=tuple(ChangedFile(path=one.path, status="M", binary=one.binary) for one in split_patch(patch)),
+        files=tuple(ChangedFile(path=part.path, status="M", binary=part.binary) for part in split_patch(patch)),
     )
 
 
@@ -76,31 +76,35 @@ def test_the_demo_has_some_forty_pull_requests_of_every_fate() -> None:
         *("lock", "build", "oracle_breaks_benchmarks"),
     }
     for month in MONTHS:
-        published = [one for one in expected_outcomes(month) if one.last_stage is Stage.PUBLISHED_DATASET]
+        published = [
+            expected for expected in expected_outcomes(month) if expected.last_stage is Stage.PUBLISHED_DATASET
+        ]
         assert len(published) >= 6
         assert all(one.state is ItemState.DONE and one.category is not None for one in published)
 
 
 def test_every_merge_is_of_the_month_its_instant_in_utc_falls_in() -> None:
-    by_item = {one.item: one for one in catalog()}
+    by_item = {change.item: change for change in catalog()}
     last, first = by_item["sample-org/gridpath#13"], by_item["sample-org/gridpath#12"]
     assert last.merged == datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)
     assert first.merged == datetime(2026, 2, 1, tzinfo=UTC)
     assert (last.month.key, first.month.key) == MONTHS
-    assert {one.month for one in catalog()} == {Month.parse(key) for key in ("2025-12", *MONTHS, "2026-03")}
+    assert {change.month for change in catalog()} == {Month.parse(key) for key in ("2025-12", *MONTHS, "2026-03")}
 
 
 def test_the_traps_are_there() -> None:
-    assert {one.merge for one in JUDGED} == set(MergeKind)
-    assert any(len(one.commits) == 3 and one.merge is MergeKind.REBASE for one in JUDGED)
-    assert any((one.merged - one.created).days > 120 for one in JUDGED)
-    assert any(one.archived_at for one in repositories())
-    assert any(one.fork_of for one in repositories())
-    assert any(one.former_names for one in repositories())
+    assert {verdict.merge for verdict in JUDGED} == set(MergeKind)
+    assert any(len(verdict.commits) == 3 and verdict.merge is MergeKind.REBASE for verdict in JUDGED)
+    assert any((verdict.merged - verdict.created).days > 120 for verdict in JUDGED)
+    assert any(repository.archived_at for repository in repositories())
+    assert any(repository.fork_of for repository in repositories())
+    assert any(repository.former_names for repository in repositories())
 
 
 def test_an_issue_gives_the_solution_away(samples: SampleSet, patch_of: Callable[..., bytes]) -> None:
-    issues = {(one.name, issue.number): issue.body for one in repositories() for issue in one.issues}
+    issues = {
+        (repository.name, issue.number): issue.body for repository in repositories() for issue in repository.issues
+    }
     telling = 0
     for definition in JUDGED:
         added = patch_of(samples.pull_request(definition.item)).decode(errors="replace").splitlines()
@@ -111,16 +115,16 @@ def test_an_issue_gives_the_solution_away(samples: SampleSet, patch_of: Callable
 
 def test_repositories_that_are_not_tracked_are_expected_to_be_rejected() -> None:
     outcomes = [outcome for outcome in expected_outcomes("2026-01") if "#" not in outcome.item]
-    assert [(one.item, one.reason) for one in outcomes] == [
+    assert [(outcome.item, outcome.reason) for outcome in outcomes] == [
         ("dmoreau/gridpath", RejectionReason.FORK),
         ("sample-org/pairheap", RejectionReason.ARCHIVED),
     ]
-    untracked = {one.item for one in outcomes}
-    assert {one.repository for one in catalog() if one.expected is None} == untracked
+    untracked = {outcome.item for outcome in outcomes}
+    assert {change.repository for change in catalog() if change.expected is None} == untracked
 
 
 def test_the_definitions_are_consistent() -> None:
-    numbers = {one.name: [issue.number for issue in one.issues] for one in repositories()}
+    numbers = {repository.name: [issue.number for issue in repository.issues] for repository in repositories()}
     for definition in catalog():
         ItemName.parse(definition.item)
         assert definition.created < definition.merged
@@ -129,8 +133,8 @@ def test_the_definitions_are_consistent() -> None:
         assert definition.author in people()
         assert definition.merger in {"", *people()}
     for repository in repositories():
-        things = [(one.number, one.created) for one in repository.pull_requests]
+        things = [(pull_request.number, pull_request.created) for pull_request in repository.pull_requests]
         things += [(issue.number, issue.created_at) for issue in repository.issues]
         moments = [moment for _, moment in sorted(things)]
         assert moments == sorted(moments), f"numbers of {repository.name} do not grow with time"
-    assert len({one.id for one in repositories()}) == len(repositories())
+    assert len({repository.id for repository in repositories()}) == len(repositories())

@@ -34,7 +34,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 def test_the_shas_never_change(samples: SampleSet) -> None:
     assert samples.heads == HEADS
-    merges = "".join(f"{one.item} {one.merge_commit_sha}\n" for one in samples.pull_requests)
+    merges = "".join(f"{pull_request.item} {pull_request.merge_commit_sha}\n" for pull_request in samples.pull_requests)
     assert hashlib.sha256(merges.encode()).hexdigest() == MERGES_SHA256
 
 
@@ -81,8 +81,8 @@ def test_generating_takes_less_than_three_seconds_and_nothing_the_second_time(tm
 def test_base_plus_patch_is_the_tree_after_the_merge(
     samples: SampleSet, git: Callable[..., bytes], patch_of: Callable[[GeneratedPullRequest], bytes], tmp_path: Path
 ) -> None:
-    for one in samples.pull_requests:
-        repository = one.item.partition("#")[0]
+    for pull_request in samples.pull_requests:
+        repository = pull_request.item.partition("#")[0]
         environment = {
             **os.environ,
             "GIT_DIR": str(samples.repository(repository)),
@@ -93,9 +93,9 @@ def test_base_plus_patch_is_the_tree_after_the_merge(
             done = subprocess.run(["git", *arguments], env=environment, input=stdin, capture_output=True, check=True)
             return done.stdout.decode().strip()
 
-        run("read-tree", one.base_sha)
-        run("apply", "--cached", "--whitespace=nowarn", stdin=patch_of(one))
-        assert run("write-tree") == run("rev-parse", f"{one.merge_commit_sha}^{{tree}}"), one.item
+        run("read-tree", pull_request.base_sha)
+        run("apply", "--cached", "--whitespace=nowarn", stdin=patch_of(pull_request))
+        assert run("write-tree") == run("rev-parse", f"{pull_request.merge_commit_sha}^{{tree}}"), pull_request.item
 
 
 def test_each_kind_of_merge_has_its_shape(samples: SampleSet, git: Callable[..., bytes]) -> None:
@@ -119,9 +119,9 @@ def test_some_branches_started_from_an_older_commit_than_they_were_put_on(
     samples: SampleSet, git: Callable[..., bytes]
 ) -> None:
     older = 0
-    for one in samples.pull_requests:
-        shas = (one.base_sha, one.head_sha)
-        older += git(one.item.partition("#")[0], "merge-base", *shas).decode().strip() != one.base_sha
+    for pull_request in samples.pull_requests:
+        shas = (pull_request.base_sha, pull_request.head_sha)
+        older += git(pull_request.item.partition("#")[0], "merge-base", *shas).decode().strip() != pull_request.base_sha
     assert older >= 3
 
 
@@ -134,7 +134,7 @@ def test_the_default_branch_only_goes_forward_in_time(samples: SampleSet, git: C
 def test_the_patches_hold_what_is_awkward(
     samples: SampleSet, patch_of: Callable[[GeneratedPullRequest], bytes]
 ) -> None:
-    patches = {one.item: patch_of(one) for one in samples.pull_requests}
+    patches = {pull_request.item: patch_of(pull_request) for pull_request in samples.pull_requests}
     assert b"GIT binary patch" in patches["numeric-samples/tilemath#7"]
     assert b"rename from src/gridpath/ordering.py" in patches["sample-org/gridpath#13"]
     assert len(patches["numeric-samples/tilemath#5"]) > 2_000_000
@@ -149,12 +149,12 @@ def test_the_side_file_tells_what_the_repositories_cannot(samples: SampleSet) ->
     assert wordloom.former_names == ("rpatel/loom", "loomworks/loom")
     assert side_file.repositories["dmoreau/gridpath"].is_fork
     assert side_file.repositories["sample-org/pairheap"].is_archived
-    (similarity,) = (one for one in wordloom.pull_requests if one.number == 15)
+    (similarity,) = (pull_request for pull_request in wordloom.pull_requests if pull_request.number == 15)
     assert similarity.closes == (14,)
     assert similarity.merge_commit_sha == samples.pull_request("loomworks/wordloom#15").merge_commit_sha
-    assert len([one for repository in side_file.repositories.values() for one in repository.pull_requests]) == len(
-        catalog()
-    )
+    assert len(
+        [pull_request for repository in side_file.repositories.values() for pull_request in repository.pull_requests]
+    ) == len(catalog())
 
 
 def test_the_fork_shares_its_history_with_the_original(samples: SampleSet, git: Callable[..., bytes]) -> None:

@@ -16,7 +16,7 @@ LONGEST = 0.06
 
 
 def _working() -> list[SamplePullRequest]:
-    chosen = [one for one in catalog() if one.expected is not None and one.expected.benchmark]
+    chosen = [change for change in catalog() if change.expected is not None and change.expected.benchmark]
     return [one for one in chosen if one.expected is not None and one.expected.reason != "oracle_breaks_benchmarks"]
 
 
@@ -44,7 +44,9 @@ def test_a_speedup_is_real_and_a_trap_has_none(
 
 
 def test_the_oracle_that_breaks_its_benchmark_breaks_it(samples: SampleSet, seconds_of: Callable[..., float]) -> None:
-    (definition,) = (one for one in catalog() if one.expected and one.expected.reason == "oracle_breaks_benchmarks")
+    (definition,) = (
+        change for change in catalog() if change.expected and change.expected.reason == "oracle_breaks_benchmarks"
+    )
     generated = samples.pull_request(definition.item)
     assert definition.expected is not None
     question = (definition.expected.benchmark,)

@@ -53,7 +53,7 @@ def containers(docker: DockerEngine, run_id: str) -> list[str]:
 
 def test_a_build_is_verified_and_its_tiers_are_told_apart(docker: DockerEngine, built: tuple[BuiltImage, str]) -> None:
     image, log = built
-    assert all(one.ok for one in image.verifications)
+    assert all(verification.ok for verification in image.verifications)
     assert image.verifications[0].name == "declared_commit"
     assert image.benchmarks == ("bench_answer.time_answer",)
     assert [tier.name for tier in image.tiers] == ["base", "repo", "env", "task"]

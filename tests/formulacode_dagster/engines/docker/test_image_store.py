@@ -83,10 +83,10 @@ def test_over_the_budget_images_go_from_the_top_and_never_somebody_elses(kitchen
     image_store = DockerImageStore(kitchen.daemon, kitchen.mark)
     budgets = Budgets(images=SIZE * 3 // 2, build_cache=None)
     foreseen = clean_up(image_store, {}, budgets, now=LATER, dry_run=True)
-    assert [str(one.image) for one in foreseen.removed] == [kitchen.tag("upper")]
+    assert [str(removal.image) for removal in foreseen.removed] == [kitchen.tag("upper")]
     assert kitchen.here("upper"), "a dry run removes nothing"
     done = clean_up(image_store, {}, budgets, now=LATER, dry_run=False)
-    assert [str(one.image) for one in done.removed] == [kitchen.tag("upper")]
+    assert [str(removal.image) for removal in done.removed] == [kitchen.tag("upper")]
     assert (kitchen.here("upper"), kitchen.here("lower"), kitchen.here("other")) == (False, True, True)
     assert SIZE <= done.image_bytes < 2 * SIZE
     assert done.freed >= SIZE
@@ -98,9 +98,9 @@ def test_an_image_that_lost_its_name_goes_after_a_day(kitchen: Kitchen) -> None:
     image_store = DockerImageStore(kitchen.daemon, kitchen.mark)
     unlimited = Budgets(images=None, build_cache=None)
     assert clean_up(image_store, {}, unlimited, now=datetime.now(tz=UTC), dry_run=False).removed == ()
-    assert [one.image.digest for one in clean_up(image_store, {}, unlimited, now=LATER, dry_run=False).removed] == [
-        first
-    ]
+    assert [
+        removal.image.digest for removal in clean_up(image_store, {}, unlimited, now=LATER, dry_run=False).removed
+    ] == [first]
     assert [image.digest for image in image_store.inventory().images] == [second]
 
 

@@ -89,7 +89,7 @@ def test_all_that_the_engine_does_goes_through_the_daemons_address(tunnel: Tunne
         assert any(file.path.endswith("tinypure/__init__.py") for file in engine.files(image))
         room = DockerImageStore(engine.daemon, name)
         assert room.where == f"Docker ({tunnel.address})"
-        assert image.tag in {str(one) for one in room.inventory().images}
+        assert image.tag in {str(image) for image in room.inventory().images}
         assert tunnel.connections > 5
     finally:
         remove_images(name)
@@ -131,7 +131,7 @@ def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_pa
         assert left(hours=2)
         dead = elsewhere.model_copy(update={"host": Owner.current("").host, "started": "1"})
         gone = daemon.client.containers.create(tag, labels={**labels, "formulacode.owner": dead.model_dump_json()})
-        assert gone.id in {one.id for one in leftover_containers(daemon)}, "its process was of this machine"
+        assert gone.id in {container.id for container in leftover_containers(daemon)}, "its process was of this machine"
         remove_container(daemon, gone)
         remove_container(daemon, gone)
     finally:

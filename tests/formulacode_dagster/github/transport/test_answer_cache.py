@@ -81,7 +81,7 @@ def test_redirects_and_further_pages_are_the_same_when_unchanged(served, tmp_pat
     assert again == first
     assert again[0].next_page == f"https://api.test{pages}?page=2"
     assert again[1].moved_to == f"https://api.test{ENGINE}"
-    assert sum(one.unchanged for one in client.totals.tallies.values()) == 2
+    assert sum(tally.unchanged for tally in client.totals.tallies.values()) == 2
 
 
 def test_tokens_with_other_rights_do_not_see_each_other_s_answers(served, tmp_path):

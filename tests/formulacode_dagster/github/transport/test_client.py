@@ -102,7 +102,7 @@ def test_a_limit_is_waited_for_exactly_as_long_as_github_says_and_shown(connect,
     assert sum(clock.slept) == wait
     assert [round(seconds) for _, seconds in shown] == list(range(wait, 0, -60))
     assert "limit" in shown[0][0]
-    waited = sum(one.waited_seconds for one in client.totals.tallies.values())
+    waited = sum(tally.waited_seconds for tally in client.totals.tallies.values())
     assert (client.totals.limit_hits, waited) == (1, wait)
 
 
