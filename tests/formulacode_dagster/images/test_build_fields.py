@@ -19,6 +19,9 @@ from formulacode_dagster.specs.context import Origins
 from tests.support.docker import OS_IMAGE
 from tests.support.git_world import MODULE, MOMENT, BareRepository
 from tests.support.images import LIMITS, Sample, build_sample, command, make_sample, make_spec
+from tests.support.sampling import sampled
+
+ENGINES = sampled(["process", pytest.param("docker", marks=pytest.mark.docker)], most=1, of=__name__)
 
 pytestmark = pytest.mark.network
 
@@ -71,7 +74,7 @@ PATCH = """--- a/tinyparts/_fast.c
 """
 
 
-@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     if request.param == "process":
         return ProcessEngine(tmp_path / "engine", LIMITS)

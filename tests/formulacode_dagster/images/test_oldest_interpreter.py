@@ -15,13 +15,16 @@ from formulacode_dagster.suites.remote import Remote, Timed
 from tests.support.declarations import resolve
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec
+from tests.support.sampling import sampled
+
+ENGINES = sampled(["process", pytest.param("docker", marks=pytest.mark.docker)], most=1, of=__name__)
 
 pytestmark = pytest.mark.network
 
 OLDEST = INSTRUMENT_VERSIONS[0]
 
 
-@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     if request.param == "process":
         return ProcessEngine(tmp_path / "engine", LIMITS)
