@@ -1,4 +1,4 @@
-"""`problem_statements`: the rendered, anonymized task text, and the issues behind it."""
+"""`problem_statements`: the task text in its variants, and the issues behind it."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from .materialize import ItemConfig, report, stage_run, usage_metadata
 from .partitions import MONTHS
 from .stage_asset import stage_asset
 
-WALKED = "references followed two steps, as they stood at the merge"
+WALKED = "references followed two steps, as they stood before the pull request was opened"
 STORED = "the closing issues stored at intake: GitHub is not asked offline, nor without a token"
 
 
@@ -42,7 +42,7 @@ def nothing_leaks(month: JudgedMonth) -> Judgement:
     partitions_def=MONTHS,
     group_name="selection",
     kinds={"github", "jinja", "postgres"},
-    description="One row is the text a solver is given: people anonymized, the solution's lines withheld.",
+    description="One row is the text a solver is given, written without the pull request; people are anonymized.",
     columns=RELATIONS["problem_statements"].columns,
     pool="github",
     checks=[failures_within_budget, nothing_leaks],

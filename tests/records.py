@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, PullRequest
 
 MONTH = "2026-02"
@@ -101,3 +102,9 @@ def make_attempt(**fields: object) -> BuildAttempt:
         "stage": "task",
     }
     return BuildAttempt.model_validate({**defaults, **fields})
+
+
+def make_statement(text: str, **fields: object) -> ProblemStatement:
+    """A statement that says no more than *text*."""
+    defaults: dict[str, object] = {**KEY, "statement_minimal": text, "final_md": text, "template_version": "1"}
+    return ProblemStatement.model_validate({**defaults, **fields})

@@ -1,6 +1,6 @@
 """A merged pull request whole: the labels and closing issues that a page cuts short are completed by paging.
 
-Nothing of an issue that was written after the merge is taken: it may tell the solution.
+Nothing of an issue that was written after the pull request was opened is taken: it may tell the solution.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ async def _labels(client: GitHubClient, pull_request: PullRequestNode) -> tuple[
 
 
 async def _closing_issues(client: GitHubClient, pull_request: PullRequestNode) -> tuple[LinkedIssue, ...]:
-    """Those opened before the merge, by repository and number."""
-    merged_at = pull_request.merged_at
+    """Those opened before it was, by repository and number."""
+    opened_at = pull_request.created_at
     nodes = await _whole(
         client,
         pull_request.closing_issues_references,
@@ -65,8 +65,8 @@ async def _closing_issues(client: GitHubClient, pull_request: PullRequestNode) -
         pull_request.id,
         "closingIssuesReferences",
     )
-    early = [node for node in nodes if node.created_at < merged_at]
-    bodies = await bodies_before(client, early, merged_at)
+    early = [node for node in nodes if node.created_at < opened_at]
+    bodies = await bodies_before(client, early, opened_at)
     issues = [
         LinkedIssue(
             repository=node.repository.name_with_owner,

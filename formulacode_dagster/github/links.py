@@ -1,6 +1,6 @@
 """The issues behind a pull request: its references, and theirs, followed breadth-first.
 
-Nothing that was written after the merge is taken: it may tell the solution.
+Nothing that was written after a moment is taken, the merge or earlier: it may tell the solution.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ async def walk_links(
     number: int,
     *,
     before: datetime | None = None,
+    issues_before: datetime | None = None,
     depth: int = DEPTH,
     limit: int = LIMIT,
     only_issues: bool = True,
 ) -> LinkWalk:
     """At most *limit* issues that `repository#number` leads to in *depth* steps, each as it stood at the merge.
 
-    With *only_issues*, pull requests are walked through and not returned. *before* takes the place of the merge; a
-    pull request that is not merged is read as it stands. References are those of `closingIssuesReferences`, the body,
-    the comments and the timeline, nearest first and then in that order; 50 a level are followed.
+    With *only_issues*, pull requests are walked through and not returned. *before* takes the place of the merge; a pull
+    request that is not merged is read as it stands. What it leads to is read as it stood *issues_before*, the same
+    moment by default. References are those of `closingIssuesReferences`, the body, the comments and the timeline,
+    nearest first and then in that order; 50 a level are followed.
 
     Costs 1 request and 1 point for the pull request, 1 request and at most 3 points for each level that is needed to
     fill *limit*; 1 of both more for each 50 bodies that were edited after the merge, and for each page of more than
@@ -56,16 +58,26 @@ async def walk_links(
         raise ItemFailure(kind, f"GitHub does not show {name}", why=root.reason)
     if root.kind != "PullRequest":
         raise ItemFailure(FailureKind.NOT_A_PULL_REQUEST, f"{name} is an issue", remedy="Name a pull request")
-    return await _Walk(client, root, before or root.merged_at, limit, only_issues).walk(depth)
+    moment = before or root.merged_at
+    return await _Walk(client, root, moment, issues_before or moment, limit, only_issues).walk(depth)
 
 
 class LinkSource(MeteredClient):
     """Walks over a client."""
 
     async def walk(self, facts: MergedPullRequest) -> tuple[LinkWalk, Cost]:
-        """What `walk_links` finds behind a merged pull request, and what that cost; raises as it does."""
+        """What `walk_links` finds behind a merged pull request, and what that cost; raises as it does.
+
+        Issues are read as they stood before it was opened: from then on, people may speak of its solution.
+        """
         with self._client.account() as account:
-            walk = await walk_links(self._client, facts.repository, facts.number, before=facts.merged_at)
+            walk = await walk_links(
+                self._client,
+                facts.repository,
+                facts.number,
+                before=facts.merged_at,
+                issues_before=facts.created_at,
+            )
         return walk, account.cost
 
 
@@ -74,6 +86,7 @@ class _Walk:
     client: GitHubClient
     root: ThreadNode
     moment: datetime | None
+    issues_before: datetime | None
     limit: int
     only_issues: bool
     links: list[Link] = field(default_factory=list)
@@ -109,7 +122,7 @@ class _Walk:
         )
 
     async def _next(self, level: Sequence[Thread]) -> list[Thread]:
-        """What *level* refers to and was not met yet, as far as it was there before the merge."""
+        """What *level* refers to and was not met yet, as far as it was there before the moment."""
         named: dict[tuple[str, int], Reference] = {}
         for reference in (reference for thread in level for reference in thread.references):
             if reference.key not in self._names:
@@ -127,14 +140,14 @@ class _Walk:
                 self.unreadable.append(node)
             elif self._is_new(node):
                 linked.append(node)
-        threads = await as_it_stood(self.client, linked, self.moment)
+        threads = await as_it_stood(self.client, linked, self.issues_before)
         for thread in threads:
             self._note(thread)
         return list(threads)
 
     def _is_new(self, node: ThreadNode) -> bool:
         """Whether *node* is met for the first time, under whatever name, and may be shown."""
-        if node.id in self._ids or (self.moment is not None and node.created_at >= self.moment):
+        if node.id in self._ids or (self.issues_before is not None and node.created_at >= self.issues_before):
             return False
         self._ids.add(node.id)
         self._names.add(node.name.key)

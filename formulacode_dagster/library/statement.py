@@ -1,4 +1,4 @@
-"""The text a solver is given."""
+"""What a person with a pull request in hand reads of its problem."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.pull_request import LinkedIssue
-from formulacode_dagster.problems import render
+from formulacode_dagster.problems.pull_request_text import render_pull_request_text
 
 from .links import Links
 from .pull_request import PR
@@ -20,7 +20,10 @@ def render_problem_statement(
     repo_description: str = "",
     patch: bytes | None = None,
 ) -> str:
-    """The statement of *pr* in markdown, by the same rendering as the pipeline's.
+    """What *pr* and its issues tell of the problem, in markdown. **No task text**: it holds the pull request's words.
+
+    Lines of the patch are withheld, a mechanism told in prose is not. What solvers are given is `final_md` of the
+    dataset, which is written without the pull request.
 
     *issues* are those of `scrape_links`, which also tells the pull request's own text as it stood at the merge, or any
     others; without them, the closing issues of *pr*. Lines of the patch, *patch* or that of *pr*, are withheld, so
@@ -35,7 +38,7 @@ def render_problem_statement(
             f"the patch of {pr.item} is not at hand, so its lines cannot be kept out of the statement",
             remedy="Use `await PR.fetch(...)`, or pass patch=await client.get_diff(...)",
         )
-    statement = render.render_problem_statement(
+    return render_pull_request_text(
         pr.facts,
         patch=patch,
         repository_description=repo_description,
@@ -43,4 +46,3 @@ def render_problem_statement(
         issues=issues,
         anonymize=anonymize,
     )
-    return statement.text

@@ -19,7 +19,7 @@ class ThreadKind(StrEnum):
 
 
 class ThreadComment(Frozen):
-    """A comment as it stood before the merge."""
+    """A comment as it stood then."""
 
     author: str
     body: str
@@ -42,10 +42,10 @@ class UnreadableLink(Frozen):
 
 
 class LinkWalk(Frozen):
-    """All that following the references of one pull request brought, as it stood before the merge."""
+    """All that following the references of one pull request brought; issues as they stood before that was opened."""
 
-    title: str = Field(default="", description="the pull request's own, as it was then")
-    body: str = Field(default="", description="the pull request's own, as it was then")
+    title: str = Field(default="", description="the pull request's own, as it was at the merge")
+    body: str = Field(default="", description="the pull request's own, as it was at the merge")
     links: tuple[Link, ...] = Field(
         default=(), description="by distance, then in order of appearance, closed ones first"
     )

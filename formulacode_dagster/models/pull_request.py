@@ -20,7 +20,7 @@ class MergeKind(StrEnum):
 
 
 class LinkedIssue(Frozen):
-    """An issue that the pull request closes, as it stood before the merge."""
+    """An issue that the pull request closes, as it stood before that was opened."""
 
     repository: str
     number: int
@@ -56,7 +56,7 @@ class MergedPullRequest(PullRequestRow):
     merge_commit_sha: str = Field(description="commit that landed it")
     commit_count: int = Field(default=0, description="commits of its own branch")
     changed_files: int = Field(default=0, description="files it changes, as GitHub counts them")
-    linked_issues: tuple[LinkedIssue, ...] = Field(default=(), description="issues it closes, before the merge")
+    linked_issues: tuple[LinkedIssue, ...] = Field(default=(), description="issues it closes, before it was opened")
 
     @property
     def item(self) -> str:

@@ -31,7 +31,9 @@ class TaskRecord(Frozen):
     patch: str = Field(
         description="the author's patch against `pr_base_sha`; encode it with `patch_encoding` before `git apply`"
     )
-    final_md: str = Field(description="the problem statement, markdown")
+    final_md: str = Field(
+        description="the problem statement, markdown: `statement_issue` where there is one, else `statement_minimal`"
+    )
     pr_merged_at: datetime = Field(description="when the pull request was merged, UTC")
     pr_merge_commit_sha: str = Field(description="the commit that landed it")
     pr_base_sha: str = Field(description="the commit the task starts from")
@@ -49,6 +51,10 @@ class TaskRecord(Frozen):
     )
     patch_encoding: str = Field(
         default="utf-8", description="`utf-8`, or `latin-1` where the patch touches a file in another encoding"
+    )
+    statement_minimal: str = Field(description="which repository, and that it is to run faster")
+    statement_issue: str | None = Field(
+        description="the same, and the symptom as users reported it before the pull request; null where nobody did"
     )
     verified: bool = Field(
         description="measured to be faster, in an image that was pulled back from the registry by digest"

@@ -161,7 +161,7 @@ class MirrorsSource(LocalSource):
             merge_commit_sha=merge.commit.sha,
             commit_count=merge.commit_count if counted else 0,
             changed_files=changed_files,
-            linked_issues=linked_issues(self._side, name, facts, body, merge.merged_at),
+            linked_issues=linked_issues(self._side, name, facts, body, merge.created_at),
         )
 
 

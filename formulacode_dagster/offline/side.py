@@ -1,4 +1,4 @@
-"""What `sandbox.json` tells of the pull requests and issues of a folder of mirrors, as it stood at the merge."""
+"""What `sandbox.json` tells of the pull requests and issues of a folder of mirrors, as it stood then."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def newest_body(facts: PullRequestFacts, derived: str) -> str:
 
 
 def linked_issues(
-    side: Mapping[str, RepositoryFacts], name: str, facts: PullRequestFacts, body: str, merged_at: datetime
+    side: Mapping[str, RepositoryFacts], name: str, facts: PullRequestFacts, body: str, opened_at: datetime
 ) -> tuple[LinkedIssue, ...]:
     """The issues that *body* or *facts* say the pull request of *name* closes, as far as *side* tells of them.
 
-    By repository and number, each as it stood before *merged_at*; those opened later are left out.
+    By repository and number, each as it stood before *opened_at*; those opened later are left out.
     """
     known = {repository.lower(): repository for repository in side}
     linked: dict[tuple[str, int], LinkedIssue] = {}
@@ -52,8 +52,8 @@ def linked_issues(
         repository = known.get(target.lower(), "") if target else name
         issues = side[repository].issues if repository in side else ()
         issue = next((known_issue for known_issue in issues if known_issue.number == number), None)
-        if issue is not None and issue.created_at < merged_at:
-            linked[repository, number] = _issue(repository, issue, merged_at)
+        if issue is not None and issue.created_at < opened_at:
+            linked[repository, number] = _issue(repository, issue, opened_at)
     return tuple(linked[key] for key in sorted(linked))
 
 

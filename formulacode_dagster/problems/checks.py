@@ -14,7 +14,7 @@ def nothing_leaks(
     statements: Iterable[tuple[ProblemStatement, bytes]],
     names: Mapping[tuple[int, int], str] | None = None,
 ) -> Judgement:
-    """No statement holds a distinctive line of its own patch.
+    """No variant of a statement holds a distinctive line that its own patch adds.
 
     *statements* are pairs of statement and patch, taken one at a time, so a month's patches need never be in memory
     together. *names* gives `owner/repo#n` by (repository id, number), for people to read.
@@ -23,7 +23,8 @@ def nothing_leaks(
     offenders: list[str] = []
     for statement, patch in statements:
         count += 1
-        if leaked := leaks(statement.text, patch):
+        variants = (statement.statement_minimal, statement.statement_issue or "", statement.final_md)
+        if leaked := {line for text in variants for line in leaks(text, patch, new_only=True)}:
             lines += len(leaked)
             key = (statement.repository_id, statement.number)
             offenders.append((names or {}).get(key, f"{key[0]}#{key[1]}"))

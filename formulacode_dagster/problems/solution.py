@@ -41,9 +41,22 @@ def changed_lines(patch: bytes, *, added_only: bool = False) -> frozenset[str]:
     )
 
 
-def solution_lines(patch: bytes) -> tuple[str, ...]:
-    """The distinctive lines of the solution, sorted: those that hardly stand in a text by chance."""
-    return tuple(sorted(line for line in changed_lines(patch) if is_distinctive(line)))
+def solution_lines(patch: bytes, *, new_only: bool = False) -> tuple[str, ...]:
+    """The distinctive lines of the solution, sorted: those that hardly stand in a text by chance.
+
+    With *new_only*, those that the patch adds and neither moves nor shows beside: who quotes the base tells nothing.
+    """
+    if not new_only:
+        return tuple(sorted(line for line in changed_lines(patch) if is_distinctive(line)))
+    at_base = {
+        line[1:].strip()
+        for file in split_patch(patch)
+        if not file.binary
+        for hunk in file.hunks()
+        for line in hunk.lines
+        if not line.startswith("+")
+    }
+    return tuple(sorted(line for line in changed_lines(patch, added_only=True) - at_base if is_distinctive(line)))
 
 
 def is_distinctive(line: str) -> bool:
@@ -61,8 +74,10 @@ def is_distinctive(line: str) -> bool:
     return particular >= 4 and ((len(words) >= 3 and size >= 12) or (len(words) >= 5 and size >= 6))
 
 
-def leaks(text: str, patch: bytes) -> tuple[str, ...]:
+def leaks(text: str, patch: bytes, *, new_only: bool = False) -> tuple[str, ...]:
     """The distinctive lines of the solution that *text* holds, however it is quoted, wrapped, spaced or escaped.
+
+    With *new_only*, those of `solution_lines` so called.
 
     Shares with `leak_guard.Solution` only what a distinctive line is, not the way of looking for it: the text is
     squashed to its bare words and searched as one string.
@@ -78,7 +93,8 @@ def leaks(text: str, patch: bytes) -> tuple[str, ...]:
         length += len(word)
         ends.add(length)
     whole = "".join(squashed)
-    return tuple(line for line in solution_lines(patch) if _stands_in("".join(words_of(line)), whole, starts, ends))
+    lines = solution_lines(patch, new_only=new_only)
+    return tuple(line for line in lines if _stands_in("".join(words_of(line)), whole, starts, ends))
 
 
 def _stands_in(needle: str, whole: str, starts: set[int], ends: set[int]) -> bool:

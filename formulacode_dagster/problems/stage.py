@@ -20,7 +20,8 @@ from formulacode_dagster.models.pull_request import MergedPullRequest, PullReque
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 
-from .render import TEMPLATE_VERSION, render_problem_statement
+from .statements import state_problem
+from .writing import TEMPLATE_VERSION
 
 
 class LinkWalker(Metered, Protocol):
@@ -53,7 +54,7 @@ async def render_statements(run: StageRun, links: LinkWalker | None) -> Statemen
         with run.database.transaction() as connection:
             patch = patch_of(connection, pr)
         description = descriptions.get(pr.facts.repository_id, "")
-        return render_problem_statement(pr.facts, patch=patch, repository_description=description, walk=walk)
+        return state_problem(pr.facts, patch=patch, repository_description=description, walk=walk)
 
     async with AsyncExitStack() as stack:
         if links is not None:
@@ -76,7 +77,7 @@ async def render_statements(run: StageRun, links: LinkWalker | None) -> Statemen
 
 
 def _inputs(pr: PullRequest, descriptions: Mapping[int, str]) -> str:
-    facts = pr.facts.model_dump(mode="json", include={"title", "body", "author", "linked_issues"})
+    facts = pr.facts.model_dump(mode="json", include={"author", "created_at", "linked_issues"})
     description = descriptions.get(pr.facts.repository_id)
     return fingerprint(Stage.PROBLEM_STATEMENTS, facts, pr.change.patch_sha256, description, TEMPLATE_VERSION)
 
@@ -84,4 +85,5 @@ def _inputs(pr: PullRequest, descriptions: Mapping[int, str]) -> str:
 def _detail(statement: ProblemStatement) -> str:
     walk = statement.walk
     unread = f", {len(walk.unreadable)} links unreadable" if walk and walk.unreadable else ""
-    return f"{len(statement.issues)} issues{unread}, {statement.withheld_lines} lines withheld"
+    left_out = len({leak.where for leak in statement.left_out})
+    return f"{len(statement.issues)} issues shown, {left_out} left out{unread}"

@@ -56,7 +56,7 @@ def build_task_record(
         classification=classification.category.value,
         patch=text,
         patch_encoding=encoding,
-        final_md=statement.text,
+        final_md=statement.final_md,
         pr_merged_at=pr.facts.merged_at,
         pr_merge_commit_sha=pr.facts.merge_commit_sha,
         pr_base_sha=pr.change.base_sha,
@@ -67,6 +67,8 @@ def build_task_record(
         speedup=measurement.speedup,
         benchmarks=tuple(result.benchmark for result in faster),
         benchmark_speedups=tuple(result.speedup for result in faster),
+        statement_minimal=statement.statement_minimal,
+        statement_issue=statement.statement_issue,
         verified=published is not None and published.pulled_digest == published.digest,
     )
 

@@ -191,9 +191,10 @@ PROBLEM_STATEMENTS = Table(
     "problem_statements",
     METADATA,
     *_pull_request_key(),
-    *_text("text"),
-    *_json("issues"),
-    *_int("withheld_lines"),
+    *_text("statement_minimal"),
+    Column("statement_issue", StorableText),
+    *_text("final_md"),
+    *_json("issues", "left_out"),
     *_text("template_version"),
     Column("walk", StorableJson),
 )

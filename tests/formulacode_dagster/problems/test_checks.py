@@ -2,10 +2,11 @@ from collections.abc import Iterator
 
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.problems.checks import nothing_leaks
+from tests.records import make_statement
 
 
 def statement(number: int, text: str) -> ProblemStatement:
-    return ProblemStatement(month="2026-02", repository_id=1, number=number, text=text, template_version="1")
+    return make_statement(text, repository_id=1, number=number)
 
 
 def test_a_leaking_statement_shuts_the_gate_and_is_named(patch: bytes) -> None:

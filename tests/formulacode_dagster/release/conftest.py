@@ -14,7 +14,7 @@ from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.release import PublishedImage, Release, TaskRecord
-from tests.records import make_image, make_merged, make_pull_request, make_spec
+from tests.records import make_image, make_merged, make_pull_request, make_spec, make_statement
 
 MONTH = "2026-02"
 IMAGE = "sha256:" + "1" * 64
@@ -39,6 +39,8 @@ def record() -> MakeRecord:
             "classification": "cache_and_reuse",
             "patch": f"diff --git a/f{number} b/f{number}\n+é\r\n",
             "final_md": "Make it faster — please.",
+            "statement_minimal": "Make it faster — please.",
+            "statement_issue": None,
             "pr_merged_at": MERGED,
             "pr_merge_commit_sha": "a" * 40,
             "pr_base_sha": "b" * 40,
@@ -168,7 +170,7 @@ def classification() -> Classification:
 @pytest.fixture
 def statement() -> ProblemStatement:
     """The statement of `Acme/Fast.py#7`."""
-    return ProblemStatement(month=MONTH, repository_id=42, number=7, text="It is slow.", template_version="1")
+    return make_statement("It is slow.", month=MONTH, repository_id=42, number=7)
 
 
 @pytest.fixture

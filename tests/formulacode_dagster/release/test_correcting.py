@@ -95,7 +95,9 @@ def test_the_command_of_the_documentation_releases_a_revision(
     assert tags(tmp_path) == [FIRST]
 
     with month.transaction() as connection:
-        artifacts.PROBLEM_STATEMENTS.save(connection, [statement.model_copy(update={"text": "It is slow, by far."})])
+        artifacts.PROBLEM_STATEMENTS.save(
+            connection, [statement.model_copy(update={"final_md": "It is slow, by far."})]
+        )
     refused = release()
     assert refused.returncode == 1
     assert "1 changed: Acme__Fast.py-7 (final_md)" in refused.stdout

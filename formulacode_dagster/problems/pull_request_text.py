@@ -1,17 +1,13 @@
-"""The text a solver is given, from what was known before the merge."""
+"""What a pull request and its issues tell of a problem, for people: it holds the pull request's words, no task text."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.links import LinkWalk
-from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -19,13 +15,9 @@ from .anonymize import People
 from .leak_guard import WITHHELD, Solution, without_references
 from .markdown import tidy, without_boilerplate
 from .solution import leaks
+from .templates import render
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-TEMPLATE = "problem_statement.md.j2"
-TEMPLATE_VERSION = "2"
-"""Raise it with any change of the template, or of what is kept out of the text."""
+TEMPLATE = "pull_request_text.md.j2"
 
 
 @dataclass(frozen=True)
@@ -34,7 +26,7 @@ class _Section:
     body: str = ""
 
 
-def render_problem_statement(
+def render_pull_request_text(
     facts: MergedPullRequest,
     *,
     patch: bytes,
@@ -42,8 +34,10 @@ def render_problem_statement(
     walk: LinkWalk | None = None,
     issues: Sequence[LinkedIssue] | None = None,
     anonymize: bool = True,
-) -> ProblemStatement:
-    """The statement of a pull request: title, body and issues, people anonymized, *patch* kept out.
+) -> str:
+    """Title, body and issues of a pull request as markdown, people anonymized, the lines of *patch* kept out.
+
+    No task text: what a pull request says of itself names its mechanism, which no rule sees. Tasks use `statements`.
 
     *walk* gives title, body and issues as they stood at the merge; without it they are those of *facts*. *issues* take
     the place of both. Those written after the merge are left out. Without *anonymize*, people keep their names. What is
@@ -56,31 +50,25 @@ def render_problem_statement(
     title = cleaner.title(walk.title if walk else facts.title) or f"Improve the performance of {facts.repository}"
     body = cleaner.body(walk.body if walk else facts.body)
     sections = [_Section(cleaner.title(issue.title) or "Untitled", cleaner.body(issue.body)) for issue in issues]
-    text = _template().render(
-        title=title,
-        repository=facts.repository,
-        description=cleaner.title(repository_description),
-        anonymized=anonymize,
-        body=body,
-        issues=sections,
+    text = render(
+        TEMPLATE,
+        {
+            "title": title,
+            "repository": facts.repository,
+            "description": cleaner.title(repository_description),
+            "anonymized": anonymize,
+            "body": body,
+            "issues": sections,
+        },
     )
     if leaked := leaks(text, patch):
         raise ItemFailure(
             FailureKind.LEAK,
-            f"{len(leaked)} lines of the solution of {facts.item} stay in its statement, whatever is withheld",
+            f"{len(leaked)} lines of the solution of {facts.item} stay in its text, whatever is withheld",
             why=f"the first is {leaked[0][:80]!r}",
             remedy="Look at the pull request's text; this is a gap in problems/leak_guard.py",
         )
-    return ProblemStatement(
-        month=facts.month,
-        repository_id=facts.repository_id,
-        number=facts.number,
-        text=text.strip() + "\n",
-        issues=tuple(item_key(issue.repository, issue.number) for issue in issues),
-        walk=walk,
-        withheld_lines=cleaner.withheld,
-        template_version=TEMPLATE_VERSION,
-    )
+    return text
 
 
 class _Cleaner:
@@ -93,7 +81,6 @@ class _Cleaner:
         self._patch = patch
         self._solution = Solution(patch)
         self._people = People([facts.author, *(issue.author for issue in issues)]) if anonymize else None
-        self.withheld = 0
 
     def title(self, text: str) -> str:
         """One line, or nothing when all of it had to go."""
@@ -104,7 +91,6 @@ class _Cleaner:
     def body(self, text: str) -> str:
         """Markdown, or nothing when all of it had to go."""
         guarded = self._solution.withhold(without_boilerplate(text))
-        self.withheld += guarded.withheld
         facts = self._facts
         plain = without_references(
             guarded.text,
@@ -124,21 +110,5 @@ class _Cleaner:
         for index, paragraph in enumerate(paragraphs):
             if leaks(paragraph, self._patch):
                 paragraphs[index] = WITHHELD
-                self.withheld += paragraph.count("\n") + 1
         rest = "".join(paragraphs)
         return WITHHELD if leaks(rest, self._patch) else rest
-
-
-@functools.cache
-def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    # markdown for a solver, not HTML for a browser: escaping would alter code
-    environment = Environment(  # noqa: S701
-        loader=PackageLoader("formulacode_dagster.problems"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(TEMPLATE)

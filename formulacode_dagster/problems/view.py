@@ -1,0 +1,79 @@
+"""What the writer of a problem statement may see, and nothing else: what was known before the pull request was opened.
+
+Neither a pull request nor a patch is given to anything here, so none of their text can come through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.identity import item_key
+from formulacode_dagster.models.pull_request import LinkedIssue
+
+from .anonymize import People
+from .leak_guard import without_references
+from .markdown import tidy, without_boilerplate
+
+UNTITLED = "Untitled"
+
+
+class EarlierIssue(Frozen):
+    """An issue as it stood before the pull request was opened; people have placeholders."""
+
+    name: str = Field(description="`owner/repo#n`")
+    title: str
+    body: str
+
+
+class WriterView(Frozen):
+    """All that a writer is shown."""
+
+    repository: str = Field(description="`owner/repo`")
+    description: str = Field(default="", description="the repository's own, one line")
+    issues: tuple[EarlierIssue, ...] = ()
+
+    def only(self, names: Collection[str]) -> WriterView:
+        """The same with those of the issues that are called so."""
+        return self.model_copy(update={"issues": tuple(issue for issue in self.issues if issue.name in names)})
+
+
+def view_of(
+    *,
+    repository: str,
+    number: int,
+    opened_at: datetime,
+    description: str,
+    issues: Sequence[LinkedIssue],
+    people: People,
+) -> WriterView:
+    """What may be shown for the pull request *number*, which was opened at *opened_at*: *issues* written before.
+
+    They are taken as they are: whoever read them has read them as they stood then. Checklists, trailers and references
+    to the pull request itself go, and so do the names of *people* and of whomever the texts mention.
+    """
+
+    def clean(text: str) -> str:
+        plain = without_references(without_boilerplate(text), repository=repository, number=number, shas=())
+        return tidy(people.anonymize(plain))
+
+    def line(text: str) -> str:
+        return re.sub(r"[ \t]*\[link withheld\]$", "", " ".join(clean(text.replace("<!--", "")).split())).lstrip("# ")
+
+    return WriterView(
+        repository=repository,
+        description=line(description),
+        issues=tuple(
+            EarlierIssue(
+                name=item_key(issue.repository, issue.number),
+                title=line(issue.title) or UNTITLED,
+                body=clean(issue.body),
+            )
+            for issue in issues
+            if issue.created_at < opened_at
+        ),
+    )

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import resources
+
+import pytest
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.links import Link, LinkWalk
+from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
+from formulacode_dagster.problems.statements import state_problem
+from formulacode_dagster.problems.writing import TEMPLATE, TEMPLATE_VERSION
+
+MakePullRequest = Callable[..., PullRequest]
+
+
+def issue(number: int, day: int = 1, title: str = "Merge is slow", body: str = "It takes 3 s.") -> LinkedIssue:
+    created_at = datetime(2025, 11, day, tzinfo=UTC)
+    return LinkedIssue(
+        repository="acme/wheels", number=number, title=title, body=body, author="roadrunner", created_at=created_at
+    )
+
+
+def test_without_an_issue_the_minimal_statement_is_all_there_is(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    pr = make_pull_request(title="Use a frozenset in merge", body="A set is faster.")
+    statement = state_problem(pr.facts, patch=patch, repository_description="Wheels for everybody")
+    assert statement.final_md == statement.statement_minimal
+    assert (statement.statement_issue, statement.issues, statement.left_out) == (None, (), ())
+    assert statement.final_md.startswith(
+        "# Make acme/wheels faster\n\nThe repository `acme/wheels` (Wheels for everybody)"
+    )
+    assert "set" not in statement.final_md.replace("must stay", "")
+    assert statement.template_version == TEMPLATE_VERSION
+
+
+def test_issues_tell_the_symptom_and_people_are_nobody(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    pr = make_pull_request(issues=[issue(5, body="@Wile-E, it takes 3 s. See #77.\n- [x] searched")])
+    statement = state_problem(pr.facts, patch=patch)
+    assert statement.final_md == statement.statement_issue
+    assert statement.final_md.startswith(statement.statement_minimal)
+    assert statement.final_md.endswith("### Merge is slow\n\n@user1, it takes 3 s. See [link withheld].\n")
+    assert statement.issues == ("acme/wheels#5",)
+
+
+def test_an_issue_that_holds_a_line_of_the_solution_is_left_out_whole(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    telling = issue(
+        6, title="Merge could be faster", body="Make it\n\n```python\nwanted = frozenset(keys)\n```\nas I do."
+    )
+    statement = state_problem(make_pull_request(issues=[issue(5), telling]).facts, patch=patch)
+    assert statement.issues == ("acme/wheels#5",)
+    assert "could be faster" not in statement.final_md
+    assert [(leak.kind, leak.where, leak.span) for leak in statement.left_out] == [
+        ("line", "acme/wheels#6", "wanted = frozenset(keys)")
+    ]
+    alone = state_problem(make_pull_request(issues=[telling]).facts, patch=patch)
+    assert (alone.statement_issue, alone.final_md) == (None, alone.statement_minimal)
+
+
+def test_an_issue_that_quotes_the_slow_code_is_shown(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    slow = issue(5, body="`return [row for row in rows if row.key in keys]` takes 3 s.")
+    assert state_problem(make_pull_request(issues=[slow]).facts, patch=patch).issues == ("acme/wheels#5",)
+
+
+def test_a_walk_takes_the_place_of_the_stored_issues_and_is_kept(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    walk = LinkWalk(title="Cache keys", body="Solved by a cache", links=(Link(**issue(6).model_dump(), distance=2),))
+    statement = state_problem(make_pull_request(issues=[issue(5)]).facts, patch=patch, walk=walk)
+    assert (statement.issues, statement.walk) == (("acme/wheels#6",), walk)
+    assert "ache" not in statement.final_md
+
+
+def test_a_description_that_is_the_solution_fails_the_item(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    with pytest.raises(ItemFailure, match="minimal statement") as failure:
+        state_problem(make_pull_request().facts, patch=patch, repository_description="wanted = frozenset(keys)")
+    assert failure.value.kind == "leak"
+
+
+def test_what_two_issues_tell_only_together_is_left_out(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    parts = [issue(5, title="A", body="Do wanted ="), issue(6, title="frozenset(keys)", body="")]
+    statement = state_problem(make_pull_request(issues=parts).facts, patch=patch)
+    assert (statement.statement_issue, statement.issues) == (None, ())
+    assert {leak.where for leak in statement.left_out} == {"statement_issue"}
+
+
+def test_the_version_moves_with_the_template() -> None:
+    template = resources.files("formulacode_dagster.problems") / "templates" / TEMPLATE
+    digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
+    assert (TEMPLATE_VERSION, digest) == ("3", "ce7c8e5740af")
