@@ -10,7 +10,7 @@ from formulacode_dagster.problems import checks as verdicts
 from formulacode_dagster.problems.stage import render_statements
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS
-from formulacode_dagster.store.pull_requests import done_in, items_by_key, patch_of
+from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
 from resources.postgres import PostgresResource
@@ -27,13 +27,14 @@ STORED = "the closing issues stored at intake: GitHub is not asked offline, nor 
 
 @month_check(blocking=True)
 def nothing_leaks(month: JudgedMonth) -> Judgement:
-    """No problem statement holds a line of its solution."""
+    """No problem statement tells anything of its solution."""
     with month.database.transaction() as connection:
         by_key = {pr.key: pr for pr in done_in(connection, month.key, Stage.PROBLEM_STATEMENTS)}
         statements = PROBLEM_STATEMENTS.read_keys(connection, month.key, by_key)
         # patches are read one at a time
-        pairs = ((statement, patch_of(connection, by_key[key])) for key, statement in statements.items())
-        return verdicts.nothing_leaks(pairs, items_by_key(connection, month.key))
+        return verdicts.nothing_leaks(
+            (statement, by_key[key].facts, patch_of(connection, by_key[key])) for key, statement in statements.items()
+        )
 
 
 @stage_asset(
@@ -53,7 +54,7 @@ def problem_statements(
     """Follow the references of every performance pull request once, and render its statement."""
     with stage_run(context, postgres, problem_statements, config) as run:
         links = intake.links(run.stage, run.month, run.run_id)
-        rendered = run_loop(render_statements(run, links))
+        rendered = run_loop(render_statements(run, links, intake.cache()))
     return report(
         context,
         rendered.summary,

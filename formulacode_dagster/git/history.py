@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,8 @@ from .damage import BROKEN_MARK
 from .faults import Fault, fault_of, translate
 from .objects import Commit, ObjectReader, tree_entries
 from .use import Hold
+
+_NOTHING_MATCHED = 1
 
 
 class Mirror:
@@ -95,6 +97,21 @@ class Mirror:
         out = self._git("ls-tree", "-r", "-z", self.commit(commit).tree, "--", *below)
         entries = (entry.partition(b"\t") for entry in out.split(b"\0") if entry)
         return sorted(os.fsdecode(path) for facts, _, path in entries if b" commit " not in facts)
+
+    def words_at(self, commit: str, words: Collection[str]) -> frozenset[str]:
+        """Those of *words* that stand as whole words in a text file at *commit*."""
+        self.complete(commit)
+        wanted = [part for word in sorted(words) for part in ("-e", word)]
+        if not wanted:
+            return frozenset()
+        options = ("-I", "-h", "-o", "-w", "-F", "--no-color", *wanted)
+        try:
+            out = git(self.path, "grep", *options, self.commit(commit).tree)
+        except GitError as error:
+            if error.code == _NOTHING_MATCHED and not error.stderr:
+                return frozenset()
+            raise self._failure(error) from error
+        return frozenset(out.decode(errors="replace").split())
 
     def submodules(self, commit: str) -> dict[str, str]:
         """Path of each submodule at *commit* → the commit it is at."""

@@ -15,6 +15,27 @@ class LeakKind(StrEnum):
 
     LINE = "line"
     """A line that the patch adds."""
+    RENAMED_LINE = "renamed_line"
+    """Such a line with other names for its variables."""
+    CODE = "code"
+    """A run of eight tokens of what the patch adds."""
+    IDENTIFIER = "identifier"
+    """A name that the patch brings in, and the base does not know."""
+    TITLE = "title"
+    """The pull request's own title."""
+    PROSE = "prose"
+    """A run of eight words of the pull request's body or commits, which nobody wrote before."""
+    LATER_COMMENT = "later_comment"
+    """Such a run of a comment that was written after the pull request was opened."""
+    HASH = "hash"
+    LINK = "link"
+    """To a commit, comparison, pull request, fork, gist, or file on a host of code."""
+    ENCODED = "encoded"
+    """Text within the text: base64, escapes, invisible characters, read backwards."""
+    PERSON = "person"
+    """A login, name, address or page of somebody known."""
+    INSTRUCTION = "instruction"
+    """Words to whoever judges the text, or tags that end the part a judge is shown."""
 
 
 class Leak(Frozen):
@@ -39,6 +60,9 @@ class ProblemStatement(PullRequestRow):
     issues: tuple[str, ...] = Field(default=(), description="`owner/repo#n` of the issues shown")
     left_out: tuple[Leak, ...] = Field(
         default=(), description="why other issues are not: what of the solution they tell"
+    )
+    names_at_base: tuple[str, ...] = Field(
+        default=(), description="names that both an issue and the patch have, and the base knows as well: no leaks"
     )
     walk: LinkWalk | None = Field(
         default=None, description="where the issues come from; None when only the stored closing issues were at hand"

@@ -28,6 +28,13 @@ _PROFILE = re.compile(
 _MARKDOWN_PROFILE = re.compile(
     r"\[(?P<text>[^\]\n]{1,300})\]\(https?://(?:www\.)?github\.com/(?P<login>[A-Za-z0-9-]+)/?\)"
 )
+_PAGE = re.compile(
+    r"(?<![\w.@/-])(?:https?://)?(?P<host>(?:[\w-]+\.)+[a-z]{2,})(?P<path>/[^\s)\]>]*)?",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(r"@user\d+")
+_SHORTEST_PAGE = 5
+"""Letters of a name that an address is told to be somebody's by."""
 _BELOW_HOME = re.compile(r"(?P<home>/home/|/Users/|\b[A-Za-z]:\\{1,2}Users\\{1,2})(?P<login>[\w.-]+)")
 _NOT_PEOPLE = re.compile(r"runner|root|user|ubuntu|vsts|circleci|travis|work|public|shared", re.IGNORECASE)
 _DECORATED = re.compile(
@@ -39,11 +46,14 @@ class People:
     """Who was met so far, and under which placeholder. One for all texts of a statement keeps them consistent."""
 
     def __init__(self, logins: Iterable[str] = ()) -> None:
-        """*logins* are people known beforehand: their bare logins are recognized too, where they are no plain word."""
+        """*logins* are people known beforehand, by login or name: they are recognized where nothing marks them too, if
+        they are no plain word, and so are addresses with their name in it.
+        """
         self._aliases: dict[str, str] = {}
         self._known = [login for login in dict.fromkeys(logins) if login]
         for login in self._known:
             self.alias(login)
+        self._squashed = {squashed: login for login in self._known if len(squashed := _squash(login)) >= _SHORTEST_PAGE}
         self._bare = [re.escape(login) for login in self._known if _is_particular(login)]
 
     def alias(self, who: str) -> str:
@@ -61,18 +71,25 @@ class People:
 
     def _in_prose(self, text: str) -> str:
         text = _PROFILE.sub(lambda match: self.alias(match["login"]), text)
+        text = _PAGE.sub(self._page, text) if self._squashed else text
         text = _EMAIL.sub(self._address, text)
         code = [match.span() for match in _DECORATED.finditer(text)]
         text = _MENTION.sub(lambda match: self._mention(match, code), text)
         if self._bare:
             known = rf"(?<![\w/@.-])(?:{'|'.join(self._bare)})(?![\w/-])"
-            text = re.sub(known, lambda match: self.alias(match[0]), text)
+            text = re.sub(known, lambda match: self.alias(match[0]), text, flags=re.IGNORECASE)
         return text
+
+    def _page(self, match: re.Match[str]) -> str:
+        """An address in whose host, or first folder, a known name stands."""
+        first = (match["path"] or "").split("/")[1:2]
+        where = [_squash(part) for part in (*match["host"].split("."), *first)]
+        return next((self.alias(login) for name, login in self._squashed.items() if name in where), match[0])
 
     def _mention(self, match: re.Match[str], code: list[tuple[int, int]]) -> str:
         login = match["login"]
         is_code = bool(_DECORATORS.fullmatch(login)) or any(start <= match.start() < end for start, end in code)
-        is_placeholder = match[0] in self._aliases.values()
+        is_placeholder = bool(_PLACEHOLDER.fullmatch(match[0]))
         return match[0] if is_code or is_placeholder else self.alias(login)
 
     def _address(self, match: re.Match[str]) -> str:
@@ -82,6 +99,10 @@ class People:
 
     def _below_home(self, match: re.Match[str]) -> str:
         return match[0] if _NOT_PEOPLE.fullmatch(match["login"]) else f"{match['home']}user"
+
+
+def _squash(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()
 
 
 def _is_particular(login: str) -> bool:

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.pull_request import MergedPullRequest
 
-from .solution import leaks
+from .second_look import look_again
 
 
-def nothing_leaks(
-    statements: Iterable[tuple[ProblemStatement, bytes]],
-    names: Mapping[tuple[int, int], str] | None = None,
-) -> Judgement:
-    """No variant of a statement holds a distinctive line that its own patch adds.
+def nothing_leaks(statements: Iterable[tuple[ProblemStatement, MergedPullRequest, bytes]]) -> Judgement:
+    """No variant of a statement tells anything of its solution that a second look sees.
 
-    *statements* are pairs of statement and patch, taken one at a time, so a month's patches need never be in memory
-    together. *names* gives `owner/repo#n` by (repository id, number), for people to read.
+    *statements* come with the facts and the patch of their pull request, taken one at a time, so a month's patches need
+    never be in memory together.
     """
-    count = lines = 0
+    count = leaks = 0
     offenders: list[str] = []
-    for statement, patch in statements:
+    for statement, facts, patch in statements:
         count += 1
-        variants = (statement.statement_minimal, statement.statement_issue or "", statement.final_md)
-        if leaked := {line for text in variants for line in leaks(text, patch, new_only=True)}:
-            lines += len(leaked)
-            key = (statement.repository_id, statement.number)
-            offenders.append((names or {}).get(key, f"{key[0]}#{key[1]}"))
-    summary = f"none of {count} statements holds a line of its solution"
+        if told := look_again(statement, facts, patch):
+            leaks += len(told)
+            offenders.append(facts.item)
+    summary = f"none of {count} statements tells anything of its solution"
     if offenders:
-        summary = f"{len(offenders)} of {count} statements hold {lines} lines of their solutions"
-    figures = {"statements": count, "leaking": len(offenders), "lines": lines}
+        summary = f"{len(offenders)} of {count} statements tell of their solutions, in {leaks} places"
+    figures = {"statements": count, "leaking": len(offenders), "leaks": leaks}
     return Judgement.by_offenders(summary, offenders, figures)

@@ -6,18 +6,16 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from .markdown import Block, blocks, map_prose, map_unfenced, tidy
 from .solution import changed_lines, solution_lines, words_of
+from .trails import Trails
 
 WITHHELD = "[withheld]"
-LINK_WITHHELD = "[link withheld]"
 
 _WORD = re.compile(r"\w+")
 _HUNK = re.compile(r"^[ \t>]*(?:@@ -\d+(?:,\d+)? \+\d+|diff --git |--- a/|\+\+\+ b/)", re.MULTILINE)
 _QUOTED = re.compile(r"^[\s>+-]*")
-_SHORTEST_SHA = 7
 
 
 @dataclass(frozen=True)
@@ -99,53 +97,13 @@ class Solution:
 
 
 def without_references(text: str, *, repository: str, number: int, shas: Sequence[str]) -> str:
-    """*text* without what leads to the pull request: its number, links to it, to commits, comparisons and forks.
+    """*text* without what leads to the pull request, whose commits are *shas*, and without the hash of any commit.
 
-    *shas* are its commits. Phrases that close issues ("Fixes #12") go too; other references stay.
+    Phrases that close issues ("Fixes #12") go too; other references stay.
     """
-    trail = _Trail(repository, number, tuple(shas))
-    text = re.sub(r"\[(?P<text>[^\]\n]{0,300})\]\((?P<url>https?://[^)\s]+)[^)\n]*\)", trail.without_link, text)
-    text = re.sub(r"(?:https?://|\bgit@github\.com:)[^\s<>()\[\]\"'`]+", trail.without_url, text)
-    reference = rf"(?:(?:{re.escape(repository)})?#|\bGH-){number}\b"
-    text = re.sub(rf"\({reference}\)|(?<![\w/]){reference}", LINK_WITHHELD, text, flags=re.IGNORECASE)
-    text = re.sub(r"(?<![\w/.-])[0-9a-f]{7,40}(?![\w-])", trail.without_sha, text)
+    text = Trails(repository, number, shas).without(text)
     text = map_unfenced(text, _without_closing_phrases)
     return tidy(text)
-
-
-@dataclass(frozen=True)
-class _Trail:
-    repository: str
-    number: int
-    shas: tuple[str, ...]
-
-    def without_link(self, match: re.Match[str]) -> str:
-        return match["text"] if self._leads_there(match["url"]) else match[0]
-
-    def without_url(self, match: re.Match[str]) -> str:
-        return LINK_WITHHELD if self._leads_there(match[0]) else match[0]
-
-    def without_sha(self, match: re.Match[str]) -> str:
-        return "[commit withheld]" if self._is_ours(match[0]) else match[0]
-
-    def _leads_there(self, url: str) -> bool:
-        if any(self._is_ours(part) for part in re.findall(r"[0-9a-f]{7,40}", url)):
-            return True
-        owner, _, name = self.repository.lower().partition("/")
-        path = urlsplit(url.lower().replace("git@github.com:", "ssh://git@github.com/")).path
-        match = re.search(rf"/?(?P<owner>[^/]+)/{re.escape(name)}(?:\.git)?(?:/(?P<rest>.*))?$", path)
-        if match is None:
-            return False
-        rest = match["rest"] or ""
-        if match["owner"].removeprefix("repos/") != owner:
-            return True
-        return bool(
-            re.match(rf"(?:pulls?|issues)/{self.number}(?!\d)|commits?/|compare/", rest)
-            or re.search(r"\.(?:patch|diff)$", rest)
-        )
-
-    def _is_ours(self, text: str) -> bool:
-        return len(text) >= _SHORTEST_SHA and any(sha.startswith(text) for sha in self.shas)
 
 
 _ISSUE = r"(?:[\w.-]+/[\w.-]+)?#\d+|GH-\d+|https?://\S+/issues/\d+|\[(?:link|commit) withheld\]"

@@ -59,6 +59,11 @@ def map_prose(text: str, change: Callable[[str], str]) -> str:
     return "".join((*parts, change(text[end:])))
 
 
+def inline_code(text: str) -> list[str]:
+    """What stands between backticks in *text*, which has no fences."""
+    return [match[0].strip("`") for match in re.finditer(_INLINE, text)]
+
+
 def prose(text: str) -> str:
     """What is left of *text* without code, fenced or inline, and without HTML comments: a blank stands for each."""
     return _CODE_OR_COMMENT.sub(" ", text.replace("\r\n", "\n"))

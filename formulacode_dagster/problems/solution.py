@@ -15,6 +15,8 @@ _CODE_SIGN = re.compile(r"[=()\[\]{}<>@*+/|;:\\]|\w\.\w|_")
 _COMMENT_SIGN = re.compile(
     r"^(?:#+(?!\s*(?:include|define|undef|if|ifdef|ifndef|else|endif|pragma)\b)|//+|/\*+|\*+(?=\s)|\"\"\"|''')\s*"
 )
+_NO_CODE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|(?:#|//)(?!\s*(?:include|define)\b).*")
+"""Strings and comments of a line."""
 _COMMON = re.compile(
     r"and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is"
     r"|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield|none|true|false|self|cls|int|float|str|list|dict|set"
@@ -46,17 +48,38 @@ def solution_lines(patch: bytes, *, new_only: bool = False) -> tuple[str, ...]:
 
     With *new_only*, those that the patch adds and neither moves nor shows beside: who quotes the base tells nothing.
     """
-    if not new_only:
-        return tuple(sorted(line for line in changed_lines(patch) if is_distinctive(line)))
-    at_base = {
+    lines = new_lines(patch) if new_only else changed_lines(patch)
+    return tuple(sorted(line for line in lines if is_distinctive(line)))
+
+
+def base_lines(patch: bytes) -> frozenset[str]:
+    """Lines that stood in the changed files before, as far as *patch* shows them, stripped."""
+    return frozenset(
         line[1:].strip()
         for file in split_patch(patch)
         if not file.binary
         for hunk in file.hunks()
         for line in hunk.lines
         if not line.startswith("+")
-    }
-    return tuple(sorted(line for line in changed_lines(patch, added_only=True) - at_base if is_distinctive(line)))
+    )
+
+
+def new_lines(patch: bytes) -> frozenset[str]:
+    """Lines of the solution that *patch* adds, and does not move or show as they were."""
+    return changed_lines(patch, added_only=True) - base_lines(patch)
+
+
+def new_names(patch: bytes) -> frozenset[str]:
+    """Identifiers of four letters and more in what *patch* adds, outside comments and strings, that it shows nowhere
+    as they were: whether the base knows them elsewhere, only the base tells.
+    """
+    before = {name for line in base_lines(patch) for name in _WORD.findall(line)}
+    added = {name for line in new_lines(patch) for name in _WORD.findall(_NO_CODE.sub(" ", line))}
+    return frozenset(name for name in added - before if _is_name(name))
+
+
+def _is_name(word: str) -> bool:
+    return len(word) >= 4 and not word[0].isdigit() and not _COMMON.fullmatch(word.casefold())
 
 
 def is_distinctive(line: str) -> bool:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
+from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.metering import metered
 from formulacode_dagster.items.runner import run_items
@@ -20,6 +21,7 @@ from formulacode_dagster.models.pull_request import MergedPullRequest, PullReque
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 
+from .base_names import names_at_base
 from .statements import state_problem
 from .writing import TEMPLATE_VERSION
 
@@ -40,8 +42,11 @@ class Statements:
     walks: tuple[LinkWalk, ...]
 
 
-async def render_statements(run: StageRun, links: LinkWalker | None) -> Statements:
-    """Render what is pending of the month; without *links*, from what intake stored. Raises as `run_items`."""
+async def render_statements(run: StageRun, links: LinkWalker | None, mirrors: MirrorCache) -> Statements:
+    """Render what is pending of the month; without *links*, from what intake stored. Raises as `run_items`.
+
+    *mirrors* are asked only where an issue has a name that the patch brings in.
+    """
     with run.database.transaction() as connection:
         prs = done_in(connection, run.month, Stage.CLASSIFICATIONS)
         descriptions = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}
@@ -54,7 +59,13 @@ async def render_statements(run: StageRun, links: LinkWalker | None) -> Statemen
         with run.database.transaction() as connection:
             patch = patch_of(connection, pr)
         description = descriptions.get(pr.facts.repository_id, "")
-        return state_problem(pr.facts, patch=patch, repository_description=description, walk=walk)
+        return state_problem(
+            pr.facts,
+            patch=patch,
+            repository_description=description,
+            walk=walk,
+            names_at_base=lambda names: names_at_base(mirrors, pr, names),
+        )
 
     async with AsyncExitStack() as stack:
         if links is not None:
@@ -77,9 +88,10 @@ async def render_statements(run: StageRun, links: LinkWalker | None) -> Statemen
 
 
 def _inputs(pr: PullRequest, descriptions: Mapping[int, str]) -> str:
-    facts = pr.facts.model_dump(mode="json", include={"author", "created_at", "linked_issues"})
+    facts = pr.facts.model_dump(mode="json", include={"title", "body", "author", "created_at", "linked_issues"})
     description = descriptions.get(pr.facts.repository_id)
-    return fingerprint(Stage.PROBLEM_STATEMENTS, facts, pr.change.patch_sha256, description, TEMPLATE_VERSION)
+    commits = (pr.change.base_sha, pr.change.patch_sha256)
+    return fingerprint(Stage.PROBLEM_STATEMENTS, facts, commits, description, TEMPLATE_VERSION)
 
 
 def _detail(statement: ProblemStatement) -> str:

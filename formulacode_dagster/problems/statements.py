@@ -5,41 +5,56 @@ The writer sees a `WriterView` and no more. Only the judge knows the patch; it l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import LinkWalk
-from formulacode_dagster.models.problem import Leak, LeakKind, ProblemStatement
+from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
 from .anonymize import People
-from .solution import leaks
-from .view import WriterView, view_of
+from .gates import Gates, Secrets
+from .view import EarlierIssue, WriterView, view_of
 from .writing import TEMPLATE_VERSION, write_issue, write_minimal
+
+NamesAtBase = Callable[[Collection[str]], frozenset[str]]
+"""Tells which of some names stand in the files of the base commit."""
 
 
 def state_problem(
-    facts: MergedPullRequest, *, patch: bytes, repository_description: str = "", walk: LinkWalk | None = None
+    facts: MergedPullRequest,
+    *,
+    patch: bytes,
+    repository_description: str = "",
+    walk: LinkWalk | None = None,
+    names_at_base: NamesAtBase | None = None,
 ) -> ProblemStatement:
     """The statement of a pull request in its variants.
 
-    The issues are those of *walk*; without it, those that *facts* says it closes. One that tells something of *patch*
-    is left out whole: what surrounds a withheld line tells the rest. Raises ItemFailure (`leak`) when even the minimal
-    statement tells something.
+    The issues are those of *walk*; without it, those that *facts* says it closes. One that tells something of the
+    solution is left out whole: what surrounds a withheld line tells the rest. Raises ItemFailure (`leak`) when even the
+    minimal statement tells something.
     """
-    view = task_view(facts, repository_description=repository_description, walk=walk)
-    left_out = [leak for issue in view.issues for leak in _leaks(issue.name, f"{issue.title}\n\n{issue.body}", patch)]
-    shown = view.only({issue.name for issue in view.issues} - {leak.where for leak in left_out})
-    minimal, with_issues = write_minimal(shown), write_issue(shown)
-    if telling := _leaks("statement_minimal", minimal, patch):
+    issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
+    view = task_view(facts, repository_description=repository_description, issues=issues)
+    texts = [_text(issue) for issue in view.issues]
+    secrets = secrets_of(facts, patch=patch, walk=walk)
+    suspects = Gates(secrets).new_names_in("\n\n".join(texts)) if names_at_base else frozenset()
+    known = names_at_base(suspects) if names_at_base and suspects else frozenset()
+    minimal = write_minimal(view)
+    gates = Gates(secrets_of(facts, patch=patch, walk=walk, names_at_base=known), earlier=[*texts, minimal])
+    if telling := gates.judge(minimal, "statement_minimal"):
         raise ItemFailure(
             FailureKind.LEAK,
             f"the minimal statement of {facts.item} tells its solution",
-            why=f"it holds {telling[0].span[:80]!r}",
+            why=f"{telling[0].kind}: {telling[0].span[:80]!r}",
             remedy="Look at the repository's description: nothing else of it is not ours",
         )
-    if with_issues is not None and (telling := _leaks("statement_issue", with_issues, patch)):
+    left_out = [leak for issue in view.issues for leak in gates.judge(_text(issue), issue.name)]
+    shown = view.only({issue.name for issue in view.issues} - {leak.where for leak in left_out})
+    with_issues = write_issue(shown)
+    if with_issues is not None and (telling := gates.judge(with_issues, "statement_issue")):
         # what no issue tells by itself, two of them may tell together
         left_out, shown, with_issues = [*left_out, *telling], view.only(()), None
     return ProblemStatement(
@@ -51,14 +66,14 @@ def state_problem(
         final_md=with_issues or minimal,
         issues=tuple(issue.name for issue in shown.issues),
         left_out=tuple(left_out),
+        names_at_base=tuple(sorted(known)),
         walk=walk,
         template_version=TEMPLATE_VERSION,
     )
 
 
-def task_view(facts: MergedPullRequest, *, repository_description: str, walk: LinkWalk | None) -> WriterView:
-    """What the writer of *facts*'s statement is shown: neither its title nor its body, nor those of *walk*."""
-    issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
+def task_view(facts: MergedPullRequest, *, repository_description: str, issues: Sequence[LinkedIssue]) -> WriterView:
+    """What the writer of *facts*'s statement is shown, of which *issues* are a part: neither its title nor its body."""
     return view_of(
         repository=facts.repository,
         number=facts.number,
@@ -69,5 +84,26 @@ def task_view(facts: MergedPullRequest, *, repository_description: str, walk: Li
     )
 
 
-def _leaks(where: str, text: str, patch: bytes) -> list[Leak]:
-    return [Leak(kind=LeakKind.LINE, where=where, span=line) for line in leaks(text, patch, new_only=True)]
+def secrets_of(
+    facts: MergedPullRequest,
+    *,
+    patch: bytes,
+    walk: LinkWalk | None,
+    names_at_base: frozenset[str] = frozenset(),
+) -> Secrets:
+    """What no text about the pull request may tell."""
+    issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
+    return Secrets(
+        repository=facts.repository,
+        number=facts.number,
+        patch=patch,
+        title=facts.title,
+        texts=(facts.body, *((walk.title, walk.body) if walk else ())),
+        shas=tuple(sha for sha in (facts.merge_commit_sha, facts.head_sha) if sha),
+        people=(facts.author, *(issue.author for issue in issues)),
+        names_at_base=names_at_base,
+    )
+
+
+def _text(issue: EarlierIssue) -> str:
+    return f"{issue.title}\n\n{issue.body}"

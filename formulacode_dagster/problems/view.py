@@ -16,8 +16,8 @@ from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.pull_request import LinkedIssue
 
 from .anonymize import People
-from .leak_guard import without_references
 from .markdown import tidy, without_boilerplate
+from .trails import Trails
 
 UNTITLED = "Untitled"
 
@@ -53,13 +53,13 @@ def view_of(
 ) -> WriterView:
     """What may be shown for the pull request *number*, which was opened at *opened_at*: *issues* written before.
 
-    They are taken as they are: whoever read them has read them as they stood then. Checklists, trailers and references
-    to the pull request itself go, and so do the names of *people* and of whomever the texts mention.
+    They are taken as they are: whoever read them has read them as they stood then. Checklists, trailers, hashes of
+    commits and links to code elsewhere go, and so do the names of *people* and of whomever the texts mention.
     """
+    trails = Trails(repository, number)
 
     def clean(text: str) -> str:
-        plain = without_references(without_boilerplate(text), repository=repository, number=number, shas=())
-        return tidy(people.anonymize(plain))
+        return tidy(people.anonymize(trails.without(without_boilerplate(text))))
 
     def line(text: str) -> str:
         return re.sub(r"[ \t]*\[link withheld\]$", "", " ".join(clean(text.replace("<!--", "")).split())).lstrip("# ")

@@ -194,7 +194,7 @@ PROBLEM_STATEMENTS = Table(
     *_text("statement_minimal"),
     Column("statement_issue", StorableText),
     *_text("final_md"),
-    *_json("issues", "left_out"),
+    *_json("issues", "left_out", "names_at_base"),
     *_text("template_version"),
     Column("walk", StorableJson),
 )

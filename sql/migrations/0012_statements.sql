@@ -8,4 +8,5 @@ ALTER TABLE problem_statements
     ADD COLUMN statement_minimal text NOT NULL,
     ADD COLUMN statement_issue text,
     ADD COLUMN final_md text NOT NULL,
-    ADD COLUMN left_out jsonb NOT NULL;
+    ADD COLUMN left_out jsonb NOT NULL,
+    ADD COLUMN names_at_base jsonb NOT NULL;

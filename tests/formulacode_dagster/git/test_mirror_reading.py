@@ -61,3 +61,13 @@ def test_later_commits_of_the_main_line_are_found_by_what_they_change(origin, mi
     assert mirror.later(first, "benchmarks/**") == (second, merge)
     assert mirror.later(second, "benchmarks/**") == (merge,)
     assert mirror.later(first, "**/asv.conf.json") == ()
+
+
+def test_words_are_looked_for_in_all_text_at_a_commit(origin, mirror_of):
+    origin.write({"x.py": "key_index = held.keys()\n", "y.bin": b"\0only_binary\n"})
+    head = origin.commit("Words")
+    origin.write({"z.py": "later_name = 1\n"})
+    mirror = mirror_of(origin.commit("Later"))
+    words = {"key_index", "keys", "index", "only_binary", "later_name", "nowhere"}
+    assert mirror.words_at(head, words) == {"key_index", "keys"}
+    assert mirror.words_at(head, ["nowhere"]) == mirror.words_at(head, []) == frozenset()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from importlib import resources
 
@@ -55,8 +55,11 @@ def test_an_issue_that_holds_a_line_of_the_solution_is_left_out_whole(
     statement = state_problem(make_pull_request(issues=[issue(5), telling]).facts, patch=patch)
     assert statement.issues == ("acme/wheels#5",)
     assert "could be faster" not in statement.final_md
-    assert [(leak.kind, leak.where, leak.span) for leak in statement.left_out] == [
-        ("line", "acme/wheels#6", "wanted = frozenset(keys)")
+    assert {leak.where for leak in statement.left_out} == {"acme/wheels#6"}
+    assert [(leak.kind, leak.span) for leak in statement.left_out] == [
+        ("line", "wanted = frozenset(keys)"),
+        ("identifier", "frozenset"),
+        ("identifier", "wanted"),
     ]
     alone = state_problem(make_pull_request(issues=[telling]).facts, patch=patch)
     assert (alone.statement_issue, alone.final_md) == (None, alone.statement_minimal)
@@ -82,8 +85,9 @@ def test_a_description_that_is_the_solution_fails_the_item(make_pull_request: Ma
     assert failure.value.kind == "leak"
 
 
-def test_what_two_issues_tell_only_together_is_left_out(make_pull_request: MakePullRequest, patch: bytes) -> None:
-    parts = [issue(5, title="A", body="Do wanted ="), issue(6, title="frozenset(keys)", body="")]
+def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    titles = ("result = np", "dot(values,", "self.weight[values])")
+    parts = [issue(number, title=title, body="") for number, title in enumerate(titles, start=5)]
     statement = state_problem(make_pull_request(issues=parts).facts, patch=patch)
     assert (statement.statement_issue, statement.issues) == (None, ())
     assert {leak.where for leak in statement.left_out} == {"statement_issue"}
@@ -93,3 +97,21 @@ def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.problems") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
     assert (TEMPLATE_VERSION, digest) == ("3", "ce7c8e5740af")
+
+
+def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
+    make_pull_request: MakePullRequest, patch: bytes
+) -> None:
+    asked: list[set[str]] = []
+
+    def at_base(names: Collection[str]) -> frozenset[str]:
+        asked.append(set(names))
+        return frozenset(names)
+
+    facts = make_pull_request(issues=[issue(5, body="`frozenset(rows)` fails in merge")]).facts
+    statement = state_problem(facts, patch=patch, names_at_base=at_base)
+    assert (statement.issues, statement.names_at_base) == (("acme/wheels#5",), ("frozenset",))
+    assert state_problem(facts, patch=patch, names_at_base=lambda _: frozenset()).issues == ()
+    quiet = make_pull_request(issues=[issue(5)]).facts
+    assert state_problem(quiet, patch=patch, names_at_base=at_base).issues == ("acme/wheels#5",)
+    assert asked == [{"frozenset"}]

@@ -72,7 +72,8 @@ def test_of_all_that_is_known_nothing_but_description_and_earlier_issues_gets_in
     facts, walk = planted()
     for known in (walk, None):
         statement = state_problem(facts, patch=PATCH, repository_description=marker("DESCRIPTION"), walk=known)
-        view = task_view(facts, repository_description=marker("DESCRIPTION"), walk=known)
+        issues = known.links if known else facts.linked_issues
+        view = task_view(facts, repository_description=marker("DESCRIPTION"), issues=issues)
         written = statement.statement_minimal + (statement.statement_issue or "") + statement.final_md
         for text in (view.model_dump_json(), written):
             assert set(re.findall(r"MARKER-([A-Z-]+)", text)) == set(SHOWN)
@@ -116,5 +117,5 @@ def test_by_their_types_neither_writer_nor_view_is_given_a_pull_request_or_a_pat
 def test_an_issue_without_a_title_of_its_own_is_untitled() -> None:
     facts, _ = planted()
     bare = issue("EARLY", OPENED - timedelta(days=1)).model_copy(update={"title": "#77"})
-    view = task_view(facts, repository_description="", walk=LinkWalk(links=(bare,)))
+    view = task_view(facts, repository_description="", issues=[bare])
     assert [shown.title for shown in view.issues] == ["Untitled"]

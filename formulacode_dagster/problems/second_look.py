@@ -1,0 +1,82 @@
+"""What a stored statement tells, judged from the stored facts alone and by other means than those that let it through.
+
+Shares with `gates` only what a distinctive line is: a gap there is no gap here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from formulacode_dagster.models.problem import Leak, LeakKind, ProblemStatement
+from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
+
+from .markdown import prose
+from .solution import base_lines, leaks, new_lines
+
+_BOUND = re.compile(
+    r"\b(?:def|class|cdef\s+\w+|import|as|for|fn|struct)\s+(?P<named>\w+)|^(?P<given>\w+)\s*(?::[^=]+)?=(?!=)"
+)
+_TELLING = re.compile(r"\w_\w|[a-z][A-Z]")
+_TO_CODE = re.compile(
+    r"(?:github|gitlab|bitbucket|codeberg)\.\w+/\S*(?:/commits?/|/pulls?/|/compare/|/merge_requests/)|gist\.github",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+_SENTENCE = re.compile(r"[.!?:]\s|\n\s*\n")
+_LEAST_WORDS = 8
+_LEAST_TITLE = 3
+_SHORTEST_HASH = 7
+
+
+def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: bytes) -> tuple[Leak, ...]:
+    """Leaks of every variant of *statement*, by what is stored of its pull request."""
+    issues: Iterable[LinkedIssue] = facts.linked_issues if statement.walk is None else statement.walk.links
+    before = " ".join(_squashed(f"{issue.title} {issue.body}") for issue in issues)
+    known = {*statement.names_at_base, *re.findall(r"\w+", "\n".join(base_lines(patch)))}
+    names = {name for name in _bound_names(patch) if _TELLING.search(name)} - known
+    variants = {
+        "statement_minimal": statement.statement_minimal,
+        "statement_issue": statement.statement_issue or "",
+        "final_md": statement.final_md,
+    }
+    return tuple(
+        Leak(kind=kind, where=where, span=span)
+        for where, text in variants.items()
+        for kind, span in _told(text, facts, patch, names, before)
+    )
+
+
+def _told(
+    text: str, facts: MergedPullRequest, patch: bytes, names: set[str], before: str
+) -> Iterator[tuple[LeakKind, str]]:
+    yield from ((LeakKind.LINE, line) for line in leaks(text, patch, new_only=True))
+    yield from ((LeakKind.IDENTIFIER, name) for name in sorted(names & set(re.findall(r"\w+", text))))
+    squashed, lower = _squashed(text), text.casefold()
+    for kind, least, sentences in (
+        (LeakKind.TITLE, _LEAST_TITLE, [facts.title]),
+        (LeakKind.PROSE, _LEAST_WORDS, _SENTENCE.split(prose(facts.body))),
+    ):
+        for sentence in sentences:
+            plain = _squashed(sentence)
+            if len(plain.split()) >= least and f" {plain} " in f" {squashed} " and plain not in before:
+                yield kind, sentence.strip()
+    for sha in (facts.merge_commit_sha, facts.head_sha):
+        if sha and sha[:_SHORTEST_HASH] in lower:
+            yield LeakKind.HASH, sha[:_SHORTEST_HASH]
+    yield from ((LeakKind.LINK, match[0]) for match in _TO_CODE.finditer(text))
+    if match := re.search(rf"(?<![\w/-])#{facts.number}(?!\d)", text):
+        yield LeakKind.LINK, match[0]
+    plain = prose(text)
+    yield from ((LeakKind.PERSON, match[0]) for match in _ADDRESS.finditer(plain))
+    if facts.author and re.search(rf"@{re.escape(facts.author)}(?![\w-])", plain, re.IGNORECASE):
+        yield LeakKind.PERSON, f"@{facts.author}"
+
+
+def _bound_names(patch: bytes) -> Iterator[str]:
+    for line in new_lines(patch):
+        yield from (match["named"] or match["given"] for match in _BOUND.finditer(line.partition("#")[0]))
+
+
+def _squashed(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))

@@ -1,0 +1,77 @@
+"""What leads from a text to a solution: links to where code is kept, and hashes of commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+LINK_WITHHELD = "[link withheld]"
+COMMIT_WITHHELD = "[commit withheld]"
+
+_CODE_HOSTS = r"(?:[\w-]+\.)*(?:github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|sr\.ht|gitea\.com)"
+_PASTES = re.compile(
+    r"(?:^|\.)(?:gist\.github(?:usercontent)?\.com|(?:raw|patch-diff)\.githubusercontent\.com|pastebin\.com|paste\.\w.*"
+    r"|dpaste\.(?:org|com)|hastebin\.com|bpa\.st|codepile\.net|ideone\.com|godbolt\.org|githubusercontent\.com)$"
+)
+_URL = re.compile(rf"(?:https?://|\bgit@|(?<![\w/.@-])(?={_CODE_HOSTS}/))[^\s<>()\[\]\"'`]+", re.IGNORECASE)
+_MARKDOWN_LINK = re.compile(r"\[(?P<text>[^\]\n]{0,300})\]\((?P<url>[^)\s]+)[^)\n]{0,300}\)")
+_HOST = re.compile(_CODE_HOSTS, re.IGNORECASE)
+_HASH = re.compile(r"(?<![\w/.-])(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-])")
+_HEX_RUN = re.compile(r"[0-9a-f]{7,40}", re.IGNORECASE)
+_AT_COMMIT = re.compile(r"(?<![\w./-])[\w-]{1,100}/[\w.-]{1,100}@[0-9a-f]{7,40}\b")
+
+
+@dataclass(frozen=True)
+class Trails:
+    """What leads to the pull request *number* of *repository*, whose commits are *shas*."""
+
+    repository: str
+    number: int
+    shas: Sequence[str] = ()
+
+    def links(self, text: str) -> Iterator[str]:
+        """Links to commits, comparisons, pull requests, forks, files on a code host, gists and pastes; references to
+        the pull request itself.
+        """
+        yield from (match[0] for match in _URL.finditer(text) if self._leads_to_code(match[0]))
+        yield from (match[0] for match in _AT_COMMIT.finditer(text))
+        yield from (match[0] for match in self._reference.finditer(text))
+
+    def hashes(self, text: str) -> Iterator[str]:
+        """Whatever looks like the hash of a commit, and any beginning of those of *shas*, wherever it stands."""
+        seen = dict.fromkeys(match[0] for match in _HASH.finditer(text))
+        ours = (match[0] for match in _HEX_RUN.finditer(text) if self._is_ours(match[0]))
+        yield from dict.fromkeys((*seen, *ours))
+
+    def without(self, text: str) -> str:
+        """*text* with a mark in the place of each."""
+        text = _MARKDOWN_LINK.sub(lambda match: match["text"] if self._leads_to_code(match["url"]) else match[0], text)
+        text = _URL.sub(lambda match: LINK_WITHHELD if self._leads_to_code(match[0]) else match[0], text)
+        text = self._reference.sub(LINK_WITHHELD, _AT_COMMIT.sub(COMMIT_WITHHELD, text))
+        text = _HASH.sub(COMMIT_WITHHELD, text)
+        return _HEX_RUN.sub(lambda match: COMMIT_WITHHELD if self._is_ours(match[0]) else match[0], text)
+
+    @property
+    def _reference(self) -> re.Pattern[str]:
+        reference = rf"(?:(?:{re.escape(self.repository)})?#|\bGH-){self.number}\b"
+        return re.compile(rf"\({reference}\)|(?<![\w/]){reference}", re.IGNORECASE)
+
+    def _is_ours(self, text: str) -> bool:
+        return any(sha.startswith(text.lower()) for sha in self.shas)
+
+    def _leads_to_code(self, url: str) -> bool:
+        plain = url.lower().rstrip(".,;:!?").replace("git@", "ssh://git@", 1)
+        parts = urlsplit(re.sub(r"(?<=@)([^/:]+):", r"\1/", plain) if "://" in plain else f"https://{plain}")
+        host = (parts.netloc.rpartition("@")[2]).partition(":")[0]
+        if _PASTES.search(host):
+            return True
+        if not _HOST.fullmatch(host):
+            return False
+        owner, _, rest = parts.path.strip("/").partition("/")
+        name, _, rest = rest.partition("/")
+        if re.fullmatch(r"(?:issues|discussions)/\d+(?:/.*)?", rest):
+            return f"{owner}/{name}" == self.repository.lower() and rest.split("/")[1] == str(self.number)
+        is_fork = name.removesuffix(".git") == self.repository.lower().partition("/")[2]
+        return bool(rest) or "@" in name or (is_fork and f"{owner}/{name}" != self.repository.lower())
