@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from yield_report import COMPILED, DONE, Results, Trial
@@ -25,7 +25,6 @@ from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.measurement.changed_code import changed_code
 from formulacode_dagster.measurement.patch import changed_files
-from formulacode_dagster.measurement.relevance import executes
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -175,24 +174,24 @@ class Laboratory:
         with self._engine.session(image, run_id="yield") as session:
             remote = Remote(session, benchmark_dir=folder, environment=image.spec.run_environment)
             read = changed_code(files, base=base, oracle=oracle, benchmark_dir=folder)
+            # only the base is run: what stands beside an insertion has to do for what is inserted
+            around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in files]
+            reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=folder).base
             for suite in itertools.chain([first], later_suites(mirror, pr, folder, read.names)):
                 if suite.files is not None:
                     remote.write(suite.files)
                 survey = remote.survey(
-                    basenames={PurePosixPath(path).name for path in paths},
+                    lines=reached,
                     limit=BENCHMARK_SECONDS,
                     budget=SURVEY_SECONDS,
                     names=read.names,
                     enough=ENOUGH,
-                    until=read.base,
                 )
                 changed = changed_code(
                     files, base=base, oracle=oracle, benchmark_dir=folder, extensions=survey.extensions
                 )
                 ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
-                aimed = sum(executes(benchmark, changed.base) for benchmark in ran) or (
-                    COMPILED if changed.untraceable else 0
-                )
+                aimed = sum(bool(benchmark.lines) for benchmark in ran) or (COMPILED if changed.untraceable else 0)
                 words = [
                     f"{benchmark.name}: {benchmark.outcome} {benchmark.message}"
                     for benchmark in survey.benchmarks

@@ -7,7 +7,9 @@ import json
 
 from formulacode_dagster.models.items import Stage
 
-CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {Stage.ENVIRONMENTS: "2", Stage.IMAGES: "2"}
+CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {
+    **dict.fromkeys((Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS), "2")
+}
 """Raise a stage's version when its results would differ for the same inputs: its items are then pending again."""
 
 

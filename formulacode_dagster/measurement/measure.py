@@ -84,7 +84,7 @@ def measure_task(
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `timeout`. Raises Rejection
-    (`no_relevant_benchmark`) when no benchmark executes the change.
+    (`no_relevant_workload`) when no benchmark executes the change.
     """
     log = _Log(progress)
     with log.told_by_failures():
@@ -233,13 +233,13 @@ class _Chooser:
 
     def _survey(self, side: Side, only: Sequence[str] | None = None) -> Survey:
         self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {side}")
-        paths = {path for change in self.files for path in (change.base_path, change.oracle_path) if path}
+        changed = self._changed(())
         return self.remotes[side].survey(
-            basenames={PurePosixPath(path).name for path in paths},
+            lines=changed.oracle if side is Side.ORACLE else changed.base,
             limit=float(self.limits.benchmark_seconds),
             budget=self.plan.max_survey_seconds,
             only=only,
-            names=self._changed(()).names,
+            names=changed.names,
         )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:
@@ -254,7 +254,8 @@ class _Chooser:
     def _select(self) -> tuple[list[Candidate], list[BenchmarkFailure]]:
         base, oracle = self._survey(Side.BASE), self._survey(Side.ORACLE)
         changed = self._changed(base.extensions)
-        self.log.keep(f"changed functions: {len(changed.base)} on the base, {len(changed.oracle)} with the patch")
+        lines = {side: sum(map(len, at.values())) for side, at in (("base", changed.base), ("oracle", changed.oracle))}
+        self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")
         if changed.untraceable:
             self.log(f"cannot be traced: {', '.join(changed.untraceable)}")
         candidates, failures = comparable(base, oracle, changed)

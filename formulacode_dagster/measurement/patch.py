@@ -11,12 +11,14 @@ from formulacode_dagster.models.reasons import FailureKind
 
 @dataclass(frozen=True)
 class FileChange:
-    """The lines of one file that a patch touches. An insertion touches the base's lines around it."""
+    """The lines of one file that a patch removes from the base, and those it adds."""
 
     base_path: str | None
     oracle_path: str | None
     base_lines: frozenset[int]
     oracle_lines: frozenset[int]
+    beside_insertions: frozenset[int]
+    """Lines of the base around those that are added alone: what stands for them where there is only the base."""
 
     @property
     def path(self) -> str:
@@ -37,6 +39,7 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
 def _file_change(file: FileDiff) -> FileChange:
     base_lines: set[int] = set()
     oracle_lines: set[int] = set()
+    beside: set[int] = set()
     for hunk in file.hunks():
         old, new, before, replacing = hunk.old_start, hunk.new_start, hunk.old_start, False
         for line in hunk.lines:
@@ -44,10 +47,11 @@ def _file_change(file: FileDiff) -> FileChange:
                 oracle_lines.add(new)
                 new += 1
                 if not replacing:
-                    base_lines |= {before, before + 1}
+                    beside |= {before, before + 1}
                 continue
             before, replacing = old, line.startswith("-")
             if replacing:
                 base_lines.add(old)
             old, new = old + 1, new + (not replacing)
-    return FileChange(file.old_path, file.new_path, frozenset(base_lines), frozenset(oracle_lines))
+    lines = map(frozenset, (base_lines, oracle_lines, beside))
+    return FileChange(file.old_path, file.new_path, *lines)

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import BenchmarkFailure, Side
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
-from formulacode_dagster.suites.locations import CodeLocation
 from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 
 from .changed_code import ChangedCode
 
-INSTALLED = ("/site-packages/", "/dist-packages/")
 FAILED = frozenset({"error", "timeout", "crash"})
 TIMEABLE = frozenset({"ran", "untraced"})
 SHOWN = 5
@@ -97,15 +95,15 @@ def select(candidates: Sequence[Candidate], changed: ChangedCode, *, limit: int,
     """At most *limit* of those that execute the change, spread over the benchmark functions.
 
     Where a compiled part of the patch cannot be traced, any benchmark may execute it, and those known to come first.
-    Raises Rejection (`no_relevant_benchmark`) when none executes the change.
+    Raises Rejection (`no_relevant_workload`) when none executes the change.
     """
     sure = [candidate for candidate in candidates if candidate.executes_change]
     unsure = [candidate for candidate in candidates if candidate.executes_change is None]
     relevant = (_spread(sure, seed) + _spread(unsure, seed)) if changed.untraceable or not sure else _spread(sure, seed)
     if not relevant:
         raise Rejection(
-            RejectionReason.NO_RELEVANT_BENCHMARK,
-            f"none of {len(candidates)} benchmarks executes a function that the patch changes",
+            RejectionReason.NO_RELEVANT_WORKLOAD,
+            f"none of {len(candidates)} benchmarks executes a line that the patch changes",
         )
     return relevant[:limit]
 
@@ -145,29 +143,11 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
 
 
 def _executes_change(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> bool | None:
-    if executes(base, changed.base) or executes(oracle, changed.oracle):
+    if base.lines or oracle.lines:
         return True
     if changed.untraceable or not (base.traceable and oracle.traceable):
         return None
     return False
-
-
-def executes(benchmark: SurveyedBenchmark, changed: frozenset[CodeLocation]) -> bool:
-    """Whether a call of *benchmark* entered one of the functions *changed*."""
-    return any(
-        code.line == location.line and _is_file(code.file, location.path)
-        for code in benchmark.codes
-        for location in changed
-    )
-
-
-def _is_file(file: str, path: str) -> bool:
-    """Whether *file*, in the checkout or where it was installed, is *path* of the repository."""
-    for marker in INSTALLED:
-        _, separator, installed = file.rpartition(marker)
-        if separator:
-            return path == installed or path.endswith(f"/{installed}")
-    return file.endswith(f"/{path}")
 
 
 def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:

@@ -22,7 +22,7 @@ class RejectionReason(StrEnum):
     TOO_MANY_FILES = "too_many_files"
     NOT_PERFORMANCE = "not_performance"
     NO_SUITE = "no_suite"
-    NO_RELEVANT_BENCHMARK = "no_relevant_benchmark"
+    NO_RELEVANT_WORKLOAD = "no_relevant_workload"
     NO_SPEEDUP = "no_speedup"
 
 

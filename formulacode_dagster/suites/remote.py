@@ -17,7 +17,6 @@ from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.locations import CodeLocation
 
 ARCHIVE = "fc_harness.pyz"
 FILE_SECONDS = 120.0
@@ -28,13 +27,6 @@ TAIL_CHARACTERS = 4000
 
 M = TypeVar("M", bound=BaseModel)
 Request = Mapping[str, object]
-
-
-class TracedCode(Frozen):
-    """A code object that ran during the timed call."""
-
-    file: str
-    line: int
 
 
 class SurveyedBenchmark(Frozen):
@@ -52,7 +44,9 @@ class SurveyedBenchmark(Frozen):
     seconds: float = 0.0
     traceable: bool = False
     isolate: bool = Field(default=False, description="whether a call leaves a state that changes the next")
-    codes: tuple[TracedCode, ...] = ()
+    lines: dict[str, tuple[int, ...]] = Field(
+        default_factory=dict, description="of the lines asked for, those the timed call executed, by path"
+    )
 
 
 class Survey(Frozen):
@@ -124,21 +118,21 @@ class Remote:
     def survey(
         self,
         *,
-        basenames: Iterable[str],
+        lines: Mapping[str, Iterable[int]],
         limit: float,
         budget: float,
         import_limit: float | None = None,
         only: Iterable[str] | None = None,
         names: Iterable[str] = (),
         enough: int | None = None,
-        until: Iterable[CodeLocation] = (),
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
-        *limit* is the longest one may take, and the import of a module without an *import_limit*, *budget* all runs
-        together, in seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran,
-        if that is given, one of which entered a function of *until*, if there are any. A module whose import kills the
-        interpreter or never ends is lost, the others are not.
+        Of each it is told which of *lines*, by path below the repository, its timed call executes. *limit* is the
+        longest one may take, and the import of a module without an *import_limit*, *budget* all runs together, in
+        seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran, if that is
+        given, one of which executed one of *lines*, if there are any. A module whose import kills the interpreter or
+        never ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -146,14 +140,13 @@ class Remote:
             request = {
                 "command": "survey",
                 "root": self._root,
-                "basenames": sorted(basenames),
+                "lines": {path: sorted(numbers) for path, numbers in lines.items()},
                 "only": wanted,
                 "limit": limit,
                 "import_limit": limit if import_limit is None else import_limit,
                 "budget": budget,
                 "names": sorted(names),
                 "enough": enough,
-                "until": sorted((location.path, location.line) for location in until),
                 "skip": sorted(lost),
             }
             longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds

@@ -148,7 +148,7 @@ class Evidence:
         """The suite with a benchmark run, within the limits of `Remote.survey`. Raises ItemFailure."""
         if self.subject.suite.files is not None:
             self.remote.write(self.subject.suite.files)
-        return self.remote.survey(basenames=(), limit=limit, budget=budget, import_limit=import_limit, enough=ENOUGH)
+        return self.remote.survey(lines={}, limit=limit, budget=budget, import_limit=import_limit, enough=ENOUGH)
 
     @cached_property
     def reading(self) -> SuiteReading:

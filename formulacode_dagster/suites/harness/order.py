@@ -57,12 +57,3 @@ def _words(thing: Any) -> frozenset[str]:
         return frozenset(_WORD.findall(inspect.getsource(thing)))
     except Exception:  # noqa: BLE001 - source that is not there or not readable costs only a place in the order
         return frozenset()
-
-
-def enters(codes: Iterable[dict[str, Any]], at: Iterable[tuple[str, int]]) -> bool:
-    """Whether one of *codes* is a function of *at*: file as in the repository, first line.
-
-    Only the end of the path is compared, for the file may be installed elsewhere: good enough to stop looking.
-    """
-    wanted = {("/".join(path.split("/")[-2:]), line) for path, line in at}
-    return any(("/".join(str(code["file"]).split("/")[-2:]), code["line"]) in wanted for code in codes)

@@ -10,13 +10,13 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from . import suite
 from .child import Answer, in_child
-from .order import FoundBenchmark, enters, in_order_of_relevance
+from .lines import LineWatch
+from .order import FoundBenchmark, in_order_of_relevance
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -36,11 +36,11 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
     Those that speak of `names` come first. Where `enough` is a number it stops running them after as many ran, but not
-    before one of them entered a function of `until`, if there are any.
+    before one of them executed one of `lines`, if there are any.
     """
-    left, until = request["enough"], request["until"]
+    left, lines = request["enough"], request["lines"]
+    seek = bool(lines)
     limit = float(request["limit"])
-    basenames = frozenset(request["basenames"])
     only = None if request["only"] is None else frozenset(request["only"])
     modules = _import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
@@ -63,14 +63,13 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         timeout = min(limit, float(benchmark.timeout or limit))
         folder = ""
         answer: Answer = {"outcome": "untraced"}
-        if time.monotonic() < deadline and (left is None or left > 0 or until):
+        if time.monotonic() < deadline and (left is None or left > 0 or seek):
             folder, answer = _cache(benchmark, caches, limit)
             if answer["outcome"] == "ran":
-                answer = _run_once(benchmark, index, folder, basenames, timeout)
+                answer = _run_once(benchmark, index, folder, lines, timeout)
             if left is not None and answer["outcome"] == "ran":
                 left -= 1
-                codes: Any = answer.get("codes", ())
-                until = [] if enters(codes, until) else until
+                seek = seek and not answer.get("lines")
         emit(
             event="benchmark",
             name=name,
@@ -134,14 +133,14 @@ def _cache(benchmark: suite.Benchmark, caches: dict[str, tuple[str, Answer]], li
 
 
 def _run_once(
-    benchmark: suite.Benchmark, index: int, cache_folder: str, basenames: frozenset[str], timeout: float
+    benchmark: suite.Benchmark, index: int, cache_folder: str, lines: dict[str, list[int]], timeout: float
 ) -> Answer:
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
     def work() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, index, cache_folder)
-        return _trace(benchmark, basenames)
+        return _trace(benchmark, lines)
 
     try:
         return in_child(work, timeout)
@@ -149,14 +148,9 @@ def _run_once(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _trace(benchmark: suite.Benchmark, basenames: frozenset[str]) -> Answer:
-    """Run the benchmark once: what it executes of the files named, how long it takes, how it has to be timed."""
-    codes = set()
-
-    def on_event(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call":
-            codes.add(frame.f_code)
-
+def _trace(benchmark: suite.Benchmark, lines: dict[str, list[int]]) -> Answer:
+    """Run the benchmark once: what it executes of *lines*, how long it takes, how it has to be timed."""
+    watch = LineWatch(lines)
     skipped: Answer = {"outcome": "skipped"}
     if benchmark.do_setup():
         return skipped
@@ -165,13 +159,11 @@ def _trace(benchmark: suite.Benchmark, basenames: frozenset[str]) -> Answer:
         if suite.is_raw(benchmark):
             seconds = benchmark._get_timer(*arguments).timeit(1)
             return {"outcome": "ran", "seconds": seconds, "traceable": False}
-        threading.setprofile(on_event)
-        sys.setprofile(on_event)
+        watch.start()
         try:
             seconds = _clock(benchmark, arguments)
         finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
+            watch.stop()
         isolate = False
         if benchmark._setups and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS:
             isolate = _depends_on_state(benchmark)
@@ -179,12 +171,7 @@ def _trace(benchmark: suite.Benchmark, basenames: frozenset[str]) -> Answer:
         return skipped
     finally:
         benchmark.do_teardown()
-    functions = [
-        {"file": os.path.abspath(code.co_filename), "line": code.co_firstlineno}  # noqa: PTH100
-        for code in codes
-        if os.path.basename(code.co_filename) in basenames  # noqa: PTH119
-    ]
-    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "codes": functions}
+    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": watch.executed()}
 
 
 def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> float:

@@ -45,6 +45,6 @@ def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(
     assert image.benchmarks == ("bench_answer.time_answer",)
     with engine.session(image, run_id="test-oldest") as session:
         remote = Remote(session, benchmark_dir="benchmarks")
-        survey = remote.survey(basenames=set(), limit=10, budget=30)
+        survey = remote.survey(lines={}, limit=10, budget=30)
         timed, _ = remote.time(survey.benchmarks[0], isolate=False, seconds=0.05, hash_seed=1)
         assert isinstance(timed, Timed)

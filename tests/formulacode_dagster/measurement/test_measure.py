@@ -96,7 +96,7 @@ def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
     # Every side was rebuilt, lest a rebuild looks like the patch's work, and no session is left.
     assert [session.reinstalls for session in measure.engine.sessions] == [1, 1, 1]
     assert not any(session.folder.exists() for session in measure.engine.sessions)
-    assert "changed functions: 2 on the base, 2 with the patch" in log
+    assert "changed lines: 5 on the base, 2 with the patch" in log
     assert "round 7 of 7" in measure.progress
 
 
@@ -139,7 +139,7 @@ def test_the_first_suites_reason_stands_when_no_later_one_does_better(measure):
     files = FILES | {"benchmarks/bench.py": "from pkg import core\n\ndef time_untouched():\n    core.untouched()\n"}
     with pytest.raises(Rejection) as caught:
         measure({"pkg/core.py": FASTER}, files=files, later=lambda _: [SuiteFiles("later commit 1", {})])
-    assert caught.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+    assert caught.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
     assert "later commit 1" in caught.value.log
 
 
@@ -167,7 +167,7 @@ time_hangs.timeout = 0.5
 def test_a_patch_that_no_benchmark_executes_is_rejected(measure):
     with pytest.raises(Rejection) as rejection:
         measure({"pkg/core.py": CORE + "\n\ndef other():\n    return 2\n"})
-    assert rejection.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
 
 
 def test_an_oracle_that_does_not_apply_is_a_failure(measure):

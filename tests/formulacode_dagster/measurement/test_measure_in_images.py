@@ -177,4 +177,4 @@ def test_a_faster_python_function_is_found_where_it_is_installed(measure):
 def test_comments_are_no_relevant_change(measure):
     with pytest.raises(Rejection) as rejection:
         measure({"src/tinyc/__init__.py": SLOW_PYTHON.replace("return found", "return found  # all of them")})
-    assert rejection.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD

@@ -4,12 +4,13 @@ from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.models.errors import ItemFailure
 
 
-def test_lines_of_both_sides_are_found_and_an_insertion_touches_the_lines_around_it(tmp_path, git_patch):
+def test_lines_of_both_sides_are_found_and_those_of_the_base_beside_an_insertion(tmp_path, git_patch):
     before = "".join(f"line {n}\n" for n in range(1, 21))
     after = before.replace("line 5\n", "").replace("line 15\n", "line 15\nnew\n")
     (change,) = changed_files(git_patch(tmp_path, {"a.py": before}, {"a.py": after}))
     assert (change.base_path, change.oracle_path) == ("a.py", "a.py")
-    assert change.base_lines == {5, 15, 16}
+    assert change.base_lines == {5}
+    assert change.beside_insertions == {15, 16}
     assert change.oracle_lines == {15}
 
 

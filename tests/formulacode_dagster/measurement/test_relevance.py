@@ -5,12 +5,11 @@ from formulacode_dagster.measurement.relevance import Candidate, comparable, com
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Side
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.suites.locations import CodeLocation
-from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark, TracedCode
+from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 
-CHANGED = ChangedCode(frozenset({CodeLocation("src/pkg/core.py", 7)}), frozenset(), ())
-COMPILED = ChangedCode(frozenset(), frozenset(), ("src/fast.c",))
-HIT = (TracedCode(file="/w/repository/src/pkg/core.py", line=7),)
+HIT = {"src/pkg/core.py": (7,)}
+CHANGED = ChangedCode({"src/pkg/core.py": frozenset({7})}, {}, ())
+COMPILED = ChangedCode({}, {}, ("src/fast.c",))
 
 
 def surveyed(attribute, index=0, **changes):
@@ -36,30 +35,13 @@ def names(candidates):
     return [candidate.name for candidate in candidates]
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "expected"),
-    [
-        ("/w/repository/src/pkg/core.py", 7, True),
-        ("/w/venv/lib/python3.12/site-packages/pkg/core.py", 7, True),
-        ("/w/repository/src/pkg/core.py", 8, False),
-        ("/w/venv/lib/python3.12/site-packages/other/core.py", 7, False),
-        ("/w/repository/other/core.py", 7, False),
-    ],
-)
-def test_code_is_recognized_in_the_checkout_and_where_it_is_installed(file, line, expected):
-    ran = survey(surveyed("time_it", codes=(TracedCode(file=file, line=line),)))
-    (candidate,), _ = comparable(ran, survey(surveyed("time_it")), CHANGED)
-    assert candidate.executes_change is expected
-
-
 def test_code_that_only_the_oracle_runs_counts():
-    changed = ChangedCode(frozenset(), frozenset({CodeLocation("src/pkg/core.py", 7)}), ())
-    (candidate,), _ = comparable(survey(surveyed("time_it")), survey(surveyed("time_it", codes=HIT)), changed)
+    (candidate,), _ = comparable(survey(surveyed("time_it")), survey(surveyed("time_it", lines=HIT)), CHANGED)
     assert candidate.executes_change is True
 
 
 def test_only_benchmarks_that_execute_the_change_are_selected():
-    both = survey(surveyed("time_hit", codes=HIT), surveyed("time_miss"), surveyed("timeraw_x", traceable=False))
+    both = survey(surveyed("time_hit", lines=HIT), surveyed("time_miss"), surveyed("timeraw_x", traceable=False))
     candidates, _ = comparable(both, both, CHANGED)
     assert names(select(candidates, CHANGED, limit=10, seed=0)) == ["bench.time_hit(0)"]
 
@@ -69,7 +51,7 @@ def test_when_none_executes_the_change_the_task_is_rejected():
     candidates, _ = comparable(both, both, CHANGED)
     with pytest.raises(Rejection) as rejection:
         select(candidates, CHANGED, limit=10, seed=0)
-    assert rejection.value.reason is RejectionReason.NO_RELEVANT_BENCHMARK
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
 
 
 def test_compiled_changes_fall_back_to_all_benchmarks():
@@ -80,8 +62,8 @@ def test_compiled_changes_fall_back_to_all_benchmarks():
 
 
 def test_beside_a_compiled_change_those_known_to_execute_it_come_first():
-    mixed = ChangedCode(CHANGED.base, frozenset(), ("src/fast.c",))
-    both = survey(*(surveyed(f"time_{n}") for n in range(5)), surveyed("time_hit", codes=HIT))
+    mixed = ChangedCode(CHANGED.base, {}, ("src/fast.c",))
+    both = survey(*(surveyed(f"time_{n}") for n in range(5)), surveyed("time_hit", lines=HIT))
     candidates, _ = comparable(both, both, mixed)
     chosen = select(candidates, mixed, limit=2, seed=0)
     assert names(chosen)[0] == "bench.time_hit(0)"
@@ -89,7 +71,7 @@ def test_beside_a_compiled_change_those_known_to_execute_it_come_first():
 
 
 def test_a_limited_choice_is_spread_over_the_functions_and_depends_on_the_seed_alone():
-    both = survey(*(surveyed(name, n, codes=HIT) for name in ("time_a", "time_b") for n in range(20)))
+    both = survey(*(surveyed(name, n, lines=HIT) for name in ("time_a", "time_b") for n in range(20)))
     candidates, _ = comparable(both, both, CHANGED)
     chosen = select(candidates, CHANGED, limit=4, seed=3)
     assert names(chosen) == names(select(candidates, CHANGED, limit=4, seed=3))

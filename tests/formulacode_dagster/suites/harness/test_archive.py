@@ -52,7 +52,7 @@ def test_every_interpreter_of_this_machine_runs_it(session, lay):
     for python in other_interpreters():
         session.python = python
         remote = Remote(session, benchmark_dir="benchmarks")
-        survey = remote.survey(basenames=set(), limit=5, budget=10)
+        survey = remote.survey(lines={}, limit=5, budget=10)
         assert isinstance(take(remote, survey.benchmarks[0]), Timed)
         tried += 1
     assert tried

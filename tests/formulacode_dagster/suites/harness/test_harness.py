@@ -82,7 +82,7 @@ def remote(session, lay):
 
 @pytest.fixture
 def survey(remote):
-    return remote.survey(basenames={"core.py"}, limit=10, budget=60)
+    return remote.survey(lines={"pkg/core.py": range(1, 99)}, limit=10, budget=60)
 
 
 @pytest.fixture
@@ -118,9 +118,7 @@ def test_one_survey_tells_everything_about_a_suite(survey, found):
     assert set(survey.lost) == {"benchmarks.bench_offline", "benchmarks.bench_exits", "benchmarks.bench.Cannot"}
     assert "module_that_is_not_there" in survey.lost["benchmarks.bench_offline"]
     # What the timed call runs is known, what only the setup runs is not taken for it.
-    core = {code.line for code in found["bench.TimeParams.time_it(10, 'a')"].codes}
-    assert 1 in core
-    assert 5 not in core
+    assert found["bench.TimeParams.time_it(10, 'a')"].lines == {"pkg/core.py": (2,)}
     assert not found["bench.timeraw_import"].traceable
     # Short calls behind a setup are batched, unless a call changes what the next one finds.
     assert not found["bench.TimeParams.time_it(1000, 'a')"].isolate
@@ -151,10 +149,10 @@ def test_a_benchmark_with_other_parameters_than_surveyed_is_missing(remote, foun
 
 @pytest.mark.slow
 def test_only_named_benchmarks_are_run_again_and_without_time_none_is(remote):
-    only = remote.survey(basenames=set(), limit=10, budget=60, only=["bench.time_slow"])
+    only = remote.survey(lines={}, limit=10, budget=60, only=["bench.time_slow"])
     assert [benchmark.name for benchmark in only.benchmarks] == ["bench.time_slow"]
-    two = remote.survey(basenames=set(), limit=10, budget=60, enough=2)
+    two = remote.survey(lines={}, limit=10, budget=60, enough=2)
     assert sum(found.outcome == "ran" for found in two.benchmarks) == 2
     assert {found.outcome for found in two.benchmarks} <= {"ran", "untraced", "error", "timeout", "crash", "skipped"}
-    none = remote.survey(basenames=set(), limit=10, budget=0.0)
+    none = remote.survey(lines={}, limit=10, budget=0.0)
     assert {benchmark.outcome for benchmark in none.benchmarks} == {"untraced"}

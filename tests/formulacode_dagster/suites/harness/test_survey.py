@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.suites.locations import CodeLocation
 from formulacode_dagster.suites.remote import Remote
 
 
@@ -17,14 +16,14 @@ def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
     lay(Path(session.repository), suite)
     for variables, expected in (({}, []), ({"FC_SUITE": "yes"}, ["bench.time_it"])):
         remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2, environment=variables)
-        survey = remote.survey(basenames=set(), limit=1, budget=5)
+        survey = remote.survey(lines={}, limit=1, budget=5)
         assert [benchmark.name for benchmark in survey.benchmarks] == expected
 
 
 @pytest.mark.slow
 def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(1)\n\ndef time_it(): pass\n"})
-    survey = Remote(session, benchmark_dir="benchmarks").survey(basenames=set(), limit=5, budget=0.9)
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=5, budget=0.9)
     assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
 
 
@@ -60,7 +59,7 @@ class TimeChanged:
 def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_its_other_combinations(session, lay):
     lay(Path(session.repository), SPEAKING)
     remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
-    found = remote.survey(basenames=set(), limit=5, budget=0, names={"changed", "common"})
+    found = remote.survey(lines={}, limit=5, budget=0, names={"changed", "common"})
     assert [benchmark.name for benchmark in found.benchmarks] == [
         "bench_b.TimeChanged.time_changed(1)",
         "bench_b.time_beside",
@@ -72,17 +71,16 @@ def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_i
     ]
 
 
-def test_a_survey_goes_on_past_what_is_enough_until_one_enters_the_changed_code(session, lay):
+def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(session, lay):
     lay(Path(session.repository), SPEAKING)
     remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
 
     def ran(line):
-        at = [CodeLocation("src/pkg/core.py", line)]
-        survey = remote.survey(basenames={"core.py"}, limit=5, budget=60, enough=1, until=at)
+        survey = remote.survey(lines={"pkg/core.py": [line]}, limit=5, budget=60, enough=1)
         return sum(benchmark.outcome == "ran" for benchmark in survey.benchmarks)
 
-    assert ran(5) == 1
-    assert ran(1) == 4
+    assert ran(6) == 1
+    assert ran(2) == 4
     assert ran(99) == 7
 
 
@@ -90,17 +88,17 @@ def test_a_survey_goes_on_past_what_is_enough_until_one_enters_the_changed_code(
 def test_a_module_that_never_ends_importing_is_lost(session, lay):
     lay(Path(session.repository), {"benchmarks/bench.py": "import time\nwhile True:\n    time.sleep(1)\n"})
     remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
-    survey = remote.survey(basenames=set(), limit=1, budget=20)
+    survey = remote.survey(lines={}, limit=1, budget=20)
     assert "still importing after 1 s" in survey.lost["benchmarks.bench"]
 
 
 def test_a_suite_that_is_not_there_is_lost_by_name(session):
-    survey = Remote(session, benchmark_dir="benchmarks").survey(basenames=set(), limit=1, budget=5)
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
     assert set(survey.lost) == {"benchmarks"}
 
 
 def test_an_interpreter_that_does_not_answer_is_a_failure(session):
     session.python = shutil.which("false")
     with pytest.raises(ItemFailure) as failure:
-        Remote(session, benchmark_dir="benchmarks").survey(basenames=set(), limit=1, budget=5)
+        Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=1, budget=5)
     assert failure.value.kind == "benchmarks_fail"

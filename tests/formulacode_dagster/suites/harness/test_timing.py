@@ -18,7 +18,7 @@ def one(session, lay):
     def make(source):
         lay(Path(session.repository), {"benchmarks/bench.py": source})
         remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
-        survey = remote.survey(basenames=set(), limit=1, budget=20)
+        survey = remote.survey(lines={}, limit=1, budget=20)
         return remote, survey
 
     return make
@@ -81,6 +81,6 @@ def test_plugins_of_asv_are_asked_for_in_a_survey_and_not_for_a_sample(session, 
     site = Path(session.repository)
     lay(site, {"asv_bench_other-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: asv_bench_other\nVersion: 1\n"})
     remote = Remote(session, benchmark_dir="benchmarks", environment={"PYTHONPATH": str(site)})
-    (benchmark,) = remote.survey(basenames=set(), limit=5, budget=20).benchmarks
+    (benchmark,) = remote.survey(lines={}, limit=5, budget=20).benchmarks
     assert (benchmark.outcome, "asked" in benchmark.message) == ("error", True)
     assert isinstance(take(remote, benchmark), Timed)

@@ -1,0 +1,223 @@
+"""Which lines of a Python file a patch changes in meaning, found by comparing the syntax trees of both sides."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+COMPILING_DECORATORS = frozenset({"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass"})
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+Node = ast.stmt | ast.ExceptHandler | ast.match_case
+
+
+@dataclass(frozen=True)
+class ChangedLines:
+    """What of one side of a file must be executed for its change to matter."""
+
+    lines: frozenset[int]
+    compiled: tuple[str, ...]
+    """Functions whose changed lines run unseen, because a decorator compiles them."""
+    unread: bool
+    """Whether something outside functions changed that no function of the file reads."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A statement, handler or case without the statements inside of it."""
+
+    node: Node
+    lines: range
+    """All of a simple statement, else those of its header."""
+    name: str
+    """The qualified name of a function or class, else that of the innermost one around it."""
+    function: Function | None
+    """The innermost function around it."""
+    function_name: str
+
+
+class Source:
+    """One parsed side of a file; raises SyntaxError and ValueError where this interpreter cannot read it."""
+
+    def __init__(self, content: bytes) -> None:
+        self.tree = ast.parse(content)
+        self.units = tuple(sorted(_units(self.tree, "", None, ""), key=lambda unit: unit.lines.start))
+        self._text = content.decode("utf-8", "replace").split("\n")
+
+    @cached_property
+    def meanings(self) -> frozenset[tuple[str, str]]:
+        """Of its functions, headers of functions and classes, and statements in no function."""
+        meanings = set()
+        for unit in self.units:
+            if isinstance(unit.node, Definition):
+                meanings.add((unit.name, _header(unit.node)))
+            if isinstance(unit.node, Function):
+                meanings.add((unit.name, _dump(unit.node)))
+            elif unit.function is None:
+                meanings.add(("", ast.dump(unit.node)))
+        return frozenset(meanings)
+
+    def unit_of(self, line: int) -> Unit | None:
+        """What *line* belongs to; a lone `else:` to what follows, and None for blank lines and comments."""
+        own = [unit for unit in self.units if line in unit.lines]
+        if own:
+            return min(own, key=lambda unit: len(unit.lines))
+        text = self._text[line - 1].strip() if line <= len(self._text) else ""
+        if not text or text.startswith("#"):
+            return None
+        return next((unit for unit in self.units if unit.lines.start > line), None)
+
+    def body_lines(self, node: Definition) -> set[int]:
+        """The lines that run when a function is called; of a class, when any of its functions is."""
+        functions = (
+            [node] if isinstance(node, Function) else [child for child in node.body if isinstance(child, Function)]
+        )
+        spans = [(function, range(function.body[0].lineno, (function.end_lineno or 0) + 1)) for function in functions]
+        return {
+            line
+            for unit in self.units
+            if any(unit.node is not function and unit.lines.start in span for function, span in spans)
+            for line in unit.lines
+        }
+
+
+def changed_lines(source: Source, other: Source, lines: Iterable[int]) -> ChangedLines:
+    """Which lines of *source* must be executed for a change of its *lines* against *other* to matter.
+
+    Those of changed statements themselves; of a function or class whose header changed all; of what changed outside
+    functions, also those that read it. Comments, docstrings, annotations, and code of a function that means the same as
+    before, are no change.
+    """
+    wanted: set[int] = set()
+    unread = False
+    for unit in {unit for line in lines if (unit := source.unit_of(line)) is not None}:
+        node, function = unit.node, unit.function
+        if _is_constant(node):
+            continue
+        if function is not None and (unit.function_name, _dump(function)) in other.meanings:
+            continue
+        if isinstance(node, Definition):
+            if (unit.name, _header(node)) not in other.meanings:
+                wanted |= source.body_lines(node)
+            continue
+        if function is None and (_is_inert(node) or ("", ast.dump(node)) in other.meanings):
+            continue
+        wanted |= set(unit.lines)
+        if function is None and _does_something(node):
+            readers = _reader_lines(source, node)
+            wanted |= readers
+            unread = unread or not readers
+    hidden = {
+        unit.node.name: wanted & set(range(unit.lines.start, (unit.node.end_lineno or 0) + 1))
+        for unit in source.units
+        if isinstance(unit.node, Function) and _is_compiling(unit.node)
+    }
+    compiled = tuple(name for name, inside in hidden.items() if inside)
+    return ChangedLines(frozenset(wanted.difference(*hidden.values())), compiled, unread)
+
+
+def _units(node: ast.AST, prefix: str, function: Function | None, function_name: str) -> Iterator[Unit]:
+    """Everything below *node*."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Node):
+            continue
+        name = f"{prefix}{child.name}" if isinstance(child, Definition) else prefix.rstrip(".")
+        yield Unit(child, _own_lines(child), name, function, function_name)
+        if isinstance(child, Function):
+            yield from _units(child, f"{name}.", child, name)
+        else:
+            inside = f"{name}." if isinstance(child, Definition) else prefix
+            yield from _units(child, inside, function, function_name)
+
+
+def _own_nodes(node: Node) -> Iterator[ast.AST]:
+    """Everything of *node* but the statements inside of it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Node):
+            yield from ast.walk(child)
+
+
+def _own_lines(node: Node) -> range:
+    own = [part for part in _own_nodes(node) if isinstance(part, ast.expr | ast.pattern | ast.arg)]
+    starts = [part.lineno for part in own]
+    ends = [part.end_lineno or part.lineno for part in own]
+    if not isinstance(node, ast.match_case):
+        starts.append(node.lineno)
+        ends.append((node.lineno if _has_body(node) else node.end_lineno) or node.lineno)
+    return range(min(starts), max(ends) + 1)
+
+
+def _has_body(node: Node) -> bool:
+    return any(isinstance(child, Node) for child in ast.iter_child_nodes(node))
+
+
+def _reader_lines(source: Source, statement: Node) -> set[int]:
+    """Lines inside functions that read what *statement*, outside of them, sets; all of its class, if there are none."""
+    mentioned = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    names = {node.id for node in mentioned if isinstance(node.ctx, ast.Store)} or {node.id for node in mentioned}
+    owners = (unit.node for unit in source.units if isinstance(unit.node, ast.ClassDef))
+    owner = next((node for node in owners if statement in node.body), None)
+    lines: set[int] = set()
+    for unit in source.units:
+        read = any(
+            (isinstance(node, ast.Name) and node.id in names)
+            or (owner is not None and isinstance(node, ast.Attribute) and node.attr in names)
+            for node in _own_nodes(unit.node)
+        )
+        if read and isinstance(unit.node, Function):
+            lines |= source.body_lines(unit.node)
+        elif read and unit.function is not None:
+            lines |= set(unit.lines)
+    return lines or (source.body_lines(owner) if owner is not None else set())
+
+
+def _does_something(node: Node) -> bool:
+    """Whether a statement outside functions can change what functions do: not a mere import or a header."""
+    return not isinstance(node, ast.Import | ast.ImportFrom) and not _has_body(node)
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether it is a docstring, or another constant that does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_inert(node: Node) -> bool:
+    """Whether it changes no execution: it assigns `__version__`, `__all__` …, but not `__slots__`."""
+    return isinstance(node, ast.Assign) and all(
+        isinstance(target, ast.Name) and target.id.startswith("__") and target.id != "__slots__"
+        for target in node.targets
+    )
+
+
+def _dump(function: Function) -> str:
+    """The function's meaning as text: no positions, comments, docstring or annotations."""
+    body = function.body[1:] if _is_constant(function.body[0]) else function.body
+    return f"{_header(function)} " + " ".join(ast.dump(part) for part in body)
+
+
+def _header(node: Definition) -> str:
+    """The meaning of what stands before the body."""
+    parts: list[ast.AST] = [*node.decorator_list]
+    words = [type(node).__name__, node.name]
+    if isinstance(node, ast.ClassDef):
+        parts += [*node.bases, *node.keywords]
+    else:
+        given = node.args
+        for arguments in (given.posonlyargs, given.args, [given.vararg], given.kwonlyargs, [given.kwarg]):
+            words += ["/", *(argument.arg for argument in arguments if argument is not None)]
+        parts += [*given.defaults, *(default or ast.Constant(...) for default in given.kw_defaults)]
+    return " ".join([*words, *(ast.dump(part) for part in parts)])
+
+
+def _is_compiling(function: Function) -> bool:
+    """Whether a decorator compiles the function, so that it runs unseen."""
+    names = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for decorator in function.decorator_list
+        for node in ast.walk(decorator)
+        if isinstance(node, ast.Attribute | ast.Name)
+    }
+    return bool(names & COMPILING_DECORATORS)
