@@ -81,6 +81,9 @@ bench-resolution: setup ## seconds to plan and pin one commit, cold and warm: ma
 bench-images: setup ## what an image of one more task costs, beside a flat Dockerfile: [REPOSITORIES=DIR REPOSITORY=owner/name]
 	@$(BIN)/python bench/images.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
+bench-leaks: setup ## what the gates of problem statements miss, by kind of leak, and what they stop for nothing
+	@$(BIN)/python -m bench.leaks
+
 yield: setup ## how many real performance pull requests are built and timed: make yield REPOSITORIES=DIR
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
 	@$(BIN)/python bench/yield_of_builds.py --repositories "$(REPOSITORIES)"

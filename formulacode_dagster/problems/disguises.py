@@ -36,9 +36,9 @@ def encoded_spans(text: str) -> Iterator[str]:
     )
 
 
-def turned(text: str) -> tuple[str, str]:
-    """*text* read backwards, and with its letters moved by thirteen."""
-    return text[::-1], codecs.encode(text, "rot13")
+def other_readings(text: str) -> tuple[str, ...]:
+    """*text* read backwards, with its letters moved by thirteen, and with the escapes of addresses undone."""
+    return text[::-1], codecs.encode(text, "rot13"), unquote(text)
 
 
 def _is_text(decode: Callable[[str], bytes], span: str) -> bool:

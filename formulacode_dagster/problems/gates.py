@@ -12,7 +12,7 @@ from formulacode_dagster.models.problem import Leak, LeakKind
 
 from .anonymize import People
 from .code_forms import code_lines, forms_of, tokens_of
-from .disguises import encoded_spans, turned
+from .disguises import encoded_spans, other_readings
 from .markdown import blocks, inline_code
 from .solution import base_lines, leaks, new_lines, new_names, words_of
 from .trails import Trails
@@ -127,7 +127,9 @@ class Gates:
 
     def _disguised(self, text: str) -> Iterator[str]:
         yield from encoded_spans(text)
-        yield from (line for other in turned(text) for line in leaks(other, self._secrets.patch, new_only=True))
+        for other in other_readings(text):
+            if other != text:
+                yield from leaks(other, self._secrets.patch, new_only=True)
 
     def _people(self, text: str) -> Iterator[str]:
         """Whatever taking people out of *text* once more would still change."""

@@ -5,8 +5,10 @@ Shares with `gates` only what a distinctive line is: a gap there is no gap here.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from formulacode_dagster.models.problem import Leak, LeakKind, ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
@@ -17,6 +19,11 @@ from .solution import base_lines, leaks, new_lines
 _BOUND = re.compile(
     r"\b(?:def|class|cdef\s+\w+|import|as|for|fn|struct)\s+(?P<named>\w+)|^(?P<given>\w+)\s*(?::[^=]+)?=(?!=)"
 )
+_CALLED = re.compile(r"\b(\w{4,})\(")
+_ENCODED = re.compile(r"[\w+/-]{20,}={0,2}|(?:%[0-9A-Fa-f]{2}\S{0,12}?){3,}", re.ASCII)
+_VARIABLE = re.compile(r"(?<![\w.])[^\W\d]\w*(?![\w(])")
+_SHORTEST_SHAPE = 22
+"""Characters of a line without blanks and names that is hardly written twice."""
 _TELLING = re.compile(r"\w_\w|[a-z][A-Z]")
 _TO_CODE = re.compile(
     r"(?:github|gitlab|bitbucket|codeberg)\.\w+/\S*(?:/commits?/|/pulls?/|/compare/|/merge_requests/)|gist\.github",
@@ -35,6 +42,10 @@ def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: byt
     before = " ".join(_squashed(f"{issue.title} {issue.body}") for issue in issues)
     known = {*statement.names_at_base, *re.findall(r"\w+", "\n".join(base_lines(patch)))}
     names = {name for name in _bound_names(patch) if _TELLING.search(name)} - known
+    called = set(_CALLED.findall("\n".join(new_lines(patch)))) - known
+    shapes = {shape for line in new_lines(patch) if len(shape := _shape(line)) >= _SHORTEST_SHAPE}
+    at_base = _shape("\n".join(base_lines(patch)))
+    secrets = _Secrets(names, called, {shape for shape in shapes if shape not in at_base}, before)
     variants = {
         "statement_minimal": statement.statement_minimal,
         "statement_issue": statement.statement_issue or "",
@@ -43,15 +54,26 @@ def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: byt
     return tuple(
         Leak(kind=kind, where=where, span=span)
         for where, text in variants.items()
-        for kind, span in _told(text, facts, patch, names, before)
+        for kind, span in _told(text, facts, patch, secrets)
     )
 
 
-def _told(
-    text: str, facts: MergedPullRequest, patch: bytes, names: set[str], before: str
-) -> Iterator[tuple[LeakKind, str]]:
+@dataclass(frozen=True)
+class _Secrets:
+    names: set[str]
+    called: set[str]
+    shapes: set[str]
+    before: str
+
+
+def _told(text: str, facts: MergedPullRequest, patch: bytes, secrets: _Secrets) -> Iterator[tuple[LeakKind, str]]:
     yield from ((LeakKind.LINE, line) for line in leaks(text, patch, new_only=True))
-    yield from ((LeakKind.IDENTIFIER, name) for name in sorted(names & set(re.findall(r"\w+", text))))
+    shape = _shape(text)
+    yield from ((LeakKind.RENAMED_LINE, wanted) for wanted in sorted(secrets.shapes) if wanted in shape)
+    yield from ((LeakKind.IDENTIFIER, name) for name in sorted(secrets.names & set(re.findall(r"\w+", text))))
+    code = {*_CALLED.findall(text), *re.findall(r"\w+", "\n".join(re.findall(r"`+[^`]+`+", text)))}
+    yield from ((LeakKind.IDENTIFIER, name) for name in sorted(secrets.called & code))
+    yield from ((LeakKind.ENCODED, match[0]) for match in _ENCODED.finditer(text) if _hides(match[0]))
     squashed, lower = _squashed(text), text.casefold()
     for kind, least, sentences in (
         (LeakKind.TITLE, _LEAST_TITLE, [facts.title]),
@@ -59,7 +81,7 @@ def _told(
     ):
         for sentence in sentences:
             plain = _squashed(sentence)
-            if len(plain.split()) >= least and f" {plain} " in f" {squashed} " and plain not in before:
+            if len(plain.split()) >= least and f" {plain} " in f" {squashed} " and plain not in secrets.before:
                 yield kind, sentence.strip()
     for sha in (facts.merge_commit_sha, facts.head_sha):
         if sha and sha[:_SHORTEST_HASH] in lower:
@@ -76,6 +98,25 @@ def _told(
 def _bound_names(patch: bytes) -> Iterator[str]:
     for line in new_lines(patch):
         yield from (match["named"] or match["given"] for match in _BOUND.finditer(line.partition("#")[0]))
+
+
+def _shape(code: str) -> str:
+    """*code* with one letter for every variable, whichever it is, and without blanks."""
+    return re.sub(r"\s|[`>]", "", _VARIABLE.sub("x", code))
+
+
+def _hides(span: str) -> bool:
+    """Whether *span* stands for text: readable when decoded."""
+    if "%" in span:
+        return True
+    for decode in (bytes.fromhex, lambda text: base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_")):
+        try:
+            decoded = decode(span.rstrip("="))
+        except ValueError:
+            continue
+        if decoded.isascii() and decoded.decode().isprintable():
+            return True
+    return False
 
 
 def _squashed(text: str) -> str:

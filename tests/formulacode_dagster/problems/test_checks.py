@@ -15,11 +15,12 @@ PATCH = b"""\
 diff --git a/wheels/core.py b/wheels/core.py
 --- a/wheels/core.py
 +++ b/wheels/core.py
-@@ -1,3 +1,4 @@
+@@ -1,3 +1,5 @@
  def merge(rows, keys):
 -    return [row for row in rows if row.key in keys]
 +    key_index = frozenset(keys)
-+    return [row for row in rows if row.key in key_index]
++    ordered = sorted(rows, key=operator.attrgetter("key"))
++    return [row for row in ordered if row.key in key_index]
 """
 
 
@@ -42,6 +43,11 @@ def facts(make_pull_request: MakePullRequest) -> MergedPullRequest:
     [
         ("line", "Use `key_index = frozenset( keys )`"),
         ("identifier", "Something like a key_index would help"),
+        ("identifier", "What about `frozenset`?"),
+        ("renamed_line", '```python\nq = sorted(things, key=operator.attrgetter( "key" ))\n```'),
+        ("encoded", "a2V5X2luZGV4ID0gZnJvemVuc2V0KGtleXMp"),
+        ("encoded", "6b65795f696e646578203d2066726f7a656e736574"),
+        ("encoded", "key%5Findex%20%3D%20frozenset%28keys%29"),
         ("title", "To do: hash the keys, once."),
         ("prose", "Idea: we now build a hash set once, and probe it"),
         ("hash", "It is in bbbbbbb already"),
