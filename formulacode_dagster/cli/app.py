@@ -26,6 +26,7 @@ from . import (
     rebuild,
     run,
     sandbox,
+    show,
     verify,
     why,
 )
@@ -58,7 +59,7 @@ class Group(StrEnum):
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.MONTHS: (run.run, funnel.funnel, accept.accept, preflight.preflight),
-    Group.ITEMS: (why.why, rebuild.rebuild, verify.verify),
+    Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),
 }

@@ -27,6 +27,7 @@ def why(
     from formulacode_dagster.store.blobs import get_log
 
     from .attempts import show_attempts, show_log
+    from .leftovers import Part
     from .operate import database
     from .terminal import plain, show_story
 
@@ -39,6 +40,10 @@ def why(
             )
         show_story(console, name, story)
         show_attempts(console, connection, ItemName.parse(item))
+        if ItemName.parse(item).number is not None:
+            console.print(
+                f"What the stages left of it: fc-data show {name} {'|'.join(Part)}", highlight=False, markup=False
+            )
         if attempt is not None:
             show_log(console, connection, ItemName.parse(item), attempt)
         if log is not None:

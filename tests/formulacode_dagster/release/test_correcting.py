@@ -177,3 +177,28 @@ def test_a_month_whose_tasks_were_all_lost_is_not_tagged(
     enter(month, Stage.PROBLEM_STATEMENTS, pull_request.item)
     assert release().returncode == 0
     assert tags(tmp_path) == [FIRST]
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ("statement", '===== final_md\nIt is slow.\n\n===== what its writer saw\n{\n  "repository": "Acme/Fast.py",'),
+        ("patch", "diff\n"),
+        ("lock", "numpy==2.0.0\n"),
+        ("spec", "{\n"),
+        ("samples", "benchmark\tside\t"),
+        ("row", '{\n  "task_id": "Acme__Fast.py-7",'),
+    ],
+)
+def test_what_a_stage_left_is_shown(command: FcData, part: str, shown: str) -> None:
+    answer = command("show", "acme/fast.py#7", part)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith(shown)
+
+
+def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
+    assert "has no statement" in command("show", "Acme/Fast.py#7", "statement", "--variant", "statement_issue").stderr
+    assert "nothing is stored of Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
+    assert (
+        "fc-data show Acme/Fast.py#7 statement|patch|lock|spec|samples|row" in command("why", "Acme/Fast.py#7").stdout
+    )

@@ -1,0 +1,124 @@
+"""What the stages left of one pull request, as text: what `fc-data show` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+
+from sqlalchemy import Connection
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.measurement import Sample
+from formulacode_dagster.problems.statements import task_view
+from formulacode_dagster.release.records import month_records
+from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.artifacts import Artifact, M
+from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
+
+
+class Part(StrEnum):
+    """What can be shown of an item."""
+
+    STATEMENT = "statement"
+    PATCH = "patch"
+    LOCK = "lock"
+    SPEC = "spec"
+    SAMPLES = "samples"
+    ROW = "row"
+
+
+class Variant(StrEnum):
+    """Which text of a statement: the name of its column."""
+
+    FINAL = "final_md"
+    MINIMAL = "statement_minimal"
+    ISSUE = "statement_issue"
+
+
+def part_of(connection: Connection, item: ItemName, part: Part, variant: Variant = Variant.FINAL) -> str:
+    """*part* of *item* as it is stored; ConfigurationError where the item, or that part of it, is not there."""
+    stored = find_pull_request(connection, item.repository, item.number) if item.number is not None else None
+    if stored is None:
+        raise ConfigurationError(
+            f"nothing is stored of {item}", remedy="Name a pull request, owner/repo#123, of a month that was run"
+        )
+    text = _statement(connection, stored, variant) if part is Part.STATEMENT else _PARTS[part](connection, stored)
+    if text is None:
+        raise ConfigurationError(
+            f"{item} has no {part}", remedy=f"`fc-data why {stored.facts.item}` tells how far it got"
+        )
+    return text
+
+
+def _statement(connection: Connection, stored: StoredPullRequest, variant: Variant) -> str | None:
+    row = _row(connection, artifacts.PROBLEM_STATEMENTS, stored)
+    text = None if row is None else getattr(row, variant.value)
+    if row is None or text is None:
+        return None
+    facts = stored.facts
+    descriptions = {known.id: known.description for known in artifacts.REPOSITORIES.read(connection, facts.month)}
+    view = task_view(
+        facts,
+        repository_description=descriptions.get(facts.repository_id, ""),
+        issues=facts.linked_issues if row.walk is None else row.walk.links,
+    )
+    left_out = [f"{leak.where}: {leak.kind}: {leak.span}" for leak in row.left_out]
+    return "\n".join(
+        [
+            f"===== {variant}",
+            text.rstrip("\n"),
+            "",
+            "===== what its writer saw",
+            view.model_dump_json(indent=2),
+            *(["", "===== what was left out, and why", *left_out] if left_out else []),
+        ]
+    )
+
+
+def _patch(_: Connection, stored: StoredPullRequest) -> str | None:
+    return None if stored.patch is None else stored.patch.decode("utf-8", "surrogateescape")
+
+
+def _lock(connection: Connection, stored: StoredPullRequest) -> str | None:
+    environment = _row(connection, artifacts.ENVIRONMENTS, stored)
+    return None if environment is None else environment.lock
+
+
+def _spec(connection: Connection, stored: StoredPullRequest) -> str | None:
+    image = _row(connection, artifacts.IMAGES, stored)
+    return None if image is None else image.spec.model_dump_json(indent=2)
+
+
+def _samples(connection: Connection, stored: StoredPullRequest) -> str | None:
+    """A line for each sample, tabs between the fields."""
+    measurement = _row(connection, artifacts.MEASUREMENTS, stored)
+    if measurement is None:
+        return None
+    names = tuple(Sample.model_fields)
+    lines = [
+        "\t".join([result.benchmark, *(str(getattr(sample, name)) for name in names)])
+        for result in measurement.results
+        for sample in result.samples
+    ]
+    return "\n".join(["\t".join(["benchmark", *names]), *lines])
+
+
+def _dataset_row(connection: Connection, stored: StoredPullRequest) -> str | None:
+    record = month_records(connection, stored.facts.month).get(stored.facts.item)
+    return None if record is None else json.dumps(record.model_dump(mode="json"), indent=2, ensure_ascii=False)
+
+
+def _row(connection: Connection, artifact: Artifact[M], stored: StoredPullRequest) -> M | None:
+    key = (stored.facts.repository_id, stored.facts.number)
+    return artifact.read_keys(connection, stored.facts.month, [key]).get(key)
+
+
+_PARTS: dict[Part, Callable[[Connection, StoredPullRequest], str | None]] = {
+    Part.PATCH: _patch,
+    Part.LOCK: _lock,
+    Part.SPEC: _spec,
+    Part.SAMPLES: _samples,
+    Part.ROW: _dataset_row,
+}

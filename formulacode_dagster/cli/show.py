@@ -1,0 +1,32 @@
+"""`fc-data show`: what a stage left of one item."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from formulacode_dagster.models.identity import ItemName
+
+from .console import console
+from .leftovers import Part, Variant, part_of
+
+
+def show(
+    item: Annotated[str, typer.Argument(help="owner/repo#123.")],
+    part: Annotated[Part, typer.Argument(help="What of it.")],
+    variant: Annotated[Variant, typer.Option(help="Which text of the statement.")] = Variant.FINAL,
+) -> None:
+    """Print what a stage left of one pull request, a statement beside what its writer saw."""
+    from .operate import database
+    from .terminal import plain
+
+    with database() as store, store.transaction() as connection:
+        text = part_of(connection, ItemName.parse(item), part, variant)
+    if sys.stdout.isatty():
+        console.print(plain(text), markup=False, highlight=False)
+        return
+    # byte for byte: a patch may be in any encoding, and is to be applied
+    sys.stdout.buffer.write((text if text.endswith("\n") else f"{text}\n").encode("utf-8", "surrogateescape"))
+    sys.stdout.flush()
