@@ -64,6 +64,8 @@ RUN_BY = {
     f"fc-data rebuild {ITEM}": "tests/end_to_end/test_readme_runs.py::test_an_image_is_built_again_and_is_the_same",
     f"fc-data why {ITEM}": HERE,
     f"fc-data why {ITEM} --log images": HERE,
+    f"fc-data show {ITEM} statement": "tests/formulacode_dagster/release/test_correcting.py::"
+    "test_what_a_stage_left_is_shown",
     f"fc-data why {ITEM} --attempt 1": "tests/end_to_end/test_readme_runs.py::test_the_log_of_an_attempt_is_whole",
     f"fc-data run --month 2026-02 --stage images --only {ITEM} --force": "tests/end_to_end/test_readme_runs.py::"
     "test_one_pull_request_is_built_again",

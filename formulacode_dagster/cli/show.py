@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import Part
+from formulacode_dagster.models.problem import Variant
 
 from .console import console
-from .leftovers import Part, Variant, part_of
 
 
 def show(
@@ -19,6 +20,8 @@ def show(
     variant: Annotated[Variant, typer.Option(help="Which text of the statement.")] = Variant.FINAL,
 ) -> None:
     """Print what a stage left of one pull request, a statement beside what its writer saw."""
+    from formulacode_dagster.library.leftovers import part_of
+
     from .operate import database
     from .terminal import plain
 

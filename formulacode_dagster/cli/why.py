@@ -8,7 +8,7 @@ import typer
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import Part, Stage
 
 from .console import console
 
@@ -27,7 +27,6 @@ def why(
     from formulacode_dagster.store.blobs import get_log
 
     from .attempts import show_attempts, show_log
-    from .leftovers import Part
     from .operate import database
     from .terminal import plain, show_story
 

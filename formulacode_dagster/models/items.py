@@ -86,3 +86,14 @@ class RunOptions(Frozen):
     force: bool = Field(default=False, description="do again what is already done")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
+
+
+class Part(StrEnum):
+    """What can be shown of an item."""
+
+    STATEMENT = "statement"
+    PATCH = "patch"
+    LOCK = "lock"
+    SPEC = "spec"
+    SAMPLES = "samples"
+    ROW = "row"

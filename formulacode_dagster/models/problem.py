@@ -46,6 +46,14 @@ class Leak(Frozen):
     span: str = Field(description="what stands there, of what is looked for")
 
 
+class Variant(StrEnum):
+    """Which text of a statement: the name of its column."""
+
+    FINAL = "final_md"
+    MINIMAL = "statement_minimal"
+    ISSUE = "statement_issue"
+
+
 class ProblemStatement(PullRequestRow):
     """What a solver is given to read, and where it comes from."""
 

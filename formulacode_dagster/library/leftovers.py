@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from enum import StrEnum
 
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.items import Part
 from formulacode_dagster.models.measurement import Sample
+from formulacode_dagster.models.problem import Variant
 from formulacode_dagster.problems.statements import task_view
 from formulacode_dagster.release.records import month_records
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.artifacts import Artifact, M
 from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
-
-
-class Part(StrEnum):
-    """What can be shown of an item."""
-
-    STATEMENT = "statement"
-    PATCH = "patch"
-    LOCK = "lock"
-    SPEC = "spec"
-    SAMPLES = "samples"
-    ROW = "row"
-
-
-class Variant(StrEnum):
-    """Which text of a statement: the name of its column."""
-
-    FINAL = "final_md"
-    MINIMAL = "statement_minimal"
-    ISSUE = "statement_issue"
 
 
 def part_of(connection: Connection, item: ItemName, part: Part, variant: Variant = Variant.FINAL) -> str:
