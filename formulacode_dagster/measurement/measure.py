@@ -253,6 +253,8 @@ class _Chooser:
 
     def _select(self) -> tuple[list[Candidate], list[BenchmarkFailure]]:
         base, oracle = self._survey(Side.BASE), self._survey(Side.ORACLE)
+        if base.from_checkout:
+            self.log(f"the repository's root is last on the import path, for {', '.join(base.from_checkout)}")
         changed = self._changed(base.extensions)
         lines = {side: sum(map(len, at.values())) for side, at in (("base", changed.base), ("oracle", changed.oracle))}
         self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")

@@ -56,6 +56,9 @@ class Survey(Frozen):
     lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
     extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
     untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
+    from_checkout: tuple[str, ...] = Field(
+        default=(), description="packages of the repository's root that the suite imports, though none is installed"
+    )
 
     @property
     def discovered(self) -> tuple[str, ...]:
@@ -140,6 +143,7 @@ class Remote:
             request = {
                 "command": "survey",
                 "root": self._root,
+                "checkout": self._session.repository,
                 "lines": {path: sorted(numbers) for path, numbers in lines.items()},
                 "only": wanted,
                 "limit": limit,
@@ -160,6 +164,7 @@ class Remote:
                 lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
                 extensions=_all_names(answers, "extensions"),
                 untimed=_all_names(answers, "untimed"),
+                from_checkout=_all_names(answers, "from_checkout"),
             )
 
     def time(
@@ -169,6 +174,7 @@ class Remote:
         request = {
             "command": "time",
             "root": self._root,
+            "checkout": self._session.repository,
             "isolate": isolate,
             "seconds": seconds,
             **benchmark.model_dump(include={"name", "module", "owner", "attribute", "index", "cache_folder"}),

@@ -127,7 +127,14 @@ def discovered(folder):
     archive.write_bytes(harness_archive())
     limits = {"limit": 60, "import_limit": 60, "budget": 60, "enough": 0}
     wanted = {"only": None, "lines": {}, "names": [], "skip": []}
-    request = {"command": "survey", "root": str(folder), "nonce": "N0NCE", **limits, **wanted}
+    request = {
+        "command": "survey",
+        "root": str(folder),
+        "checkout": str(folder.parent),
+        "nonce": "N0NCE",
+        **limits,
+        **wanted,
+    }
     done = subprocess.run(
         [sys.executable, str(archive)], input=json.dumps(request), capture_output=True, text=True, check=True
     )
