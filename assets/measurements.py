@@ -4,12 +4,13 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.correctness import checks as correctness
 from formulacode_dagster.measurement import checks as verdicts
 from formulacode_dagster.measurement.stage import Measurements
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import MEASUREMENTS
+from formulacode_dagster.store.artifacts import CORRECTNESS, MEASUREMENTS
 from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
@@ -29,6 +30,13 @@ def speedup_is_real(month: JudgedMonth) -> Judgement:
     return verdicts.speedup_is_real(month.key, month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS))
 
 
+@month_check(blocking=True)
+def right_by_their_tests(month: JudgedMonth) -> Judgement:
+    """Of the tasks that go on, the tests that reach the change pass as before, three times a side."""
+    measured = month.done_rows(MEASUREMENTS, Stage.MEASUREMENTS)
+    return correctness.right_by_their_tests(measured, month.done_rows(CORRECTNESS, Stage.MEASUREMENTS))
+
+
 @stage_asset(
     Stage.MEASUREMENTS,
     deps=[images],
@@ -38,7 +46,7 @@ def speedup_is_real(month: JudgedMonth) -> Judgement:
     description="One row is the author's patch timed against its base, with all samples and a placebo.",
     columns=RELATIONS["measurements"].columns,
     pool="measure",
-    checks=[failures_within_budget, speedup_is_real],
+    checks=[failures_within_budget, speedup_is_real, right_by_their_tests],
 )
 def measurements(
     context: dg.AssetExecutionContext,

@@ -1,16 +1,18 @@
-# Tier 3: the locked environment, and a second one for building where the build requirements contradict it. Shared by the
-# tasks of one anchor whose locks are equal.
+# Tier 3: the locked environment, beside it what the repository's tests need, and a second one for building where the build
+# requirements contradict it. Shared by the tasks of one anchor whose locks are equal.
 ARG REPO_IMAGE
 # hadolint ignore=DL3006 # REPO_IMAGE carries a tag that names its content
 FROM ${REPO_IMAGE} AS build
 
-COPY --chmod=0444 build-requirements.txt installer-options /opt/formulacode/task/
+COPY --chmod=0444 build-requirements.txt test-requirements.txt installer-options /opt/formulacode/task/
 RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
     --mount=type=cache,target=/var/cache/cargo,uid=1000,gid=1000 \
     --mount=type=secret,id=ca,uid=1000 \
     --mount=type=secret,id=index,uid=1000 \
     UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo \
-    /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/build build-requirements.txt
+    /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/build build-requirements.txt \
+    && UV_CACHE_DIR=/var/cache/uv CARGO_HOME=/var/cache/cargo FC_TESTS=/opt/tests \
+    /opt/formulacode/bin/online /opt/formulacode/bin/install-tests
 
 # hadolint ignore=DL3006 # REPO_IMAGE carries a tag that names its content
 FROM ${REPO_IMAGE}
@@ -24,6 +26,7 @@ RUN --mount=type=cache,target=/var/cache/uv,uid=1000,gid=1000 \
     /opt/formulacode/bin/online /opt/formulacode/bin/install-environment /opt/venv requirements.txt
 # Not the user's: the code under measurement has no business in what it is rebuilt with.
 COPY --from=build --chown=0:0 /opt/build /opt/build
+COPY --from=build --chown=0:0 /opt/tests /opt/formulacode/tests
 
 ENV VIRTUAL_ENV=/opt/venv \
     PATH=/opt/venv/bin:$PATH

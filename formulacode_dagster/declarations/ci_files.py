@@ -41,24 +41,41 @@ def read_ci_files(tree: Tree) -> tuple[AptPackage, ...]:
     Each is named once, at its first place. What is not written out (variables, files) is left out.
     """
     packages: dict[str, AptPackage] = {}
-    for path in tree.files:
-        if _FILES.fullmatch(path) is None or _NEITHER_BUILT_NOR_TESTED.search(path.rpartition("/")[2].lower()):
-            continue
+    for path in _ci_files(tree):
         for name, line in _packages(tree.text(path) or ""):
             packages.setdefault(name, AptPackage(name=name, source=f"{path}:{line}"))
     return tuple(packages.values())
 
 
-def _packages(text: str) -> Iterator[tuple[str, int]]:
+def scripts_of_ci(tree: Tree) -> Iterator[tuple[str, str]]:
+    """Every text that may be a script which installs with pip, and where it stands; the same jobs count."""
+    for path in _ci_files(tree):
+        for _, node in _read(tree.text(path) or "", about="pip"):
+            if "install" in node.value:
+                yield _EXPRESSION.sub("$", node.value), f"{path}:{node.start_mark.line + 1}"
+
+
+def _ci_files(tree: Tree) -> Iterator[str]:
+    for path in tree.files:
+        if _FILES.fullmatch(path) and not _NEITHER_BUILT_NOR_TESTED.search(path.rpartition("/")[2].lower()):
+            yield path
+
+
+def _read(text: str, *, about: str) -> Iterator[tuple[tuple[str, ...], ScalarNode]]:
+    """The scalars of a file that speaks *about* something, with the keys that lead to each."""
     import yaml
 
-    if len(text) > _LARGEST or "apt" not in text:
+    if len(text) > _LARGEST or about not in text:
         return
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return
-    for path, node in _scalars(root):
+    yield from _scalars(root)
+
+
+def _packages(text: str) -> Iterator[tuple[str, int]]:
+    for path, node in _read(text, about="apt"):
         line = node.start_mark.line + 1
         if path[-1:] == ("packages",) and any("apt" in word for word in path[:-1]):
             yield from ((name, line) for name in _names(node.value.split()))

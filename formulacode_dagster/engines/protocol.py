@@ -62,6 +62,8 @@ class Session(Protocol):
     """Path of the checkout, at the base commit, writable by the session's user."""
     harness: str
     """Path of a folder that the session's user can read and not write (see `put`)."""
+    tests: str
+    """Path of the folder with what the repository's tests need beside the lock; perhaps there is none."""
 
     def put(self, name: str, content: bytes) -> str:
         """Place a file in the harness folder, owned by the host's side; returns its path in the session."""
@@ -115,8 +117,13 @@ class Engine(Protocol):
     def exists(self, image: BuiltImage) -> bool:
         """Whether the very image (by digest) is still here."""
 
-    def session(self, image: BuiltImage, *, run_id: str) -> AbstractContextManager[Session]:
-        """Open a session; its container or folder is gone afterwards, whatever happens inside."""
+    def session(
+        self, image: BuiltImage, *, run_id: str, like: Session | None = None
+    ) -> AbstractContextManager[Session]:
+        """Open a session; its container or folder is gone afterwards, whatever happens inside.
+
+        With *like*, an open session of this engine, it starts from what that one now holds.
+        """
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, listed without running anything of it; each can be read until the next is taken."""

@@ -22,6 +22,7 @@ from .lock import digest
 from .locking import lock_best
 from .repository import read_repository
 from .resolver import Resolver
+from .tests_lock import lock_tests
 
 _OF_THE_MACHINE = frozenset(
     {"CC", "CXX", "FC", "F77", "F90", "LD", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"}
@@ -68,6 +69,7 @@ def plan_environment(
             stepped_down.append(f"{locked.python} is stepped down from by {source_of(fix)} ({fix.evidence})")
             rungs = step_below(rungs, locked.python, fix)
             locked = lock_best(resolver, rungs, era=era)
+    tests = lock_tests(resolver, repository.for_tests, locked, era=era)
     choice = choices[locked.python].choice
     variables, left_out = _portable(
         {**repository.system.environment, **choice.environment, **repository.commands.environment}
@@ -94,6 +96,8 @@ def plan_environment(
         build_requirements=locked.build,
         build_environment=variables,
         run_environment=_portable({**choice.environment, **choice.run_environment})[0],
+        test_requirements=tests.requirements,
+        test_lock=tests.lock,
         commands=repository.commands.steps,
         submodules=submodules.submodules,
         fixes=tuple(fixes),
@@ -108,6 +112,7 @@ def plan_environment(
             *submodules.notes,
             *left_out,
             *locked.notes,
+            *tests.notes,
         ),
         dropped=(*wanted[locked.python].dropped, *choice.dropped, *locked.dropped),
         lock=locked.resolution.lock,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Collection
 from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
@@ -80,13 +81,14 @@ def read_pylock(pylock: str) -> tuple[LockedProject, ...]:
     return tuple(projects)
 
 
-def requirements_of(pylock: str) -> str:
-    """The pins of *pylock* as a requirements file with hashes, as `uv pip compile` writes them."""
+def requirements_of(pylock: str, *, without: Collection[str] = ()) -> str:
+    """The pins of *pylock*, but for the projects *without*, as a requirements file with hashes, as uv writes them."""
     return "".join(
         f"{project.name}=={project.version}"
         + "".join(f" \\\n    --hash=sha256:{digest}" for digest in project.hashes)
         + "\n"
         for project in read_pylock(pylock)
+        if project.name not in without
     )
 
 

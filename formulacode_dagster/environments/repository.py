@@ -9,10 +9,11 @@ from formulacode_dagster.declarations.asv_config import AsvConfig
 from formulacode_dagster.declarations.benchmark_data import choose_data
 from formulacode_dagster.declarations.commands import CommandReading, read_commands
 from formulacode_dagster.declarations.conda_environment import CondaEnvironment, named_environment
-from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
+from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement, requirement_name, validate
 from formulacode_dagster.declarations.imports import imports_below
 from formulacode_dagster.declarations.matrix import MatrixChoice, choose, pythons_of
 from formulacode_dagster.declarations.metadata.project import ProjectMetadata, Sourced
+from formulacode_dagster.declarations.needs_of_tests import choose_for_tests
 from formulacode_dagster.declarations.optional import OptionalGroup, choose_optional, optional_groups
 from formulacode_dagster.declarations.package import PackageRoot, find_import_name, find_package_root
 from formulacode_dagster.declarations.requirements import Requirements, gather, read_metadata, with_optional
@@ -45,6 +46,7 @@ class Repository:
     imports: Mapping[str, str]
     environment_file: tuple[str, CondaEnvironment] | None
     system: SystemNeeds
+    for_tests: tuple[DeclaredRequirement, ...]
 
     def pythons(self) -> interpreter.DeclaredPythons:
         """What the three places say about interpreters; a conda environment file that asv uses fixes its own."""
@@ -97,6 +99,7 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
     imports: dict[str, str] = {}
     for tree in suites:
         imports = {**imports_below(tree, config.benchmark_dir), **imports}
+    groups = optional_groups(base, config, metadata, own_name=own_name, package=root.folder)
     return Repository(
         config=config,
         commands=commands,
@@ -110,10 +113,11 @@ def read_repository(base: Tree, suites: Sequence[Tree], config: AsvConfig) -> Re
             project=config.project,
             imported=dict.fromkeys(name.partition(".")[0] for name in imports),
         ),
-        optional_groups=optional_groups(base, config, metadata, own_name=own_name, package=root.folder),
+        optional_groups=groups,
         imports=imports,
         environment_file=named_environment(base, config),
         system=read_system_needs(base, root.folder, metadata),
+        for_tests=choose_for_tests(base, groups, own_name=own_name),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from formulacode_dagster.engines.image_store import ImageStore, TrimmedCache
-from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.models.image import ImageNeed
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.image_needs import image_needs
 

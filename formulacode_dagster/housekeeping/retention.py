@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from formulacode_dagster.engines.image_store import Inventory, StoredImage
-from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.models.image import ImageNeed
 
 YOUNG = timedelta(hours=2)
 """An image younger than this may be one that is being built or verified just now."""

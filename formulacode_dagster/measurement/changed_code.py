@@ -7,16 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from formulacode_dagster.suites.compiled import is_compiled_source
+
 from .changed_lines import Source, changed_lines
 from .patch import FileChange
 
-COMPILED_SUFFIXES = frozenset(
-    {
-        *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".cu", ".cuh", ".s", ".asm"),
-        *(".pyx", ".pxd", ".pxi", ".rs", ".go", ".zig", ".f", ".for", ".f90", ".f95", ".f03"),
-    }
-)
-"""Sources whose execution Python cannot trace."""
 BUILD_FILES = frozenset({"setup.py", "meson.build", "CMakeLists.txt", "Cargo.toml", "build.rs"})
 """Files that may change compiled code without touching its source."""
 BESIDE_THE_PACKAGE = frozenset({"test", "tests", "testing", "testsuite", "doc", "docs", "examples"})
@@ -80,9 +75,8 @@ def _is_beside_the_package(path: PurePosixPath) -> bool:
 
 
 def _is_compiled(path: PurePosixPath, extensions: Iterable[str]) -> bool:
-    """Whether *path* is a compiled source, a template of one (`.pyx.in`, `.c.src`), or Python that was compiled."""
-    source = path.with_suffix("") if path.suffix in {".in", ".src"} else path
-    if source.suffix.lower() in COMPILED_SUFFIXES:
+    """Whether *path* is a compiled source, or Python that was compiled."""
+    if is_compiled_source(path):
         return True
     if path.suffix != ".py":
         return False

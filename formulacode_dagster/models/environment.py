@@ -39,6 +39,10 @@ class Environment(PullRequestRow):
     build_lock: str = Field(
         default="", description="lock of the build requirements where they contradict what runs, else ``"
     )
+    test_requirements: tuple[str, ...] = Field(default=(), description="what the repository's tests need, as declared")
+    test_lock: str = Field(
+        default="", description="lock of what the tests need beside `lock`, with which it agrees; `` where none can"
+    )
     commands: tuple[Command, ...] = Field(default=(), description="from asv's `build_command`; usually none")
     submodules: tuple[Submodule, ...] = Field(default=(), description="submodules that the build reads from")
     fixes: tuple[Fix, ...] = Field(default=(), description="repairs that this plan takes into account")

@@ -53,6 +53,7 @@ class BuildSpec(Frozen):
         default_factory=dict, description="variables set while benchmarks run; no part of the image"
     )
     build_lock: str = Field(default="", description="lock of the build requirements, where `isolation` is `apart`")
+    test_lock: str = Field(default="", description="lock of what the repository's tests need beside `lock`")
     isolation: Isolation = Isolation.SHARED
     install_mode: InstallMode = InstallMode.WHEEL
     commands: tuple[Command, ...] = Field(default=(), description="run in this order before the install")
@@ -131,3 +132,14 @@ class BuiltImage(PullRequestRow):
     installed: tuple[InstalledDistribution, ...] = Field(default=(), description="what `rebuild` compares with")
     benchmarks: tuple[str, ...] = Field(description="names that discovery found")
     verifications: tuple[Verification, ...] = Field(description="facts about the image, established by the host")
+
+
+class ImageNeed(Frozen):
+    """What the database says about one image of a task, and who still needs it."""
+
+    item: str = Field(description="`owner/repo#123`, `` when the pull request is no longer part of its month")
+    month: str
+    digest: str
+    last: datetime = Field(description="when a stage last ended with it: built, measured, published")
+    unfinished: bool = Field(description="its month is not released, and it is still to be measured or published")
+    only_copy: bool = Field(description="measured to be faster, and in no registry")

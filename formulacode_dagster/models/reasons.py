@@ -24,6 +24,8 @@ class RejectionReason(StrEnum):
     NO_SUITE = "no_suite"
     NO_RELEVANT_WORKLOAD = "no_relevant_workload"
     NO_SPEEDUP = "no_speedup"
+    ORACLE_BREAKS_TESTS = "oracle_breaks_tests"
+    """Faster, and wrong: a test that passes in every run of the base passes in none of the author's patch."""
 
 
 SCREENED_OUT = frozenset(
@@ -123,6 +125,7 @@ class FailureKind(StrEnum):
     ORACLE_DOES_NOT_BUILD = "oracle_does_not_build"
     ORACLE_DOES_NOT_APPLY = "oracle_does_not_apply"
     ORACLE_BREAKS_BENCHMARKS = "oracle_breaks_benchmarks"
+    TESTS_DO_NOT_RUN = "tests_do_not_run"
 
     # releasing
     NOT_A_TASK = "not_a_task"

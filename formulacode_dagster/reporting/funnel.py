@@ -18,6 +18,9 @@ _STEP_MISSED = {
     Stage.PUBLISHED_DATASET: "published",
 }
 
+_MEASURED_BUT: dict[str, str] = {RejectionReason.NO_SPEEDUP: "faster", RejectionReason.ORACLE_BREAKS_TESTS: "right"}
+"""The step that a measured pull request missed, by its reason; with any other it was not measured."""
+
 
 class FunnelStep(Frozen):
     """One step: how many pull requests got so far."""
@@ -99,14 +102,18 @@ def count_funnel(
     merged = sum(entry.stage is Stage.PULL_REQUESTS for entry in asked)
     candidates = sum(entry.stage is Stage.CLASSIFICATIONS and entry.reason not in SCREENED_OUT for entry in asked)
     slow = sum(entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.NO_SPEEDUP for entry in items)
+    wrong = sum(
+        entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.ORACLE_BREAKS_TESTS for entry in items
+    )
     counted = (
         ("pull_requests", "merged pull requests", merged),
         ("candidates", "candidates", candidates),
         ("performance", "performance PRs", done[Stage.CLASSIFICATIONS]),
         ("environments", "environments", done[Stage.ENVIRONMENTS]),
         ("images", "images", done[Stage.IMAGES]),
-        ("measured", "measured", done[Stage.MEASUREMENTS] + slow),
-        ("faster", "really faster", done[Stage.MEASUREMENTS]),
+        ("measured", "measured", done[Stage.MEASUREMENTS] + slow + wrong),
+        ("faster", "really faster", done[Stage.MEASUREMENTS] + wrong),
+        ("right", "right by their tests", done[Stage.MEASUREMENTS]),
         ("published_images", "images published", done[Stage.PUBLISHED_IMAGES]),
         ("published", "tasks published", done[Stage.PUBLISHED_DATASET]),
     )
@@ -137,7 +144,7 @@ def _step_missed(stage: Stage, state: ItemState, reason: str) -> str:
     if stage is Stage.CLASSIFICATIONS:
         return "candidates" if state is ItemState.SKIPPED or reason in SCREENED_OUT else "performance"
     if stage is Stage.MEASUREMENTS:
-        return "faster" if reason == RejectionReason.NO_SPEEDUP else "measured"
+        return _MEASURED_BUT.get(reason, "measured")
     return _STEP_MISSED.get(stage, stage.value)
 
 

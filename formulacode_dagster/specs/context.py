@@ -66,6 +66,7 @@ def write_locks(spec: BuildSpec, folder: Path, *, fresh: bool = False) -> None:
     options = [*installer_options(spec), *(["--no-cache"] if fresh and not spec.wheels_only else [])]
     (folder / "requirements.txt").write_text(spec.lock)
     (folder / "build-requirements.txt").write_text(spec.build_lock)
+    (folder / "test-requirements.txt").write_text(spec.test_lock)
     (folder / "installer-options").write_text("".join(f"{option}\n" for option in options))
 
 

@@ -76,6 +76,7 @@ def plan_build(*, pr: PullRequest, environment: Environment, anchor_sha: str, os
         build_environment=environment.build_environment,
         run_environment=environment.run_environment,
         build_lock=environment.build_lock,
+        test_lock=environment.test_lock,
         isolation=Isolation.APART if environment.build_lock else Isolation.SHARED,
         commands=environment.commands,
         submodules=environment.submodules,
@@ -142,6 +143,7 @@ def env_tag(spec: BuildSpec) -> str:
         spec.anchor_sha,
         spec.lock_sha256,
         spec.build_lock,
+        spec.test_lock,
         installer_options(spec),
     ]
     readable = f"env-py{spec.python}-{spec.anchor_sha[:12]}-lock-{spec.lock_sha256[:12]}"

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.intake import SearchGap
@@ -140,6 +141,7 @@ PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)
 ENVIRONMENTS = Artifact(tables.ENVIRONMENTS, Environment)
 IMAGES = Artifact(tables.IMAGES, BuiltImage)
 REPRODUCTIONS = Artifact(tables.REPRODUCTIONS, Reproduction)
+CORRECTNESS = Artifact(tables.CORRECTNESS, Correctness)
 MEASUREMENTS = Artifact(tables.MEASUREMENTS, Measurement)
 PUBLISHED_IMAGES = Artifact(tables.PUBLISHED_IMAGES, PublishedImage)
 RELEASES = Artifact(tables.RELEASES, Release)

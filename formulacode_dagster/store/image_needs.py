@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, Subquery, Text, and_, cast, func, select
 from sqlalchemy.sql.selectable import FromClause
 
-from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.models.image import ImageNeed
 from formulacode_dagster.models.items import ItemState, Stage
 
 from .tables import IMAGES, LEDGER, MERGED_PULL_REQUESTS, RELEASES

@@ -217,6 +217,7 @@ BUILD_ATTEMPTS = Table(
 )
 
 REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
+CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
 PUBLISHED_IMAGES = Table("published_image_documents", METADATA, *_pull_request_key(), *_json("document"))
 RELEASES = Table("release_documents", METADATA, *_text("month", "tag", key=True), *_json("document"))

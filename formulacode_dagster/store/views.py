@@ -19,6 +19,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from .artifacts import (
     CHANGES,
     CLASSIFICATIONS,
+    CORRECTNESS,
     ENVIRONMENTS,
     IMAGES,
     INTAKE_COUNTS,
@@ -115,6 +116,7 @@ RELATIONS: dict[str, Relation] = {
         _relation("images", IMAGES),
         _relation("reproductions", REPRODUCTIONS),
         _relation("measurements", MEASUREMENTS),
+        _relation("correctness", CORRECTNESS),
         _relation("published_images", PUBLISHED_IMAGES),
         _relation("releases", RELEASES),
     )

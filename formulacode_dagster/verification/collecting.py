@@ -75,6 +75,7 @@ def collect_tests(
         "folder": f"{session.repository}/{spec.package_root}",
         "packages": sorted(packages),
         "ignored": [f"{session.repository}/{spec.benchmark_dir}"] if spec.benchmark_dir else [],
+        "tests": session.tests,
         "collector": session.put("fc_collector.zip", archive),
     }
     completed, answers = remote.ask(request, timeout=timeout)

@@ -23,7 +23,7 @@ from formulacode_dagster.suites.remote import Remote, Survey
 
 from .facts import ImageFacts, gather_facts
 from .origin import GroundTruth, Origin
-from .planted import Distribution, installed, site_packages
+from .planted import TESTS_FOLDER, Distribution, installed, site_packages
 from .repository import ImageRepository
 from .scan import Watch, own_secrets
 
@@ -94,10 +94,13 @@ class Evidence:
         return tuple(distribution for distribution in self._distributions if distribution.is_local)
 
     @cached_property
-    def from_index(self) -> frozenset[str]:
-        """Files of the environment that came from the package index, by the word of the installer."""
-        distributions = (distribution for distribution in self._distributions if not distribution.is_local)
-        return frozenset(path for distribution in distributions for path in distribution.record)
+    def from_index(self) -> frozenset[tuple[Area, str]]:
+        """Files that came from the package index, by the word of the installer: the environment's and the tests'."""
+        brought = {
+            Area.ENVIRONMENT: [distribution for distribution in self._distributions if not distribution.is_local],
+            Area.TOOLS: installed(self.facts, Area.TOOLS, TESTS_FOLDER),
+        }
+        return frozenset((area, path) for area, some in brought.items() for each in some for path in each.record)
 
     @cached_property
     def _distributions(self) -> tuple[Distribution, ...]:

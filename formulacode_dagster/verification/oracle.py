@@ -19,13 +19,13 @@ def oracle_absent(
     truth: GroundTruth,
     objects: Iterable[str],
     lines: frozenset[bytes],
-    from_index: Collection[str] = (),
+    from_index: Collection[tuple[Area, str]] = (),
 ) -> Verification:
     """The image holds nothing of the pull request's own change.
 
     No object of its repository is beyond the base's history, no file equals one that the change made, and no line that
     the change adds, of those that stand for themselves, is in a file outside what the base holds and what came with a
-    wheel of the lock (*from_index*, paths in the environment).
+    wheel of a lock (*from_index*).
     """
     problems = [f"object {sha} is not in the history of the base" for sha in sorted(set(objects) - truth.reachable)]
     if _BORROWING in facts.files[Area.REPOSITORY]:
@@ -42,12 +42,11 @@ def oracle_absent(
     )
 
 
-def _with_lines(facts: ImageFacts, truth: GroundTruth, from_index: Collection[str]) -> Iterator[str]:
+def _with_lines(facts: ImageFacts, truth: GroundTruth, from_index: Collection[tuple[Area, str]]) -> Iterator[str]:
     at_base = {
         key: lines for key, lines in facts.scan.lines.items() if key[0] is Area.REPOSITORY and key[1] in truth.tree
     }
     lines_at_base = {line for lines in at_base.values() for line in lines}
     for key, lines in facts.scan.lines.items():
-        of_wheel = key[0] is Area.ENVIRONMENT and key[1] in from_index
-        if key not in at_base and not of_wheel and (telling := lines - lines_at_base):
+        if key not in at_base and key not in from_index and (telling := lines - lines_at_base):
             yield f"{key[0]}: {key[1]} holds {len(telling)} lines that the pull request adds"

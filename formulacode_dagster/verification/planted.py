@@ -19,6 +19,9 @@ _SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
 _STARTUP = ("sitecustomize", "usercustomize")
 _VENV_FILES = re.compile(r"^(pyvenv\.cfg|\.lock|\.gitignore|CACHEDIR\.TAG|lib64)$")
 _VENV_PROGRAMS = re.compile(r"^bin/(python(3(\.\d+)?)?|activate(\.\w+|_this\.py)?|deactivate\.bat|pydoc\.bat)$")
+TESTS_FOLDER = "tests"
+"""Among the tools: what the repository's tests need beside the lock."""
+_COMPILED_OR_LOCK = re.compile(r"/__pycache__/[^/]+\.pyc$|/uv_cache\.json$|^tests/\.lock$")
 _UNRECORDED = re.compile(r"/uv_cache\.json$")
 _HOME = re.compile(
     r"^home/[^/]+/(\.local/|\.pydistutils\.cfg|\.gitconfig|\.netrc|\.pypirc|\.config/(pip|git|uv|fish)/"
@@ -52,10 +55,10 @@ class Distribution:
     """Whether it was installed from a file of the build, not from an index."""
 
 
-def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str]) -> list[str]:
+def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str], test_lock: str = "") -> list[str]:
     """One sentence per thing that does not belong, sorted; none in an honest image.
 
-    *variables* are those that the image sets for whatever runs in it.
+    *variables* are those that the image sets for whatever runs in it, *test_lock* is what lies beside the *lock*.
     """
     site = site_packages(facts)
     distributions = installed(facts, Area.ENVIRONMENT, site)
@@ -66,6 +69,7 @@ def find_planted(facts: ImageFacts, lock: str, variables: Mapping[str, str]) -> 
         *_unrecorded(facts, distributions, site),
         *_foreign_programs(facts, distributions),
         *_altered(facts, Area.TOOLS, installed(facts, Area.TOOLS, "instrument")),
+        *_of_tests(facts, test_lock),
         *_tools(facts),
         *_git(facts),
         *_system(facts),
@@ -195,6 +199,17 @@ def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> I
 
 def _is_plain_link(fact: FileFact) -> bool:
     return fact.target is not None and (fact.target.startswith("/") or "/" not in fact.target)
+
+
+def _of_tests(facts: ImageFacts, test_lock: str) -> Iterator[str]:
+    """What does not belong in the folder of what the repository's tests need; its bytecode is the build's."""
+    distributions = installed(facts, Area.TOOLS, TESTS_FOLDER)
+    yield from _not_locked(distributions, test_lock)
+    yield from _altered(facts, Area.TOOLS, distributions)
+    recorded = {path for distribution in distributions for path in distribution.record}
+    for path in facts.files[Area.TOOLS]:
+        if path.startswith(f"{TESTS_FOLDER}/") and path not in recorded and not _COMPILED_OR_LOCK.search(path):
+            yield f"{path} belongs to no installed package"
 
 
 def _tools(facts: ImageFacts) -> Iterator[str]:

@@ -46,7 +46,8 @@ def _tests_collect(evidence: Evidence) -> Verification:
 
 
 def _nothing_planted(evidence: Evidence) -> Verification:
-    planted = find_planted(evidence.facts, evidence.subject.image.spec.lock, evidence.image_config.variables)
+    spec = evidence.subject.image.spec
+    planted = find_planted(evidence.facts, spec.lock, evidence.image_config.variables, spec.test_lock)
     return result_of("nothing_planted", planted, "every installed file is its wheel's, and none runs unasked")
 
 

@@ -33,6 +33,7 @@ class FolderSession:
         self.folder = folder
         self.repository = str(folder / "repository")
         self.harness = str(folder / "harness")
+        self.tests = str(folder / "tests")
         self.reinstalls = 0
         self._build = build
         Path(self.harness).mkdir()
@@ -87,10 +88,9 @@ class FolderEngine:
         self._source, self._work, self._build = source, work, build
 
     @contextmanager
-    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[FolderSession]:
-        folder = self._work / f"session{len(self.sessions)}"
-        folder.mkdir()
-        shutil.copytree(self._source, folder / "repository")
+    def session(self, image: BuiltImage, *, run_id: str, like: FolderSession | None = None) -> Iterator[FolderSession]:
+        folder = Path(tempfile.mkdtemp(prefix="session", dir=self._work))
+        shutil.copytree(like.repository if like else self._source, folder / "repository")
         session = FolderSession(folder, self._build)
         self.sessions.append(session)
         yield session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
@@ -130,15 +130,19 @@ class DockerEngine:
         return self._daemon.image(image.digest) is not None
 
     @contextmanager
-    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
-        """Open a session in a new container of the very digest; raises ItemFailure (`image_gone`) when it is gone."""
-        container = self._create(image, run_id=run_id, command=["sleep", str(LIFETIME_SECONDS)])
-        try:
+    def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
+        """Open a session in a new container of the very digest, or of what the session *like* now holds.
+
+        Raises ItemFailure (`image_gone`) when the image is gone.
+        """
+        command = ["sleep", str(LIFETIME_SECONDS)]
+        with ExitStack() as stack:
+            content = stack.enter_context(self._committed(like)) if isinstance(like, DockerSession) else image.digest
+            container = self._create(image, run_id=run_id, command=command, content=content)
+            stack.callback(remove_container, self._daemon, container)
             with self._daemon.watched(f"start a container of {image.tag}"):
                 container.start()
             yield DockerSession(self._daemon, container, self._limits)
-        finally:
-            remove_container(self._daemon, container)
 
     def files(self, image: BuiltImage) -> Iterator[ImageFile]:
         """All files of the image, exported from a container that never starts."""
@@ -184,7 +188,20 @@ class DockerEngine:
             raise registry_outage(newest, said)
         return versions
 
-    def _create(self, image: BuiltImage, *, run_id: str, command: list[str]) -> Container:
+    @contextmanager
+    def _committed(self, session: DockerSession) -> Iterator[str]:
+        """The id of an image of what *session* now holds; it has no tag, and the labels of the session's container."""
+        import docker.errors
+
+        with self._daemon.watched("copy a session"):
+            committed = session.container.commit()
+        try:
+            yield str(committed.id)
+        finally:
+            with self._daemon.watched("remove the copy of a session"), suppress(docker.errors.ImageNotFound):
+                self._daemon.client.images.remove(str(committed.id))
+
+    def _create(self, image: BuiltImage, *, run_id: str, command: list[str], content: str = "") -> Container:
         import docker.errors
         from docker.types import Ulimit
 
@@ -192,7 +209,7 @@ class DockerEngine:
         with self._daemon.watched(f"make a container of {image.tag}"):
             try:
                 return self._daemon.client.containers.create(
-                    image.digest,
+                    content or image.digest,
                     command,
                     name=f"formulacode-{image.spec.task_id.lower()}-{uuid.uuid4().hex[:12]}",
                     labels={

@@ -33,11 +33,25 @@ def leftover_containers(daemon: DockerDaemon, *, now: datetime | None = None) ->
 
 
 def remove_leftovers(daemon: DockerDaemon) -> list[Container]:
-    """Remove what `leftover_containers` finds, and return it."""
+    """Remove what `leftover_containers` finds, and return it; and the images that sessions were copied through."""
     containers = leftover_containers(daemon)
     for container in containers:
         remove_container(daemon, container)
+    _remove_copies(daemon)
     return containers
+
+
+def _remove_copies(daemon: DockerDaemon) -> None:
+    """Remove the images without a tag that bear the label of a session's container, whose process is dead."""
+    import docker.errors
+
+    with daemon.watched("remove copies of sessions"):
+        for image in daemon.client.images.list(filters={"label": f"{LABEL}.owner", "dangling": True}):
+            owner = Owner.parse(image.labels.get(f"{LABEL}.owner", ""))
+            if owner is not None and owner.is_dead():
+                # one that another machine's container still uses stays
+                with suppress(docker.errors.APIError):
+                    daemon.client.images.remove(str(image.id))
 
 
 def remove_container(daemon: DockerDaemon, container: Container) -> None:

@@ -28,6 +28,7 @@ REPOSITORY = "/workspace/repo"
 TOOLS = "/opt/formulacode"
 INSTRUMENT = f"{TOOLS}/instrument"
 HARNESS = f"{TOOLS}/harness"
+TESTS = f"{TOOLS}/tests"
 IDLE_PROCESSES = 2
 """The init process and the `sleep` that keeps the container."""
 
@@ -38,11 +39,17 @@ class DockerSession:
     python = f"{VENV}/bin/python"
     repository = REPOSITORY
     harness = HARNESS
+    tests = TESTS
 
     def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits) -> None:
         self._daemon = daemon
         self._container = container
         self._disk_bytes = limits.disk_mb * 1024 * 1024
+
+    @property
+    def container(self) -> Container:
+        """The container."""
+        return self._container
 
     def put(self, name: str, content: bytes) -> str:
         """Place a file in the harness folder, owned by root, writable by nobody."""

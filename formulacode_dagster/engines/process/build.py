@@ -20,7 +20,7 @@ from .interpreters import Interpreter
 from .layout import Layout, Manifest, online_variables
 
 BUILD_NICENESS = 5
-_TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env"}
+_TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env", "install-tests": "env"}
 """Tier that a script belongs to; the others make the task's."""
 
 
@@ -76,7 +76,8 @@ class ProcessBuild:
         repo = self._tier("repo", naming.repo_tag(spec), work.repository)
         self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
         self._step("install-environment", str(work.venv), "requirements.txt", online=True)
-        env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv)
+        self._step("install-tests", online=True)
+        env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv, work.tests)
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._step("checkout")
         self._step("fetch-crates", online=True)

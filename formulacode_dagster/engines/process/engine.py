@@ -38,7 +38,7 @@ from .interpreters import Interpreter, installed_interpreters
 from .layout import Layout, Manifest, folder_lock, half_built
 from .session import ProcessSession, abandoned_sessions, new_session_folder
 
-COPIED = ("venv", "build", "repository", "instrument", "crates", "task")
+COPIED = ("venv", "build", "repository", "instrument", "tests", "crates", "task")
 
 
 class ProcessEngine:
@@ -112,8 +112,8 @@ class ProcessEngine:
         return manifest is not None and manifest.digest == image.digest
 
     @contextmanager
-    def session(self, image: BuiltImage, *, run_id: str) -> Iterator[Session]:
-        """Open a session in a copy of the image's folder.
+    def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
+        """Open a session in a copy of the image's folder, or of that of the session *like*.
 
         Raises ItemFailure (`image_gone`) when the folder is not there any more.
         """
@@ -129,7 +129,7 @@ class ProcessEngine:
             uv=_uv(),
         )
         try:
-            self._fill(session, image, folder)
+            self._fill(session, image, like.folder if isinstance(like, ProcessSession) else Path(image.location))
             yield session
         finally:
             session.close()
@@ -141,6 +141,7 @@ class ProcessEngine:
             layout.venv: Area.ENVIRONMENT,
             layout.repository: Area.REPOSITORY,
             layout.instrument: Area.TOOLS,
+            layout.tests: Area.TOOLS,
             layout.build_venv: Area.TOOLS,
             layout.task: Area.TOOLS,
         }
@@ -173,14 +174,15 @@ class ProcessEngine:
             removed += 1
         return removed
 
-    def _fill(self, session: ProcessSession, image: BuiltImage, folder: Path) -> None:
+    def _fill(self, session: ProcessSession, image: BuiltImage, source: Path) -> None:
         try:
             with self._lock(image.tag):
-                copy_tree(Path(image.location), folder, COPIED)
+                # one that was built before there was something beside the lock lacks a folder for it
+                copy_tree(source, session.folder, tuple(name for name in COPIED if (source / name).exists()))
             session.open()
         except (subprocess.CalledProcessError, OSError) as error:
             raise OutsideSystemError(
-                "disk", f"cannot copy {image.tag} to {folder}", why=str(error), remedy="Free some space"
+                "disk", f"cannot copy {image.tag} to {session.folder}", why=str(error), remedy="Free some space"
             ) from error
 
     @cached_property

@@ -44,6 +44,8 @@ class Layout:
         """The checkout at the base commit."""
         self.instrument = folder / "instrument"
         """The measuring tools."""
+        self.tests = folder / "tests"
+        """What the repository's tests need beside the lock."""
         self.task = folder / "task"
         """What the build started from, see `context`."""
         self.manifest = folder / "manifest.json"
@@ -53,7 +55,7 @@ class Layout:
 
     def make(self) -> None:
         """Make the folders that the scripts expect."""
-        for name in ("task", "build", "crates", "home", "tmp", "scratch"):
+        for name in ("task", "build", "tests", "crates", "home", "tmp", "scratch"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def environment(self, uv: str, interpreter: str) -> dict[str, str]:
@@ -70,6 +72,7 @@ class Layout:
             "FC_CRATES": str(self.folder / "crates"),
             "FC_REPOSITORY": str(self.repository),
             "FC_INSTRUMENT": str(self.instrument),
+            "FC_TESTS": str(self.tests),
             "FC_TASK": str(self.task),
             "FC_SCRATCH": str(self.folder / "scratch"),
         }
@@ -84,7 +87,7 @@ class Layout:
     def digest(self) -> str:
         """SHA-256 over names, modes and contents of all installed files, and the commit."""
         digest = hashlib.sha256((self.task / "base-sha").read_bytes())
-        for path in walk(self.venv / "lib", self.instrument):
+        for path in walk(self.venv / "lib", self.instrument, self.tests):
             if path.name in _NOT_CONTENT or "__pycache__" in path.parts:
                 continue
             content = str(path.readlink()).encode() if path.is_symlink() else _content(path)

@@ -39,6 +39,7 @@ class ProcessSession:
         self.python = str(layout.python)
         self.repository = str(layout.repository)
         self.harness = str(layout.folder / "harness")
+        self.tests = str(layout.tests)
 
     @property
     def folder(self) -> Path:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SOURCE_FOLDERS = ("", "src", "lib", "python", "source")
 MESSAGE_CHARACTERS = 3000
-OPTIONS = (
-    *("--collect-only", "-qqq", "--tb=short", "--assert=plain", "--continue-on-collection-errors"),
+RUN_OPTIONS = (
+    *("-qqq", "--tb=short", "--assert=plain", "--continue-on-collection-errors"),
     *("-p", "no:cacheprovider", "-W", "ignore"),
     # What the configuration asks for may need plugins that only running takes, or forbid what newer versions say.
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
@@ -29,20 +29,10 @@ OPTIONS = (
 
 
 def collect(request: dict[str, Any], emit: Emit) -> None:
-    """Collect from `folder`, leaving out those `ignored`; every module that is collected, or is not, is told.
-
-    pytest is the environment's own, else the one in the archive `collector`, which comes last on the path.
-    """
-    _lay_built_files(request["folder"], request["packages"])
+    """Collect from `folder`, leaving out those `ignored`; every module that is collected, or is not, is told."""
+    lay_built_files(request["folder"], request["packages"])
     os.dup2(2, 1)
-    if importlib.util.find_spec("pytest") is None:
-        place = tempfile.mkdtemp(prefix="fc-collector-")
-        with zipfile.ZipFile(request["collector"]) as archive:
-            archive.extractall(place)
-        sys.path.append(place)
-        importlib.invalidate_caches()
-        # Without a pytest of its own, an environment has no plugins that fit this one.
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    provide_pytest(request)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
     os.chdir(request["folder"])
@@ -51,7 +41,7 @@ def collect(request: dict[str, Any], emit: Emit) -> None:
     ignored = [f"--ignore={path}" for path in request["ignored"]]
     status = 1
     try:
-        status = int(pytest.main([*OPTIONS, *ignored], plugins=[listener]))
+        status = int(pytest.main(["--collect-only", *RUN_OPTIONS, *ignored], plugins=[listener]))
     except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
         emit(event="failed", name="plugins", message=suite.failure_message())
     emit(event="collected", tests=listener.tests, status=status, pytest=pytest.__version__)
@@ -81,7 +71,24 @@ class Listener:
             self._emit(event="skipped", name=report.nodeid)
 
 
-def _lay_built_files(folder: str, packages: list[str]) -> None:
+def provide_pytest(request: dict[str, Any]) -> None:
+    """Make pytest importable: the environment's own, that of the image's tests, else the one in `collector`, if any."""
+    if os.path.isdir(request["tests"]):  # noqa: PTH112
+        sys.path.append(request["tests"])
+        # what tests start has to find it as well
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), request["tests"]]))
+    if importlib.util.find_spec("pytest") is not None or "collector" not in request:
+        return
+    place = tempfile.mkdtemp(prefix="fc-collector-")
+    with zipfile.ZipFile(request["collector"]) as archive:
+        archive.extractall(place)
+    sys.path.append(place)
+    importlib.invalidate_caches()
+    # Without a pytest of its own, an environment has no plugins that fit this one.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+
+def lay_built_files(folder: str, packages: list[str]) -> None:
     """Beside the sources of the *packages*, lay what only the build made: compiled modules, written versions.
 
     Tests that live inside the package are part of it, and not always installed with it. So all take the package from

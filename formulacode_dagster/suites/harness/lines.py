@@ -152,6 +152,20 @@ def _lines_of(code: CodeType) -> set[int]:
     return {line for _, line in dis.findlinestarts(code) if line is not None}
 
 
+def executable_lines(source: bytes) -> frozenset[int]:
+    """The lines of a Python file that can be executed at all; none where it does not compile."""
+    try:
+        codes = [compile(source, "", "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    lines: set[int] = set()
+    while codes:
+        code = codes.pop()
+        lines |= _lines_of(code)
+        codes += [constant for constant in code.co_consts if hasattr(constant, "co_code")]
+    return frozenset(line for line in lines if line > 0)
+
+
 def _free_tool() -> int | None:
     """A number for a tool of `sys.monitoring` that no one has taken; None without it."""
     if not hasattr(sys, "monitoring"):

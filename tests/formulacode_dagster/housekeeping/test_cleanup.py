@@ -15,8 +15,7 @@ from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.layout import Manifest
 from formulacode_dagster.housekeeping.cleanup import Budgets, CleanupReport, clean_up, clean_up_all
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.image import Toolchain
-from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.models.image import ImageNeed, Toolchain
 from formulacode_dagster.store.database import Database
 
 NOW = datetime.now(tz=UTC) + timedelta(days=3)

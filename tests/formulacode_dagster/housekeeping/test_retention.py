@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from formulacode_dagster.engines.image_store import Inventory, Layer, StoredImage
 from formulacode_dagster.housekeeping.retention import RemovalReason, plan_removals
-from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.models.image import ImageNeed
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -48,6 +48,7 @@ CHECKS = {
     ("images", "verifications_hold"): True,
     ("images", "reproduces"): False,
     ("measurements", "speedup_is_real"): True,
+    ("measurements", "right_by_their_tests"): True,
     ("published_images", "every_digest_pulled"): True,
     ("published_dataset", "reads_back_equal"): True,
     ("published_dataset", "schema_and_ids_stable"): True,

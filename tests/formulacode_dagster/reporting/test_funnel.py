@@ -28,6 +28,7 @@ def test_every_step_counts_the_pull_requests_that_got_so_far(funnel: Funnel) -> 
         "images": 4,
         "measured": 3,
         "faster": 2,
+        "right": 2,
         "published_images": 0,
         "published": 2,
     }
@@ -37,6 +38,12 @@ def test_no_speedup_is_a_measurement_and_a_timeout_is_none(funnel: Funnel) -> No
     assert funnel.count("images") - funnel.count("measured") == 1
     missed = {loss.reason: loss.step for loss in funnel.losses if loss.stage is Stage.MEASUREMENTS}
     assert missed == {"timeout": "measured", "no_speedup": "faster"}
+
+
+def test_a_faster_oracle_that_breaks_tests_was_measured_faster_and_is_not_right() -> None:
+    broken = count_funnel(MONTH, [enter(Stage.MEASUREMENTS, "a/b#1", "rejected oracle_breaks_tests")])
+    assert (broken.count("measured"), broken.count("faster"), broken.count("right")) == (1, 1, 0)
+    assert [loss.reason for loss in broken.lost_before("right")] == ["oracle_breaks_tests"]
 
 
 def test_what_each_step_lost_is_what_it_is_smaller_by(funnel: Funnel) -> None:

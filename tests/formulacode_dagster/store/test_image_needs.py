@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.image_need import ImageNeed
+from formulacode_dagster.models.image import BuiltImage, ImageNeed
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import ledger

@@ -56,7 +56,7 @@ def test_a_wheel_of_the_lock_may_say_the_same() -> None:
     path = "lib/python3.11/site-packages/other/a.py"
     facts = ImageFacts(scan=Scan(lines={(Area.ENVIRONMENT, path): {LINE}}))
     assert judged(facts) == f"environment: {path} holds 1 lines that the pull request adds"
-    assert oracle_absent(facts, TRUTH, (), frozenset({LINE}), {path}).ok
+    assert oracle_absent(facts, TRUTH, (), frozenset({LINE}), {(Area.ENVIRONMENT, path)}).ok
 
 
 def test_the_lines_of_a_patch_are_those_it_adds() -> None:

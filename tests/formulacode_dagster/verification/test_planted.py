@@ -46,6 +46,26 @@ def test_a_wheels_own_data_folder_is_not_missed_though_a_record_still_names_it()
     assert find_planted(facts, LOCK, {}) == [f"{SITE}/alpha.py of alpha is missing"]
 
 
+def with_tests(content: bytes) -> ImageFacts:
+    """An image in which pytest lies beside the lock, with *content*, compiled by the build."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    tools = {"tests/pytest.py": content, "tests/__pycache__/pytest.cpython-311.pyc": b"", "tests/.lock": b""}
+    facts.files[Area.TOOLS] |= {path: FileFact(0, False, None, digest(held), "", "") for path, held in tools.items()}
+    facts.texts[(Area.TOOLS, "tests/pytest-9.0.dist-info/RECORD")] = f"pytest.py,sha256={digest(b'pytest')},1\n"
+    return facts
+
+
+def test_what_tests_need_lies_beside_the_lock_as_its_wheels_brought_it() -> None:
+    assert find_planted(with_tests(b"pytest"), LOCK, {}, "pytest==9.0\n") == []
+    assert find_planted(with_tests(b"forged"), LOCK, {}, "pytest==9.0\n") == [
+        "tests/pytest.py of pytest is not the file that was installed"
+    ]
+    assert find_planted(with_tests(b"pytest"), LOCK, {}) == ["pytest 9.0 is installed, the lock holds nothing of it"]
+    facts = with_tests(b"pytest")
+    facts.files[Area.TOOLS]["tests/conftest.py"] = FileFact(0, False, None, digest(b""), "", "")
+    assert find_planted(facts, LOCK, {}, "pytest==9.0\n") == ["tests/conftest.py belongs to no installed package"]
+
+
 def test_a_file_of_neither_is_found() -> None:
     found = find_planted(image(b"forged", alpha=b"by alpha", beta=b"by beta"), LOCK, {})
     assert found == [f"{SHARED} of {name} is not the file that was installed" for name in ("alpha", "beta")]

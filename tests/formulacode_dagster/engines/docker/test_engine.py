@@ -25,6 +25,7 @@ from tests.support.images import LIMITS, PURE, Sample, build_sample, command, ma
 
 pytestmark = [pytest.mark.docker, pytest.mark.network]
 
+TEST_LOCK = "iniconfig==2.3.0 --hash=sha256:f631c04d2c48c52b84d0d0549c99ff3859c98df65b3101406327ecc7d53fbf12\n"
 # other runs of these tests have containers in the same daemon
 MARK = uuid.uuid4().hex
 
@@ -36,7 +37,7 @@ def docker(make_docker_engine: MakeDockerEngine) -> DockerEngine:
 
 @pytest.fixture(scope="module")
 def built(docker: DockerEngine, compiled: Sample, lock: str) -> tuple[BuiltImage, str]:
-    spec = make_spec(compiled, lock, os_image=OS_IMAGE)
+    spec = make_spec(compiled, lock, os_image=OS_IMAGE, test_lock=TEST_LOCK)
     image, log = build_sample(docker, spec, compiled, run_id="test-docker", force=True)
     return image, log
 
@@ -88,7 +89,8 @@ def test_a_second_build_of_the_same_spec_costs_next_to_nothing(
 def test_two_tasks_of_one_repository_share_the_lower_tiers(
     docker: DockerEngine, image: BuiltImage, compiled: Sample, lock: str
 ) -> None:
-    spec = make_spec(compiled, lock, os_image=OS_IMAGE, task_id="Acme__tinyc-6", build_environment={"CFLAGS": "-O1"})
+    other = {"task_id": "Acme__tinyc-6", "build_environment": {"CFLAGS": "-O1"}}
+    spec = make_spec(compiled, lock, os_image=OS_IMAGE, test_lock=TEST_LOCK, **other)
     outcome = docker.build(spec, Origins(compiled.mirror))
     docker.daemon.client.images.remove(outcome.tag, force=True)
     assert outcome.tag != image.tag
@@ -135,6 +137,13 @@ def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: D
         rebuilt = session.reinstall(timeout=120)
         assert rebuilt.ok, rebuilt.stderr
         assert session.run(ask, timeout=30).stdout == b"42\n"
+        before = {image.id for image in docker.daemon.client.images.list(all=True)}
+        with docker.session(image, run_id="copy", like=session) as copy:
+            assert copy.run(ask, timeout=30).stdout == b"42\n"
+            assert copy.run(["ls", f"{copy.tests}/iniconfig/__init__.py"], timeout=30).ok
+            assert not copy.run(["touch", f"{copy.tests}/mine"], timeout=30).ok
+            made = {image.id for image in docker.daemon.client.images.list(all=True)} - before
+        assert not made & {image.id for image in docker.daemon.client.images.list(all=True)}
 
 
 def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEngine, image: BuiltImage) -> None:

@@ -46,6 +46,18 @@ def test_a_rebuild_sees_a_patch_that_only_touches_a_c_header(engine: ProcessEngi
         assert session.run([session.python, "-c", "import tinyc; print(tinyc.answer())"], timeout=30).stdout == b"41\n"
 
 
+def test_a_session_like_another_starts_from_what_that_one_holds(
+    engine: ProcessEngine, compiled_image: BuiltImage
+) -> None:
+    with engine.session(compiled_image, run_id="run") as session:
+        Path(session.repository, "tinyc/answer.h").write_text("#define ANSWER 42\n")
+        assert session.reinstall(timeout=120).ok
+        with engine.session(compiled_image, run_id="run", like=session) as copy:
+            ask = [copy.python, "-c", "import tinyc; print(tinyc.answer()); open('mine', 'w')"]
+            assert copy.run(ask, timeout=30, cwd=str(Path(copy.repository).parent)).stdout == b"42\n"
+            assert not Path(session.repository).with_name("mine").exists()
+
+
 def test_a_rebuild_is_not_fooled_by_bytecode_of_a_source_with_equal_size_and_time(
     engine: ProcessEngine, pure_image: BuiltImage
 ) -> None:

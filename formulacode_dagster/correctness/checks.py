@@ -1,0 +1,38 @@
+"""The verdict on a month of tests, recomputed from the outcomes that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from formulacode_dagster.models.base import PullRequestRow
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.correctness import Correctness, Fate
+
+from .verdict import RUNS, are_weak, names_of
+
+
+def right_by_their_tests(measured: Sequence[PullRequestRow], tested: Sequence[Correctness]) -> Judgement:
+    """Pass when each of *measured* was *tested*, the figures follow from the outcomes, and no test is broken."""
+    rows = {(row.repository_id, row.number): row for row in tested}
+    offenders = []
+    for key in ((row.repository_id, row.number) for row in measured):
+        problems = _problems(rows[key]) if key in rows else ["its tests were never run"]
+        offenders += [f"{key[0]}#{key[1]}: {problem}" for problem in problems]
+    weak = sum(row.weak_tests for row in tested)
+    summary = f"what passed passes after each of {len(measured)} changes; the tests of {weak} are weak"
+    if offenders:
+        summary = f"{len(offenders)} things speak against changes being right; first: {offenders[0]}"
+    return Judgement.by_offenders(summary, offenders, {"tested": len(tested), "weak": weak})
+
+
+def _problems(row: Correctness) -> Iterator[str]:
+    if any(len(test.base) != RUNS or len(test.oracle) != RUNS for test in row.tests):
+        yield f"a test was not run {RUNS} times a side"
+        return
+    for fate in (Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS, Fate.FLAKY, Fate.BROKEN):
+        if names_of(row.tests, fate) != getattr(row, fate.value):
+            yield f"its outcomes say of other tests that they are {fate}"
+    if row.weak_tests is not are_weak(row.tests, changed=row.changed_lines, covered=row.covered_lines):
+        yield f"says weak_tests={row.weak_tests}, its outcomes say otherwise"
+    if broken := names_of(row.tests, Fate.BROKEN):
+        yield f"the author's patch breaks {', '.join(broken[:3])}"

@@ -1,0 +1,30 @@
+"""What the runs of tests say, in words."""
+
+from __future__ import annotations
+
+from formulacode_dagster.models.correctness import Correctness
+
+from .verdict import fate_of
+
+SHOWN = 3
+
+
+def told(row: Correctness) -> str:
+    """One line for the ledger."""
+    if row.problem:
+        return f"no test could be run: {row.problem.partition(chr(10))[0]}"
+    if row.broken:
+        others = f" and {len(row.broken) - SHOWN} others" if len(row.broken) > SHOWN else ""
+        return f"the author's patch breaks {', '.join(row.broken[:SHOWN])}{others}"
+    text = f"{len(row.pass_to_pass)} tests pass as before, {len(row.fail_to_pass)} begin to, {len(row.flaky)} are flaky"
+    covered = f"{row.covered_lines} of {row.changed_lines} changed lines executed"
+    return f"{text}, {covered}{', weak' if row.weak_tests else ''}"
+
+
+def report(row: Correctness) -> str:
+    """A line for each test that reaches the change, and what was said by those that do not always pass."""
+    lines = [told(row), *(f"cannot be traced: {path}" for path in row.untraceable)]
+    for test in row.tests:
+        runs = " ".join([*test.base, "|", *test.oracle])
+        lines += [f"{test.name}: {fate_of(test)} ({runs})", *(test.message.splitlines() if test.message else ())]
+    return "\n".join(lines)

@@ -1,0 +1,67 @@
+"""The repository's own tests before and after a change."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from .base import Frozen, PullRequestRow
+
+
+class RunOutcome(StrEnum):
+    """How one test ended in one run. What is no `passed` is no pass, whatever it is."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """By itself, or expected to fail."""
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    """The process ended under it."""
+    MISSING = "missing"
+    """Not collected: its module does not import, or does not define it on this side."""
+
+
+class Fate(StrEnum):
+    """What all runs of a test say together."""
+
+    PASS_TO_PASS = "pass_to_pass"  # noqa: S105 - no password
+    FAIL_TO_PASS = "fail_to_pass"  # noqa: S105 - no password
+    BROKEN = "broken"
+    """Passes in every run of the base and in none of the author's patch."""
+    NEVER_PASSES = "never_passes"
+    FLAKY = "flaky"
+    """Passes in some runs of a side and not in others."""
+
+
+class ReachingTest(Frozen):
+    """A test that executes the change, on either side, and how it ended in each run."""
+
+    name: str = Field(description="pytest's node id")
+    base: tuple[RunOutcome, ...] = Field(description="outcome of each run of the base")
+    oracle: tuple[RunOutcome, ...] = Field(description="outcome of each run with the author's patch")
+    seconds: float = Field(ge=0, description="what the slowest run of it took")
+    message: str = Field(default="", description="end of the report of its last run that did not pass")
+
+
+class Correctness(PullRequestRow):
+    """The tests that reach the change of one pull request, run on its base and with the author's patch."""
+
+    image_digest: str = Field(description="the image they ran in")
+    pytest: str = Field(description="version that ran them; `` where none could be run")
+    hash_seeds: tuple[int, ...] = Field(description="PYTHONHASHSEED of each run, the same for both sides")
+    executed: int = Field(description="tests that were run once a side to learn which reach the change")
+    left_out: int = Field(description="files of tests that were not looked into, for there are too many")
+    no_time: bool = Field(description="whether time was up before all tests of the others had been run once")
+    tests: tuple[ReachingTest, ...] = Field(description="the tests that reach the change")
+    pass_to_pass: tuple[str, ...] = Field(description="those that pass in every run of both sides")
+    fail_to_pass: tuple[str, ...] = Field(description="those that pass in every run of the patch and none of the base")
+    flaky: tuple[str, ...] = Field(description="those that pass in some runs of a side and not in others")
+    broken: tuple[str, ...] = Field(description="those that pass in every run of the base and none of the patch")
+    changed_lines: int = Field(description="removed and added lines that are executable Python, outside of tests")
+    covered_lines: int = Field(description="those of them that a test executes, or importing does for tests")
+    untraceable: tuple[str, ...] = Field(description="changed sources whose execution Python cannot trace")
+    weak_tests: bool = Field(description="whether no test holds the change, or under half of its lines are executed")
+    problem: str = Field(default="", description="why no test could be run")
+    seconds: float = Field(description="what all of it took")

@@ -1,0 +1,187 @@
+"""Running the repository's own tests with pytest, and which lines each of them executes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import suite
+from .collect import RUN_OPTIONS, lay_built_files, provide_pytest
+from .lines import LineWatch, executable_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import FrameType
+
+    from .answers import Emit
+
+MESSAGE_CHARACTERS = 3000
+_TEST_FILE = re.compile(r"^(test_.*|.*_tests?|tests)\.py$")
+_NO_TESTS = frozenset({".git", "node_modules", "__pycache__"})
+_WORD = re.compile(r"[A-Za-z_]\w{3,}")
+
+
+class TooLongError(BaseException):
+    """A test took too long. No `except Exception` of the test can swallow this."""
+
+
+def run_tests(request: dict[str, Any], emit: Emit) -> None:
+    """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; each is told as it ends.
+
+    Those `named` are run, if any are; else those of at most `most` files, first the ones that speak of `words`. None of
+    `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
+    executed at all is told before, which were by importing after collecting, and which a test executes with that test.
+    """
+    folder = Path(request["folder"])
+    lay_built_files(str(folder), request["packages"])
+    os.dup2(2, 1)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = True
+    provide_pytest(request)
+    os.chdir(str(folder))
+    named = frozenset(request["named"])
+    files, left_out = _files(folder, request, named)
+    emit(event="files", files=len(files), left_out=left_out)
+    if not files:
+        emit(event="ran", pytest="")
+        return
+    if importlib.util.find_spec("pytest") is None:
+        emit(event="uncollected", name="pytest", message="the image has no pytest: no lock of its tests could be made")
+        emit(event="ran", pytest="")
+        return
+    watching = _Watching(request, emit)
+    pytest = importlib.import_module("pytest")
+    signal.signal(signal.SIGALRM, _on_alarm)
+    plugin = Runs(emit, watching, request, named)
+    try:
+        pytest.main([*RUN_OPTIONS, *files], plugins=[plugin])
+    except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
+        emit(event="uncollected", name="plugins", message=suite.failure_message())
+    finally:
+        watching.stop()
+    emit(event="ran", pytest=pytest.__version__)
+
+
+class Runs:
+    """A plugin that runs the tests asked for, and tells how each ended."""
+
+    def __init__(self, emit: Emit, watching: _Watching, request: dict[str, Any], named: frozenset[str]) -> None:
+        self._emit, self._watching, self._named = emit, watching, named
+        self._without = frozenset(request["without"])
+        self._limit = float(request["limit"])
+        self._deadline = time.monotonic() + float(request["budget"])
+        self._outcome, self._message, self._seconds = "", "", 0.0
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Only those asked for; what importing executed is told once all are imported."""
+        items[:] = [
+            item
+            for item in items
+            if item.nodeid not in self._without and (not self._named or item.nodeid in self._named)
+        ]
+        self._watching.tell(event="imported")
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A module that cannot be looked through has no tests on this side."""
+        if report.failed:
+            self._emit(event="uncollected", name=report.nodeid, message=str(report.longrepr)[-MESSAGE_CHARACTERS:])
+
+    def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
+        """Named before it runs, so that one which ends the process is known."""
+        del location
+        self._outcome, self._message, self._seconds = "passed", "", 0.0
+        self._emit(event="started", name=nodeid)
+        self._watching.clear()
+        signal.setitimer(signal.ITIMER_REAL, self._limit)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """One of setup, call and teardown has ended: the worst of them is how the test ended."""
+        self._seconds += float(report.duration)
+        if report.failed:
+            text = str(report.longrepr)
+            self._outcome = "timeout" if TooLongError.__name__ in text else "failed"
+            self._message = text[-MESSAGE_CHARACTERS:]
+        elif report.skipped and self._outcome == "passed":
+            self._outcome = "skipped"
+
+    def pytest_runtest_logfinish(self, nodeid: str, location: object) -> None:
+        """The test has ended, whatever came of it."""
+        del location
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._watching.tell(
+            event="test", name=nodeid, outcome=self._outcome, seconds=self._seconds, message=self._message
+        )
+
+    def pytest_runtest_protocol(self, item: Any, nextitem: object) -> None:
+        """Stop before the first test for which there is no time."""
+        del nextitem
+        if time.monotonic() > self._deadline:
+            item.session.shouldstop = "no time is left"
+            self._emit(event="no_time")
+            raise item.session.Interrupted(item.session.shouldstop)
+
+
+class _Watching:
+    """The executed lines of the changed files: those that are watched, and whether any other of their file."""
+
+    def __init__(self, request: dict[str, Any], emit: Emit) -> None:
+        self._emit = emit
+        self._watched: dict[str, frozenset[int]] = {}
+        whole: dict[str, frozenset[int]] = {}
+        for path, lines in request["watched"].items():
+            file = Path(request["repository"], path)
+            whole[path] = executable_lines(file.read_bytes()) if file.is_file() else frozenset()
+            self._watched[path] = whole[path] & frozenset(lines)
+            emit(event="executable", path=path, lines=sorted(self._watched[path]))
+        self._watch = LineWatch(whole)
+        self._watch.start()
+
+    def clear(self) -> None:
+        """Forget what was executed until now."""
+        self._watch.clear()
+
+    def tell(self, **fields: object) -> None:
+        """Send *fields*, with what was executed since the last `clear`."""
+        executed = self._watch.executed()
+        lines = {path: sorted(self._watched[path].intersection(all_lines)) for path, all_lines in executed.items()}
+        self._emit(lines={path: some for path, some in lines.items() if some}, entered=sorted(executed), **fields)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._watch.stop()
+
+
+def _files(folder: Path, request: dict[str, Any], named: frozenset[str]) -> tuple[list[str], int]:
+    """The files to hand to pytest, those that speak most of the change first, and how many are left out."""
+    if named:
+        # node ids are relative to pytest's root, which may lie above
+        asked = {Path(above, name.partition("::")[0]) for name in named for above in (folder, *folder.parents)}
+        return sorted(str(path) for path in asked if path.is_file()), 0
+    words = frozenset(request["words"])
+    spoken = {path: _words(path) & words for path in _below(folder, frozenset(request["ignored"]))}
+    uses = Counter(word for some in spoken.values() for word in some)
+    ranked = sorted(spoken, key=lambda path: (-sum(1 / uses[word] for word in spoken[path]), str(path)))
+    most = int(request["most"])
+    return [str(path) for path in ranked[:most]], max(0, len(ranked) - most)
+
+
+def _below(folder: Path, ignored: Iterable[str]) -> Iterator[Path]:
+    for place, folders, files in os.walk(str(folder)):
+        folders[:] = [name for name in folders if name not in _NO_TESTS and str(Path(place, name)) not in ignored]
+        yield from (Path(place, name) for name in files if _TEST_FILE.match(name))
+
+
+def _words(path: Path) -> set[str]:
+    return set(_WORD.findall(path.read_bytes().decode(errors="replace")))
+
+
+def _on_alarm(_signal: int, _frame: FrameType | None) -> None:
+    raise TooLongError("the test takes too long")

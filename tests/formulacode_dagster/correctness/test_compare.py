@@ -1,0 +1,128 @@
+"""A repository's own tests before and after a change, each of the ways in which that can end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from formulacode_dagster.correctness.checks import right_by_their_tests
+from formulacode_dagster.correctness.compare import compare_tests
+from formulacode_dagster.models.correctness import Correctness, RunOutcome
+from formulacode_dagster.models.image import ResourceLimits
+
+CORE = """
+LIMIT = 3
+
+
+def total(numbers):
+    result = 0
+    for number in numbers:
+        result += number
+    return result
+
+
+def double(numbers):
+    return [number * 2 for number in numbers]
+"""
+TESTS = """
+import os, random
+import pytest
+from pkg import core
+
+
+def test_total():
+    assert core.total([1, 2, 3]) == 6
+
+
+def test_total_of_floats():
+    assert core.total([0.5, 0.5]) == 1
+
+
+def test_double():
+    assert core.double([1]) == [2]
+
+
+def test_by_the_hash_seed():
+    assert core.total([1]) == 1 and os.environ["PYTHONHASHSEED"] != "2"
+
+
+def test_never():
+    assert core.total([1]) == 2
+
+
+@pytest.mark.skip
+def test_skipped():
+    core.total([])
+"""
+FILES = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "tests/test_core.py": TESTS,
+    "tests/test_nothing.py": "def test_nothing():\n    pass\n",
+    "benchmarks/test_bench.py": "raise RuntimeError('no test')\n",
+}
+FASTER = CORE.replace(
+    "    result = 0\n    for number in numbers:\n        result += number\n    return result", "    return sum(numbers)"
+)
+WRONG = FASTER.replace("sum(numbers)", "int(sum(map(int, numbers)))")
+
+
+@pytest.fixture
+def compared(tmp_path, git_patch, engine_of, image):
+    """What the tests of *files* say about the change into *after*."""
+
+    def run(after: Mapping[str, str | None], files: Mapping[str, str] = FILES) -> Correctness:
+        source = tmp_path / "source"
+        source.mkdir()
+        patch = git_patch(source, files, after)
+        spec = image.spec.model_copy(update={"package_name": "", "benchmark_dir": "benchmarks"})
+        run.engine = engine_of(source)
+        return compare_tests(
+            run.engine,
+            image.model_copy(update={"spec": spec}),
+            patch=patch,
+            limits=ResourceLimits(),
+            run_id="run",
+        )
+
+    return run
+
+
+def named(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/test_core.py::{name}" for name in names)
+
+
+@pytest.mark.slow
+def test_a_change_that_is_right_keeps_what_passed(compared):
+    said = compared(
+        {"pkg/core.py": FASTER, "tests/test_core.py": TESTS + "\n\ndef test_new():\n    assert core.LIMIT\n"}
+    )
+    assert said.pass_to_pass == named("test_total", "test_total_of_floats")
+    assert said.flaky == named("test_by_the_hash_seed")
+    assert (said.broken, said.fail_to_pass) == ((), ())
+    by_name = {test.name: test for test in said.tests}
+    # neither what enters no changed line, nor what never runs
+    assert set(by_name) == set(named("test_total", "test_total_of_floats", "test_by_the_hash_seed", "test_never"))
+    assert by_name[named("test_never")[0]].base == (RunOutcome.FAILED,) * 3
+    assert by_name[named("test_by_the_hash_seed")[0]].oracle == (
+        RunOutcome.PASSED,
+        RunOutcome.FAILED,
+        RunOutcome.PASSED,
+    )
+    assert (said.changed_lines, said.covered_lines, said.weak_tests) == (5, 5, False)
+    assert (said.executed, said.left_out, said.no_time, said.problem) == (8, 0, False, "")
+    assert said.pytest == pytest.__version__
+    # three sessions a side, the patch built once and copied, and none of them left
+    assert sorted(session.reinstalls for session in compared.engine.sessions) == [0, 0, 0, 0, 0, 1]
+    assert not any(session.folder.exists() for session in compared.engine.sessions)
+    assert right_by_their_tests([said], [said]).passed
+
+
+@pytest.mark.slow
+def test_a_change_that_breaks_a_test_is_told_by_its_name(compared):
+    said = compared({"pkg/core.py": WRONG})
+    assert said.broken == named("test_total_of_floats")
+    assert said.pass_to_pass == named("test_total")
+    assert "core.total([0.5, 0.5]) == 1" in next(test.message for test in said.tests if test.name == said.broken[0])
+    assert not right_by_their_tests([said], [said]).passed

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.correctness import runs
+from formulacode_dagster.correctness.runs import TestRun, TestRunner, joined
+from formulacode_dagster.models.correctness import RunOutcome
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.reasons import FailureKind
+from tests.records import make_spec
+
+SPEC = make_spec(package_name="", benchmark_dir="benchmarks")
+ENDING = """
+import os, time
+
+
+def test_first():
+    pass
+
+
+def test_that_hangs():
+    time.sleep(60)
+
+
+def test_that_ends_the_process():
+    os._exit(3)
+
+
+def test_last():
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_a_test_that_hangs_or_ends_the_process_takes_no_other_with_it(session, lay, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "TEST_SECONDS", 0.3)
+    lay(session.folder / "repository", {"test_a.py": ENDING, "test_b.py": "import not_there\n"})
+    run = TestRunner(session, SPEC).run(hash_seed=1)
+    assert {name.partition("::")[2]: test.outcome for name, test in run.tests.items()} == {
+        "test_first": RunOutcome.PASSED,
+        "test_that_hangs": RunOutcome.TIMEOUT,
+        "test_that_ends_the_process": RunOutcome.CRASH,
+        "test_last": RunOutcome.PASSED,
+    }
+    assert "not_there" in run.uncollected["test_b.py"]
+    again = TestRunner(session, SPEC).run(hash_seed=1, named=["test_a.py::test_last"])
+    assert list(again.tests) == ["test_a.py::test_last"]
+
+
+@pytest.mark.slow
+def test_tests_that_all_end_the_process_are_given_up(session, lay) -> None:
+    lay(session.folder / "repository", {"test_a.py": "import os\nos._exit(7)\n"})
+    with pytest.raises(ItemFailure) as failed:
+        TestRunner(session, SPEC).run(hash_seed=1)
+    assert failed.value.kind is FailureKind.TESTS_DO_NOT_RUN
+    assert "status 7" in str(failed.value)
+
+
+def test_no_more_files_are_looked_into_than_there_may_be_and_those_that_speak_of_the_change_first(
+    session, lay, monkeypatch
+) -> None:
+    monkeypatch.setattr(runs, "MOST_FILES", 1)
+    empty = "def test_it():\n    pass\n"
+    lay(session.folder / "repository", {"test_a.py": empty, "test_b.py": f"# of the triangles\n{empty}"})
+    run = TestRunner(session, SPEC).run(hash_seed=1, words=["triangles"])
+    assert list(run.tests) == ["test_b.py::test_it"]
+    assert run.left_out == 1
+
+
+def test_a_repository_without_tests_runs_none(session) -> None:
+    assert TestRunner(session, SPEC).run(hash_seed=1) == TestRun()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"event": "test", "name": "t"},
+        {"event": "test", "name": "t", "outcome": "superb", "seconds": 1.0, "message": ""},
+        {"event": "executable", "path": "a.py"},
+        {"event": "imported", "lines": 3},
+    ],
+)
+def test_what_makes_no_sense_fails_by_name(answer: dict[str, object]) -> None:
+    with pytest.raises(ItemFailure) as failed:
+        joined(TestRun(), [answer])
+    assert failed.value.kind is FailureKind.TESTS_DO_NOT_RUN

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.correctness.changed_lines import ChangedLines
+from formulacode_dagster.correctness.checks import right_by_their_tests
+from formulacode_dagster.correctness.runs import EndedTest, TestRun
+from formulacode_dagster.correctness.telling import report, told
+from formulacode_dagster.correctness.verdict import are_weak, compared, coverage, fate_of, reaching
+from formulacode_dagster.models.correctness import Correctness, Fate, ReachingTest, RunOutcome
+from tests.support.correctness import correctness_row, reaching_test
+
+PYTHON = ChangedLines({}, {}, (), (), frozenset())
+
+
+@pytest.mark.parametrize(
+    ("base", "oracle", "fate"),
+    [
+        ("...", "...", Fate.PASS_TO_PASS),
+        ("FFF", "...", Fate.FAIL_TO_PASS),
+        ("???", "...", Fate.FAIL_TO_PASS),
+        ("...", "FFF", Fate.BROKEN),
+        ("...", "FTC", Fate.BROKEN),
+        ("...", "TTT", Fate.BROKEN),
+        ("...", "sss", Fate.BROKEN),
+        ("...", "???", Fate.BROKEN),
+        ("FFF", "FFF", Fate.NEVER_PASSES),
+        ("sss", "sss", Fate.NEVER_PASSES),
+        # what fails once, on either side, is nobody's fault
+        ("...", "..F", Fate.FLAKY),
+        ("...", "FF.", Fate.FLAKY),
+        (".F.", "FFF", Fate.FLAKY),
+        (".F.", "...", Fate.FLAKY),
+        ("FFF", "..F", Fate.FLAKY),
+    ],
+)
+def test_blame_takes_failing_every_time_and_nowhere_else(base: str, oracle: str, fate: Fate) -> None:
+    assert fate_of(reaching_test(base, oracle)) is fate
+
+
+def ended(name: str, *lines: int, path: str = "a.py", entered: bool = True) -> EndedTest:
+    files = frozenset({path} if entered else ())
+    return EndedTest(name=name, outcome=RunOutcome.PASSED, lines={path: frozenset(lines)}, entered=files)
+
+
+def run(*tests: EndedTest, executable: tuple[int, ...] = (), imported: tuple[int, ...] = ()) -> TestRun:
+    return TestRun(
+        tests={test.name: test for test in tests},
+        executable={"a.py": frozenset(executable)},
+        imported={"a.py": frozenset(imported)},
+    )
+
+
+def test_a_test_reaches_the_change_on_either_side() -> None:
+    base = run(ended("removed", 3), ended("added"), ended("none"), executable=(3,))
+    oracle = run(ended("removed"), ended("added", 5), ended("new", 5), executable=(5,))
+    assert reaching(PYTHON, base, oracle) == ("added", "new", "removed")
+
+
+def test_what_only_importing_executes_is_reached_by_whatever_enters_the_file() -> None:
+    oracle = run(ended("enters"), ended("other", entered=False), executable=(1,), imported=(1,))
+    assert reaching(PYTHON, run(), oracle) == ("enters",)
+    more = run(ended("enters"), ended("executes", 9), executable=(1, 9), imported=(1,))
+    assert reaching(PYTHON, run(), more) == ("executes",)
+
+
+def test_compiled_code_is_reached_by_every_test() -> None:
+    compiled = ChangedLines({}, {}, ("src/a.c",), (), frozenset())
+    assert reaching(compiled, run(ended("one")), run(ended("two"))) == ("one", "two")
+
+
+def test_lines_count_once_whoever_executes_them() -> None:
+    base = run(ended("one", 3), ended("two", 3, 4), executable=(3, 4, 5))
+    assert coverage(base, run(executable=(8, 9), imported=(9,))) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("tests", "changed", "covered", "weak"),
+    [
+        ([reaching_test("...", "...")], 4, 2, False),
+        ([reaching_test("FFF", "...")], 4, 4, False),
+        ([reaching_test("...", "...")], 4, 1, True),
+        ([reaching_test("..F", "..."), reaching_test("FFF", "FFF")], 4, 4, True),
+        ([], 0, 0, True),
+    ],
+)
+def test_weak_tests_let_a_wrong_change_through(
+    tests: list[ReachingTest], changed: int, covered: int, weak: bool
+) -> None:
+    assert are_weak(tests, changed=changed, covered=covered) is weak
+
+
+def test_a_test_that_a_run_lacks_is_missing_there() -> None:
+    failed = EndedTest(name="t", outcome=RunOutcome.FAILED, seconds=2.0, message="assert 1 == 2")
+    (test,) = compared(["t"], [{}, {"t": failed}], [{"t": ended("t")}, {}])
+    assert test.base == (RunOutcome.MISSING, RunOutcome.FAILED)
+    assert test.oracle == (RunOutcome.PASSED, RunOutcome.MISSING)
+    assert (test.seconds, test.message) == (2.0, "assert 1 == 2")
+
+
+def test_a_month_in_which_all_passes_as_before_is_right() -> None:
+    tested = correctness_row(reaching_test("...", "..."), reaching_test("...", "..F", "t.py::flaky"))
+    judged = right_by_their_tests([tested], [tested])
+    assert judged.passed
+    assert judged.figures == {"tested": 1, "weak": 0}
+    assert right_by_their_tests([], []).passed
+
+
+GOOD = correctness_row(reaching_test("...", "..."))
+
+
+@pytest.mark.parametrize(
+    ("tested", "said"),
+    [
+        ([], "its tests were never run"),
+        ([correctness_row(reaching_test("...", "FFF"))], "the author's patch breaks t.py::test"),
+        (
+            [correctness_row(reaching_test("...", "FFF"), broken=(), pass_to_pass=("t.py::test",))],
+            "that they are pass_to_pass",
+        ),
+        ([correctness_row(reaching_test("..", ".."))], "not run 3 times a side"),
+        ([GOOD.model_copy(update={"weak_tests": True})], "says weak_tests=True"),
+    ],
+)
+def test_what_is_not_shown_to_be_right_fires(tested: list[Correctness], said: str) -> None:
+    judged = right_by_their_tests([GOOD], tested)
+    assert not judged.passed
+    assert said in judged.offenders[0] or said in judged.offenders[-1]
+
+
+def test_the_ledger_and_the_log_say_what_broke_and_how() -> None:
+    tests = [reaching_test("...", "FFF", f"t.py::test_{n}") for n in range(5)]
+    assert (
+        told(correctness_row(*tests))
+        == "the author's patch breaks t.py::test_0, t.py::test_1, t.py::test_2 and 2 others"
+    )
+    good = correctness_row(reaching_test("...", "..."), reaching_test("FFF", "...", "t.py::new"), covered=1)
+    assert told(good) == "1 tests pass as before, 1 begin to, 0 are flaky, 1 of 4 changed lines executed, weak"
+    assert "t.py::new: fail_to_pass (failed failed failed | passed passed passed)" in report(good)
+    assert told(correctness_row(problem="no pytest\nat all")) == "no test could be run: no pytest"
