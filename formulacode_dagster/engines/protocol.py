@@ -82,8 +82,11 @@ class Session(Protocol):
         Without *cwd* it runs outside the checkout, lest sources stand in for the built package.
         """
 
-    def reinstall(self, *, timeout: float) -> Completed:
-        """Install the package again from the checkout as it now stands, the way the image was built, offline."""
+    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
+        """Install the package again from the checkout as it now stands, the way the image was built, offline.
+
+        *environment* holds further variables for the build.
+        """
 
 
 class Engine(Protocol):

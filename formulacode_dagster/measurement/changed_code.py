@@ -30,7 +30,9 @@ class ChangedCode:
     base: Lines
     oracle: Lines
     untraceable: tuple[str, ...]
-    """Changed files, or parts of them, whose execution cannot be observed."""
+    """Changed files, or parts of them, whose execution Python cannot trace."""
+    compiled: tuple[FileChange, ...] = ()
+    """Those files among them that are compiled."""
     names: frozenset[str] = frozenset()
     """Names a benchmark of the change would use: changed functions, their classes, and what is public beside them."""
 
@@ -51,6 +53,7 @@ def changed_code(
     file that was compiled into one of them cannot be traced. A build file counts only when nothing else changed.
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
+    compiled: list[FileChange] = []
     untraceable: list[str] = []
     build_files: list[str] = []
     for change in files:
@@ -60,14 +63,15 @@ def changed_code(
         if path.name in BUILD_FILES or path.suffix == ".cmake":
             build_files.append(change.path)
         elif _is_compiled(path, extensions):
-            untraceable += [] if _is_beside_the_package(path) else [change.path]
+            compiled += [] if _is_beside_the_package(path) else [change]
         elif path.suffix == ".py":
             hidden = _compare(change, base, oracle, changed)
             untraceable += [] if _is_beside_the_package(path) else hidden
+    untraceable = [*(change.path for change in compiled), *untraceable]
     if not any(changed) and not untraceable:
         untraceable = build_files
     names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
-    return ChangedCode(*changed, tuple(untraceable), frozenset(names))
+    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names))
 
 
 def _is_beside_the_package(path: PurePosixPath) -> bool:

@@ -17,15 +17,17 @@ from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.remote import Remote, Survey, describe
 
 from .changed_code import ChangedCode, changed_code
+from .compiled_lines import CompiledLines
 from .machine import machine
-from .patch import FileChange, changed_files
+from .patch import FileChange, apply_patch, changed_files
 from .plan import SamplingPlan
 from .relevance import SHOWN, Candidate, comparable, completed, select
 from .sampling import take_samples
 from .verdict import benchmark_result, judge
 
-APPLY_SECONDS = 120.0
 LOG_BYTES = 4000
+TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
+"""Failures that another suite may spare a task."""
 
 Progress = Callable[[str], None]
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
@@ -83,8 +85,8 @@ def measure_task(
     as well.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
-    `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `timeout`. Raises Rejection
-    (`no_relevant_workload`) when no benchmark executes the change.
+    `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`, `timeout`. Raises
+    Rejection (`no_relevant_workload`) when no benchmark executes the change.
     """
     log = _Log(progress)
     with log.told_by_failures():
@@ -98,7 +100,8 @@ def measure_task(
                 for side, session in sessions.items()
             }
             sources = _prepare(sessions, remotes, files, patch, suite, limits, log)
-            chooser = _Chooser(remotes, files, sources, image.spec.benchmark_dir, limits, plan, log)
+            compiled = stack.enter_context(CompiledLines(engine, image, run_id, patch, limits, plan, log))
+            chooser = _Chooser(remotes, files, sources, compiled, image.spec.benchmark_dir, limits, plan, log)
             suite, selected, failures = chooser.choose(suite, later)
             samples = take_samples(remotes, selected, plan=plan, note=log)
         failures += samples.failures
@@ -149,7 +152,7 @@ def _prepare(
     python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
     log("applying the author's patch")
     sources = {Side.BASE: remotes[Side.BASE].read(change.base_path for change in python if change.base_path)}
-    _apply(sessions[Side.ORACLE], patch)
+    apply_patch(sessions[Side.ORACLE], patch)
     sources[Side.ORACLE] = remotes[Side.ORACLE].read(change.oracle_path for change in python if change.oracle_path)
     for side in Side:
         if suite.files is not None:
@@ -158,26 +161,6 @@ def _prepare(
         log(f"rebuilding the {side}")
         _rebuild(sessions[side], side, limits, log)
     return sources
-
-
-def _apply(session: Session, patch: bytes) -> None:
-    """Apply *patch* to the checkout; raises ItemFailure (kind `oracle_does_not_apply`)."""
-    # The ceiling keeps git from taking a repository around the session's folder for the patch's own.
-    applied = session.run(
-        ["git", "-c", "safe.directory=*", "apply", "--whitespace=nowarn", "-"],
-        timeout=APPLY_SECONDS,
-        cwd=session.repository,
-        environment={"GIT_CEILING_DIRECTORIES": str(PurePosixPath(session.repository).parent)},
-        stdin=patch,
-    )
-    if not applied.ok:
-        raise ItemFailure(
-            FailureKind.ORACLE_DOES_NOT_APPLY,
-            "the author's patch does not apply to the image's checkout",
-            why=describe(applied).replace("\n", "; "),
-            remedy="Check that the image holds the base commit",
-            log_tail=describe(applied),
-        )
 
 
 def _rebuild(session: Session, side: Side, limits: ResourceLimits, log: _Log) -> None:
@@ -202,6 +185,7 @@ class _Chooser:
     remotes: Mapping[Side, Remote]
     files: Sequence[FileChange]
     sources: Mapping[Side, Mapping[str, bytes]]
+    compiled: CompiledLines
     benchmark_dir: str
     limits: ResourceLimits
     plan: SamplingPlan
@@ -215,9 +199,9 @@ class _Chooser:
         Raises what the first suite ended with when no later one does better.
         """
         try:
-            return suite, *self._select()
+            return suite, *self._select(suite)
         except (Rejection, ItemFailure) as end:
-            if isinstance(end, ItemFailure) and end.kind != FailureKind.BENCHMARKS_FAIL:
+            if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
                 raise
             ended: Rejection | ItemFailure = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
@@ -226,7 +210,7 @@ class _Chooser:
             for side in Side:
                 self.remotes[side].write(other.files or {})
             try:
-                return other, *self._select()
+                return other, *self._select(other)
             except (Rejection, ItemFailure) as end:
                 self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
         raise ended
@@ -251,7 +235,7 @@ class _Chooser:
             extensions=extensions,
         )
 
-    def _select(self) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    def _select(self, suite: SuiteFiles) -> tuple[list[Candidate], list[BenchmarkFailure]]:
         base, oracle = self._survey(Side.BASE), self._survey(Side.ORACLE)
         if base.from_checkout:
             self.log(f"the repository's root is last on the import path, for {', '.join(base.from_checkout)}")
@@ -259,9 +243,10 @@ class _Chooser:
         lines = {side: sum(map(len, at.values())) for side, at in (("base", changed.base), ("oracle", changed.oracle))}
         self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")
         if changed.untraceable:
-            self.log(f"cannot be traced: {', '.join(changed.untraceable)}")
+            self.log(f"Python cannot trace: {', '.join(changed.untraceable)}")
         candidates, failures = comparable(base, oracle, changed)
-        selected = select(candidates, changed, limit=self.plan.max_benchmarks, seed=self.plan.seed)
+        candidates = self.compiled.settle(candidates, changed, suite)
+        selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
         self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
         missing = {
             side: [c.name for c in selected if side not in c.by_side or c.by_side[side].outcome == "untraced"]

@@ -24,6 +24,8 @@ class Candidate:
 
     by_side: Mapping[Side, SurveyedBenchmark]
     executes_change: bool | None
+    unknown: str = ""
+    """Why it is not known whether it executes the change."""
 
     @property
     def name(self) -> str:
@@ -50,9 +52,7 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
         side = Side.ORACLE if name in on_base else Side.BASE
         failures.append(BenchmarkFailure(benchmark=name, side=side, kind="missing", message="not defined on this side"))
     candidates = [
-        Candidate(
-            {Side.BASE: benchmark, Side.ORACLE: on_oracle[name]}, _executes_change(benchmark, on_oracle[name], changed)
-        )
+        _candidate(benchmark, on_oracle[name], changed)
         for name, benchmark in on_base.items()
         if name in on_oracle and {benchmark.outcome, on_oracle[name].outcome} <= TIMEABLE
     ]
@@ -91,21 +91,28 @@ def completed(
     return ready, failures
 
 
-def select(candidates: Sequence[Candidate], changed: ChangedCode, *, limit: int, seed: int) -> list[Candidate]:
+def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
     """At most *limit* of those that execute the change, spread over the benchmark functions.
 
-    Where a compiled part of the patch cannot be traced, any benchmark may execute it, and those known to come first.
-    Raises Rejection (`no_relevant_workload`) when none executes the change.
+    Raises Rejection (`no_relevant_workload`) when none executes the change, ItemFailure (`relevance_unknown`) when that
+    is known of none, and unknown of some: those are never timed as if they did.
     """
-    sure = [candidate for candidate in candidates if candidate.executes_change]
-    unsure = [candidate for candidate in candidates if candidate.executes_change is None]
-    relevant = (_spread(sure, seed) + _spread(unsure, seed)) if changed.untraceable or not sure else _spread(sure, seed)
-    if not relevant:
-        raise Rejection(
-            RejectionReason.NO_RELEVANT_WORKLOAD,
-            f"none of {len(candidates)} benchmarks executes a line that the patch changes",
+    relevant = _spread([candidate for candidate in candidates if candidate.executes_change], seed)
+    if relevant:
+        return relevant[:limit]
+    unknown = [candidate for candidate in candidates if candidate.executes_change is None]
+    if unknown:
+        raise ItemFailure(
+            FailureKind.RELEVANCE_UNKNOWN,
+            f"nobody can tell whether {len(unknown)} of {len(candidates)} benchmarks execute the change",
+            why="; ".join(sorted({candidate.unknown for candidate in unknown})),
+            remedy="Look at what was tried, in the log",
+            log_tail="\n".join(f"{candidate.name}: {candidate.unknown}" for candidate in unknown[:SHOWN]),
         )
-    return relevant[:limit]
+    raise Rejection(
+        RejectionReason.NO_RELEVANT_WORKLOAD,
+        f"none of {len(candidates)} benchmarks executes a line that the patch changes",
+    )
 
 
 def _failures(side: Side, survey: Survey) -> Iterable[BenchmarkFailure]:
@@ -142,12 +149,17 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
         )
 
 
-def _executes_change(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> bool | None:
+def _candidate(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> Candidate:
+    by_side = {Side.BASE: base, Side.ORACLE: oracle}
     if base.lines or oracle.lines:
-        return True
-    if changed.untraceable or not (base.traceable and oracle.traceable):
-        return None
-    return False
+        return Candidate(by_side, executes_change=True)
+    if "untraced" in (base.outcome, oracle.outcome):
+        return Candidate(by_side, None, "there was no time to run it once")
+    if not (base.traceable and oracle.traceable):
+        return Candidate(by_side, None, "it runs its code in a process of its own")
+    if changed.untraceable:
+        return Candidate(by_side, None, f"Python cannot trace {', '.join(changed.untraceable)}")
+    return Candidate(by_side, executes_change=False)
 
 
 def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:

@@ -37,7 +37,9 @@ class BenchmarkResult(Frozen):
     effect_size: float = Field(description="Cliff's delta, -1..1; positive when the oracle is faster")
     placebo_speedup: float = Field(description="median base / median placebo")
     placebo_p_value: float
-    executes_change: bool | None = Field(description="whether it runs code the patch changed; None when not traceable")
+    executes_change: bool | None = Field(
+        description="whether it executes a line the patch changed; None when not known"
+    )
 
 
 class BenchmarkFailure(Frozen):

@@ -121,6 +121,8 @@ class FailureKind(StrEnum):
 
     # measuring
     BENCHMARKS_FAIL = "benchmarks_fail"
+    RELEVANCE_UNKNOWN = "relevance_unknown"
+    """No workload is known to execute the change, and of some nobody can tell: none of them is timed."""
     BASE_DOES_NOT_BUILD = "base_does_not_build"
     ORACLE_DOES_NOT_BUILD = "oracle_does_not_build"
     ORACLE_DOES_NOT_APPLY = "oracle_does_not_apply"

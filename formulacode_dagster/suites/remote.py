@@ -49,6 +49,13 @@ class SurveyedBenchmark(Frozen):
     )
 
 
+class Coverage(Frozen):
+    """Compilers that count the lines of what they compile, and where the counts are kept."""
+
+    data: str
+    path: str = Field(description="the search path on which a build finds those compilers first")
+
+
 class Survey(Frozen):
     """A suite as it is in one session."""
 
@@ -59,6 +66,7 @@ class Survey(Frozen):
     from_checkout: tuple[str, ...] = Field(
         default=(), description="packages of the repository's root that the suite imports, though none is installed"
     )
+    seen: tuple[str, ...] = Field(default=(), description="compiled files of which lines asked for are counted")
 
     @property
     def discovered(self) -> tuple[str, ...]:
@@ -118,6 +126,12 @@ class Remote:
         completed, answers = self.ask(request, timeout=FILE_SECONDS)
         require_end(completed, answers, "laying the suite over the checkout")
 
+    def instrument(self, units: Iterable[str]) -> Coverage:
+        """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources."""
+        completed, answers = self.ask({"command": "instrument", "units": sorted(units)}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "making compilers")
+        return next(_parse(Coverage, answer) for answer in answers if answer["event"] == "instrument")
+
     def survey(
         self,
         *,
@@ -128,14 +142,17 @@ class Remote:
         only: Iterable[str] | None = None,
         names: Iterable[str] = (),
         enough: int | None = None,
+        coverage: Coverage | None = None,
+        compiled: Mapping[str, Iterable[int]] | None = None,
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
         Of each it is told which of *lines*, by path below the repository, its timed call executes. *limit* is the
         longest one may take, and the import of a module without an *import_limit*, *budget* all runs together, in
         seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran, if that is
-        given, one of which executed one of *lines*, if there are any. A module whose import kills the interpreter or
-        never ends is lost, the others are not.
+        given, one of which executed one of *lines*, if there are any. Where the package was built by the compilers of
+        *coverage*, it is told of the lines *compiled* as well. A module whose import kills the interpreter or never
+        ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -152,6 +169,9 @@ class Remote:
                 "names": sorted(names),
                 "enough": enough,
                 "skip": sorted(lost),
+                "coverage": coverage.data if coverage else "",
+                "compiled": {path: sorted(numbers) for path, numbers in (compiled or {}).items()},
+                "repository": self._session.repository,
             }
             longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
             completed, answers = self.ask(request, timeout=longest)
@@ -165,6 +185,7 @@ class Remote:
                 extensions=_all_names(answers, "extensions"),
                 untimed=_all_names(answers, "untimed"),
                 from_checkout=_all_names(answers, "from_checkout"),
+                seen=_all_names(answers, "seen"),
             )
 
     def time(

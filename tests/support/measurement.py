@@ -71,7 +71,7 @@ class FolderSession:
             timed_out = True
         return Completed(process.returncode, stdout, stderr, time.monotonic() - start, timed_out)
 
-    def reinstall(self, *, timeout: float) -> Completed:
+    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
         self.reinstalls += 1
         if self._build is None:
             return Completed(0, b"", b"", 0.0)

@@ -85,9 +85,10 @@ class DockerSession:
         wanted["PYTHONPATH"] = os.pathsep.join([INSTRUMENT, *others])
         return self._exec(argv, timeout=timeout, cwd=cwd or HOME, environment=wanted, stdin=stdin)
 
-    def reinstall(self, *, timeout: float) -> Completed:
+    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
         """Install the package again from the checkout as it now stands, by the script that built the image."""
-        return self._exec([f"{TOOLS}/bin/install-package"], timeout=timeout, cwd=HOME, environment={}, stdin=None)
+        script = [f"{TOOLS}/bin/install-package"]
+        return self._exec(script, timeout=timeout, cwd=HOME, environment=environment or {}, stdin=None)
 
     def _exec(
         self,

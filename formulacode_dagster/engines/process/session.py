@@ -84,13 +84,17 @@ class ProcessSession:
         self._check_harness()
         return done
 
-    def reinstall(self, *, timeout: float) -> Completed:
+    def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
         """Install the package again from the checkout as it now stands, offline."""
         return run_bounded(
             ["bash", str(recipes.script("install-package"))],
             timeout=timeout,
             bounds=self._bounds,
-            environment=self._layout.environment(self._uv, self.python) | {_MARK: str(self._layout.folder)},
+            environment={
+                **self._layout.environment(self._uv, self.python),
+                **(environment or {}),
+                _MARK: str(self._layout.folder),
+            },
             cwd=self._layout.folder,
         )
 

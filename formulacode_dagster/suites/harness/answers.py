@@ -45,11 +45,12 @@ def main() -> None:
         "time": ("timing", "time_one"),
         "read": ("files", "read"),
         "write": ("files", "write"),
+        "instrument": ("native", "instrument"),
     }[request["command"]]
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)
     # From here on the archive must not be importable: a suite may have a module of the same name.
     sys.path.pop(0)
-    if request["command"] not in ("read", "write", "test"):
+    if request["command"] not in ("read", "write", "test", "instrument"):
         # what a plug-in adds measures no time: only a survey names it
         runner.load(plugins=request["command"] == "survey")
     if "root" in request:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import suite
 from .child import Answer, in_child
 from .lines import LineWatch
+from .native import NativeWatch
 from .order import FoundBenchmark, in_order_of_relevance
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     ]
     emit(event="untimed", names=untimed)
     emit(event="from_checkout", names=request["from_checkout"])
+    native = NativeWatch(request["coverage"], request["compiled"], request["repository"])
+    emit(event="seen", names=native.seen)
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with
     deadline = time.monotonic() + float(request["budget"])
     caches: dict[str, tuple[str, Answer]] = {}
@@ -67,7 +70,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         if time.monotonic() < deadline and (left is None or left > 0 or seek):
             folder, answer = _cache(benchmark, caches, limit)
             if answer["outcome"] == "ran":
-                answer = _run_once(benchmark, index, folder, lines, timeout)
+                answer = _run_once(benchmark, index, folder, (LineWatch(lines), native), timeout)
             if left is not None and answer["outcome"] == "ran":
                 left -= 1
                 seek = seek and not answer.get("lines")
@@ -134,14 +137,14 @@ def _cache(benchmark: suite.Benchmark, caches: dict[str, tuple[str, Answer]], li
 
 
 def _run_once(
-    benchmark: suite.Benchmark, index: int, cache_folder: str, lines: dict[str, list[int]], timeout: float
+    benchmark: suite.Benchmark, index: int, cache_folder: str, watches: tuple[LineWatch, NativeWatch], timeout: float
 ) -> Answer:
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
     def work() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, index, cache_folder)
-        return _trace(benchmark, lines)
+        return _trace(benchmark, *watches)
 
     try:
         return in_child(work, timeout)
@@ -149,9 +152,8 @@ def _run_once(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _trace(benchmark: suite.Benchmark, lines: dict[str, list[int]]) -> Answer:
-    """Run the benchmark once: what it executes of *lines*, how long it takes, how it has to be timed."""
-    watch = LineWatch(lines)
+def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch) -> Answer:
+    """Run the benchmark once: what it executes of the lines watched, how long it takes, how it has to be timed."""
     skipped: Answer = {"outcome": "skipped"}
     if benchmark.do_setup():
         return skipped
@@ -160,11 +162,13 @@ def _trace(benchmark: suite.Benchmark, lines: dict[str, list[int]]) -> Answer:
         if suite.is_raw(benchmark):
             seconds = benchmark._get_timer(*arguments).timeit(1)
             return {"outcome": "ran", "seconds": seconds, "traceable": False}
+        native.start()
         watch.start()
         try:
             seconds = _clock(benchmark, arguments)
         finally:
             watch.stop()
+        lines = {**watch.executed(), **native.executed()}
         isolate = False
         if benchmark._setups and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS:
             isolate = _depends_on_state(benchmark)
@@ -172,7 +176,7 @@ def _trace(benchmark: suite.Benchmark, lines: dict[str, list[int]]) -> Answer:
         return skipped
     finally:
         benchmark.do_teardown()
-    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": watch.executed()}
+    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines}
 
 
 def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> float:

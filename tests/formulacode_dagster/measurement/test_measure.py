@@ -170,6 +170,35 @@ def test_a_patch_that_no_benchmark_executes_is_rejected(measure):
     assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
 
 
+@pytest.mark.slow
+def test_compiled_code_of_which_coverage_tells_nothing_is_not_timed(measure):
+    """Nothing compiles it here: as for another language, or another compiler than gcc."""
+    files = FILES | {"pkg/fast.rs": "fn one() -> i32 { 1 }\n"}
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/fast.rs": "fn one() -> i32 { 2 }\n"}, files=files)
+    assert failure.value.kind == "relevance_unknown"
+    assert "a build with gcc's coverage does not tell of pkg/fast.rs" in str(failure.value)
+    assert "coverage of the oracle tells of no changed file" in failure.value.log
+    assert not any(line.startswith("round") for line in measure.progress)
+    assert len(measure.engine.sessions) == 5
+    assert not any(session.folder.exists() for session in measure.engine.sessions)
+
+
+@pytest.mark.slow
+def test_where_a_build_with_coverage_fails_relevance_is_unknown(measure):
+    builds = []
+
+    def build(_repository):
+        builds.append(1)
+        return Completed(len(builds) > 3, b"", b"no coverage here", 0.1)
+
+    with pytest.raises(ItemFailure) as failure:
+        measure({"pkg/fast.c": "int b;\n"}, files=FILES | {"pkg/fast.c": "int a;\n"}, build=build)
+    assert failure.value.kind == "relevance_unknown"
+    assert "the base does not build with coverage" in failure.value.log
+    assert "no coverage here" in failure.value.log
+
+
 def test_an_oracle_that_does_not_apply_is_a_failure(measure):
     patch = b"--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -1,1 +1,1 @@\n-not what is there\n+new\n"
     with pytest.raises(ItemFailure) as failure:

@@ -33,7 +33,10 @@ static PyObject *total(PyObject *self, PyObject *argument) {
     for (long i = 0; i < n; i++) sum += i;
     return PyLong_FromLong(sum);
 }
-static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {NULL, NULL, 0, NULL}};
+static PyObject *never(PyObject *self, PyObject *argument) {
+    return PyLong_FromLong(1);
+}
+static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {"never", never, METH_O, ""}, {NULL, NULL, 0, NULL}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_fast", NULL, -1, methods};
 PyMODINIT_FUNC PyInit__fast(void) { return PyModule_Create(&module); }
 """
@@ -52,6 +55,19 @@ def squares(n):
 def other(n):
     return [i for i in range(n)]
 """
+SLOW_CYTHON = """# cython: language_level=3
+def cubes(int n):
+    cdef int i
+    found = []
+    for i in range(n):
+        found = found + [i * i * i]
+    return found
+
+
+def untouched(int n):
+    return n
+"""
+FAST_CYTHON = SLOW_CYTHON.replace("found = found + [i * i * i]", "found.append(i * i * i)")
 FAST_PYTHON = SLOW_PYTHON.replace(
     """    found = []
     for i in range(n):
@@ -64,7 +80,7 @@ FAST_PYTHON = SLOW_PYTHON.replace(
 FILES = {
     "pyproject.toml": """
 [build-system]
-requires = ["setuptools"]
+requires = ["setuptools", "cython"]
 build-backend = "setuptools.build_meta"
 
 [project]
@@ -72,15 +88,30 @@ name = "tinyc"
 version = "1.0"
 """,
     "setup.py": """
+from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-setup(package_dir={"": "src"}, packages=["tinyc"], ext_modules=[Extension("tinyc._fast", ["src/tinyc/_fast.c"])])
+extensions = [
+    Extension("tinyc._fast", ["src/tinyc/_fast.c"]),
+    Extension("tinyc._cubes", ["src/tinyc/_cubes.pyx"]),
+]
+setup(package_dir={"": "src"}, packages=["tinyc"], ext_modules=cythonize(extensions))
 """,
     "src/tinyc/__init__.py": SLOW_PYTHON,
     "src/tinyc/_fast.c": SLOW_C,
+    "src/tinyc/_cubes.pyx": SLOW_CYTHON,
     "benchmarks/__init__.py": "",
     "benchmarks/bench.py": """
 import tinyc
+from tinyc import _cubes
+
+
+def time_cubes():
+    _cubes.cubes(400)
+
+
+def time_untouched_cython():
+    _cubes.untouched(1)
 
 
 def time_total():
@@ -102,7 +133,7 @@ Measure = Callable[[dict[str, str | None]], Measurement]
 @pytest.fixture(scope="module")
 def lock(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lock")
-    (folder / "in.txt").write_text("setuptools==75.3.0\n")
+    (folder / "in.txt").write_text("setuptools==75.3.0\ncython==3.0.11\n")
     command = [uv.find_uv_bin(), "--no-config", "pip", "compile", "--quiet", "--generate-hashes", "in.txt"]
     return subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
 
@@ -164,7 +195,21 @@ def test_a_faster_c_extension_is_rebuilt_and_measured_faster(measure):
     measured = measure({"src/tinyc/_fast.c": FAST_C})
     assert measured.significant == ("bench.time_total",)
     assert measured.speedup > 5
-    assert {result.executes_change for result in measured.results} == {None}
+    # No other benchmark is timed: a build with coverage tells that none of them executes what changed.
+    assert [result.benchmark for result in measured.results] == ["bench.time_total"]
+
+
+def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure):
+    with pytest.raises(Rejection) as rejection:
+        measure({"src/tinyc/_fast.c": SLOW_C.replace("PyLong_FromLong(1)", "PyLong_FromLong(2)")})
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
+    assert "coverage of the base tells of src/tinyc/_fast.c" in rejection.value.log
+
+
+def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure):
+    measured = measure({"src/tinyc/_cubes.pyx": FAST_CYTHON})
+    assert [result.benchmark for result in measured.results] == ["bench.time_cubes"]
+    assert measured.is_faster
 
 
 def test_a_faster_python_function_is_found_where_it_is_installed(measure):

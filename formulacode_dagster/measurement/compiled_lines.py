@@ -1,0 +1,139 @@
+"""Which benchmarks execute what a patch changes of compiled code, seen in builds whose lines are counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import Self
+
+from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.remote import Coverage, Remote, Survey, describe
+
+from .changed_code import ChangedCode, Lines
+from .patch import FileChange, apply_patch
+from .plan import SamplingPlan
+from .relevance import Candidate
+
+ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
+UNITS = frozenset({".c", ".cc", ".cpp", ".cxx", ".pyx", ".py", ".f", ".for", ".f90", ".f95", ".f03"})
+"""Sources that are compiled by themselves; others are part of any that includes them."""
+_PLAIN = re.compile(r"[\w.+-]+")
+
+
+@dataclass
+class CompiledLines:
+    """Builds of base and oracle beside those that are timed, made when they are first asked; gone with the context."""
+
+    engine: Engine
+    image: BuiltImage
+    run_id: str
+    patch: bytes
+    limits: ResourceLimits
+    plan: SamplingPlan
+    log: Callable[[str], None]
+    _builds: dict[Side, tuple[Remote, Coverage | None]] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def settle(self, candidates: Sequence[Candidate], changed: ChangedCode, suite: SuiteFiles) -> list[Candidate]:
+        """*candidates*, told of those undecided whether they execute what *changed* of compiled code.
+
+        They stay unknown where the build fails, is none of gcc's, or holds none of the changed lines.
+        """
+        names = [candidate.name for candidate in candidates if candidate.executes_change is None]
+        if not changed.compiled or not names:
+            return list(candidates)
+        surveys: list[Survey] = []
+        counted: set[str] = set()
+        for side, paths in (
+            (Side.BASE, {change.base_path: change for change in changed.compiled}),
+            (Side.ORACLE, {change.oracle_path: change for change in changed.compiled}),
+        ):
+            survey = self._survey(side, paths, suite, names)
+            if survey is not None:
+                surveys.append(survey)
+                counted |= {paths[path].path for path in survey.seen if path in paths}
+        hidden = [part for part in changed.untraceable if part not in counted]
+        why = f"a build with gcc's coverage does not tell of {', '.join(hidden)}" if hidden else ""
+        return [_settled(candidate, surveys, why) for candidate in candidates]
+
+    def _survey(
+        self, side: Side, changes: dict[str | None, FileChange], suite: SuiteFiles, names: Sequence[str]
+    ) -> Survey | None:
+        lines = {
+            path: change.base_lines if side is Side.BASE else change.oracle_lines
+            for path, change in changes.items()
+            if path is not None
+        }
+        if not any(lines.values()):
+            return None
+        try:
+            remote, coverage = self._build(side, lines)
+            if coverage is None:
+                return None
+            if suite.files is not None:
+                remote.write(suite.files)
+            self.log(f"running {len(names)} benchmarks once on the {side} with coverage")
+            survey = remote.survey(
+                lines={},
+                limit=float(self.limits.benchmark_seconds),
+                budget=self.plan.max_survey_seconds,
+                only=names,
+                coverage=coverage,
+                compiled=lines,
+            )
+        except ItemFailure as failure:
+            self.log(f"coverage of the {side} cannot be told: {failure}")
+            return None
+        self.log(f"coverage of the {side} tells of {', '.join(survey.seen) or 'no changed file'}")
+        return survey
+
+    def _build(self, side: Side, lines: Lines) -> tuple[Remote, Coverage | None]:
+        """The harness in a session built with coverage, at the side's code; without coverage where that fails."""
+        if side not in self._builds:
+            spec = self.image.spec
+            session = self._stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
+            remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            if side is Side.ORACLE:
+                apply_patch(session, self.patch)
+            self.log(f"building the {side} with coverage")
+            coverage = remote.instrument(_units(lines))
+            built = session.reinstall(timeout=self.limits.build_seconds, environment={"PATH": coverage.path})
+            if not built.ok:
+                self.log(f"the {side} does not build with coverage: {describe(built)}")
+            self._builds[side] = remote, coverage if built.ok else None
+        return self._builds[side]
+
+
+def _units(lines: Lines) -> set[str]:
+    """Patterns of what has to be compiled with coverage, so that the changed files are told of."""
+    paths = [PurePosixPath(path) for path in lines]
+    if all(path.suffix.lower() in UNITS and _PLAIN.fullmatch(path.stem) for path in paths):
+        return {f"{path.stem}.*" for path in paths}
+    return set(ANY_UNIT)
+
+
+def _settled(candidate: Candidate, surveys: Sequence[Survey], why: str) -> Candidate:
+    """*candidate* after the surveys of builds with coverage; *why* says what of the change those do not tell of."""
+    if candidate.executes_change is not None:
+        return candidate
+    runs = [run for survey in surveys for run in survey.benchmarks if run.name == candidate.name]
+    if any(run.lines for run in runs):
+        return replace(candidate, executes_change=True, unknown="")
+    if why or not surveys:
+        return replace(candidate, unknown=why or candidate.unknown)
+    if len(runs) < len(surveys) or not all(run.outcome == "ran" and run.traceable for run in runs):
+        return replace(candidate, unknown="it did not run to its end in a build with gcc's coverage")
+    return replace(candidate, executes_change=False, unknown="")
