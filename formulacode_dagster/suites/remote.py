@@ -171,7 +171,6 @@ class Remote:
                 "skip": sorted(lost),
                 "coverage": coverage.data if coverage else "",
                 "compiled": {path: sorted(numbers) for path, numbers in (compiled or {}).items()},
-                "repository": self._session.repository,
             }
             longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds
             completed, answers = self.ask(request, timeout=longest)

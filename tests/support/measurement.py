@@ -93,8 +93,10 @@ class FolderEngine:
         shutil.copytree(like.repository if like else self._source, folder / "repository")
         session = FolderSession(folder, self._build)
         self.sessions.append(session)
-        yield session
-        shutil.rmtree(folder)
+        try:
+            yield session
+        finally:
+            shutil.rmtree(folder)
 
 
 def _lay(folder: Path, files: Mapping[str, str]) -> Path:
