@@ -35,8 +35,9 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build, task_tag
-from formulacode_dagster.suites.overlays import SuiteFiles, first_suite, later_suites
+from formulacode_dagster.suites.overlays import SuiteFiles, first_suite
 from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads.suites import other_suites
 from sandbox.github.tracker import read_tracker
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Laboratory:
             # only the base is run: what stands beside an insertion has to do for what is inserted
             around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in files]
             reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=folder).base
-            for suite in itertools.chain([first], later_suites(mirror, pr, folder, read.names)):
+            for suite in itertools.chain([first], other_suites(mirror, pr, folder, read.names)):
                 if suite.files is not None:
                     remote.write(suite.files)
                 survey = remote.survey(

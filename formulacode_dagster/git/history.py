@@ -127,6 +127,13 @@ class Mirror:
         options = ("--first-parent", "--reverse")
         return tuple(self._git("rev-list", *options, f"{commit}..HEAD", "--", *specs, globs=True).decode().split())
 
+    def earlier(self, commit: str, *patterns: str, most: int) -> tuple[str, ...]:
+        """The last *most* commits of *commit*'s first-parent history that change a file of these, newest first."""
+        self.commit(commit)
+        specs = [f":(glob){pattern}" for pattern in patterns]
+        options = ("--first-parent", f"--max-count={most}")
+        return tuple(self._git("rev-list", *options, commit, "--", *specs, globs=True).decode().split())
+
     def anchor(self, base_sha: str, before: datetime) -> str:
         """The last commit of *base_sha*'s first-parent history committed before *before*; the first one if none was.
 

@@ -18,6 +18,13 @@ class CommitReader(Protocol):
         """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""
 
 
+class HistoryReader(CommitReader, Protocol):
+    """Knows what came before, too."""
+
+    def earlier(self, commit: str, *patterns: str, most: int) -> tuple[str, ...]:
+        """The last *most* commits up to *commit* that change a file of these glob *patterns*, newest first."""
+
+
 class SubmoduleReader(CommitReader, Protocol):
     """Knows submodules, too."""
 

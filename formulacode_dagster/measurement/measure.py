@@ -128,6 +128,7 @@ def measure_task(
             image_digest=image.digest,
             instrument=image.spec.instrument,
             suite=suite.name,
+            provenance=suite.provenance,
             rounds=plan.rounds,
             results=tuple(results),
             failures=tuple(failures),

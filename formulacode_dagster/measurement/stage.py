@@ -29,7 +29,8 @@ from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.running.turns import Turns
 from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.pull_requests import done_in, patch_of
-from formulacode_dagster.suites.overlays import first_suite, later_suites
+from formulacode_dagster.suites.overlays import first_suite
+from formulacode_dagster.workloads.suites import other_suites
 
 from .measure import measure_task
 from .plan import SamplingPlan
@@ -97,7 +98,7 @@ class Measurements:
                 pr=pr,
                 patch=patch,
                 suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
-                later=lambda names: later_suites(mirror, pr, folder, names),
+                later=lambda names: other_suites(mirror, pr, folder, names),
                 plan=self.plan,
                 limits=self.limits,
                 run_id=self.run.run_id,

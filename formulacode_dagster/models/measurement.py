@@ -51,6 +51,29 @@ class BenchmarkFailure(Frozen):
     message: str
 
 
+class Source(StrEnum):
+    """Where workloads are looked for, in this order, until enough of them execute the change."""
+
+    BASE_SUITE = "base_suite"
+    PULL_REQUEST = "pull_request"
+    """The pull request's own changes to the suite."""
+    MISSED_BY_RULE = "missed_by_rule"
+    """Callables that the pull request brings into the suite, and that asv's rule of names leaves out."""
+    LATER_SUITE = "later_suite"
+    EARLIER_SUITE = "earlier_suite"
+
+
+class Provenance(Frozen):
+    """Where a set of workloads comes from."""
+
+    source: Source = Source.BASE_SUITE
+    commit: str = Field(default="", description="where its files were read; `` for the checkout's own")
+    sha256: str = Field(default="", description="hash over the files laid over every arm; `` for the checkout's own")
+    adapted: tuple[str, ...] = Field(
+        default=(), description="what was made a benchmark of, as `file: benchmark = original`"
+    )
+
+
 class Measurement(PullRequestRow):
     """The author's patch timed against its base."""
 
@@ -58,6 +81,7 @@ class Measurement(PullRequestRow):
     image_digest: str = Field(description="the image it was measured in")
     instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
+    provenance: Provenance = Field(default=Provenance(), description="where the benchmarks that were timed come from")
     rounds: int = Field(description="interleaving rounds, each with a sample of every side")
     results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
     failures: tuple[BenchmarkFailure, ...] = Field(

@@ -1,26 +1,44 @@
-"""Which version of the benchmarks a task is measured with, and in which order versions are tried."""
+"""Which version of the benchmarks a task is planned and built with."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+import hashlib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formulacode_dagster.git.reader import CommitReader
+from formulacode_dagster.models.measurement import Provenance, Source
 from formulacode_dagster.models.pull_request import PullRequest
-
-MOST_LATER = 2
-"""Later suites that are tried: each costs a survey of both sides."""
-MOST_COMMITS = 300
-_WORD = re.compile(rb"[A-Za-z_]\w+")
 
 
 @dataclass(frozen=True)
 class SuiteFiles:
-    """The benchmark folder as of one commit; None for the files that the checkout has anyway."""
+    """What is laid in the place of the benchmark folder; None for the files that the checkout has anyway."""
 
     name: str
     files: Mapping[str, bytes] | None = None
+    source: Source = Source.BASE_SUITE
+    commit: str = ""
+    """Where the files were read; `` for those that the checkout has anyway."""
+    adapted: tuple[str, ...] = ()
+    """What was made a benchmark of, as `file: benchmark = original`."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash over all paths and contents; `` for the files that the checkout has anyway."""
+        if self.files is None:
+            return ""
+        every = hashlib.sha256()
+        for path, content in sorted(self.files.items()):
+            for part in (os.fsencode(path), content):
+                every.update(hashlib.sha256(part).digest())
+        return every.hexdigest()
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where it comes from, as it is kept."""
+        return Provenance(source=self.source, commit=self.commit, sha256=self.sha256, adapted=self.adapted)
 
 
 BASE_SUITE = SuiteFiles("base")
@@ -34,44 +52,13 @@ def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, su
     """
     folder = benchmark_dir.strip("/")
     if any(file.path.startswith(f"{folder}/") for file in pr.change.files):
-        return _suite("merge commit", reader, pr.facts.merge_commit_sha, folder)
+        return suite_at(reader, pr.facts.merge_commit_sha, folder, name="merge commit", source=Source.PULL_REQUEST)
     if suite_sha and suite_sha not in (pr.change.base_sha, pr.facts.merge_commit_sha):
-        return _suite(_later_name(suite_sha), reader, suite_sha, folder)
+        return suite_at(reader, suite_sha, folder, name=f"later commit {suite_sha[:12]}", source=Source.LATER_SUITE)
     return BASE_SUITE
 
 
-def later_suites(
-    reader: CommitReader, pr: PullRequest, benchmark_dir: str, names: Collection[str]
-) -> Iterator[SuiteFiles]:
-    """Suites after the merge that begin to speak of one of *names*, the nearest first, MOST_LATER at most.
-
-    *names* are those of what the patch changes, and of what is public beside it.
-    """
-    folder = benchmark_dir.strip("/")
-    commits = reader.later(pr.facts.merge_commit_sha, f"{folder}/**")[:MOST_COMMITS]
-    wanted = {name.encode() for name in names} - _words(reader, pr.facts.merge_commit_sha, folder)
-    count = 0
-    for commit in commits:
-        spoken = _words(reader, commit, folder) & wanted
-        if not spoken:
-            continue
-        yield _suite(_later_name(commit), reader, commit, folder)
-        count += 1
-        wanted -= spoken
-        if count == MOST_LATER:
-            return
-
-
-def _later_name(commit: str) -> str:
-    return f"later commit {commit[:12]}"
-
-
-def _suite(name: str, reader: CommitReader, commit: str, folder: str) -> SuiteFiles:
+def suite_at(reader: CommitReader, commit: str, folder: str, *, name: str, source: Source) -> SuiteFiles:
+    """All files of *folder* at *commit*, which come from *source*."""
     contents = ((path, reader.read(commit, path)) for path in reader.list(commit, folder))
-    return SuiteFiles(name, {path: content for path, content in contents if content is not None})
-
-
-def _words(reader: CommitReader, commit: str, folder: str) -> set[bytes]:
-    """Every identifier in the benchmarks of *commit*."""
-    files = (reader.read(commit, path) for path in reader.list(commit, folder) if path.endswith(".py"))
-    return {word for content in files if content is not None for word in _WORD.findall(content)}
+    return SuiteFiles(name, {path: content for path, content in contents if content is not None}, source, commit)

@@ -17,7 +17,8 @@ from formulacode_dagster.declarations.tree import Tree
 
 from .scopes import Binding, Class, Definition, Function, PlainValue, Reference, Scope, Unknown, read_scope
 
-_BENCHMARK = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
+BENCHMARK_NAME = re.compile(r"(Time(raw)?|Mem|PeakMem|Track)[A-Z_].+|(time|timeraw|mem|peakmem|track)_.+")
+"""What the name of a function or method begins with that asv takes for a benchmark."""
 _WORD = re.compile(r"[A-Za-z]\w+")
 _NEEDS_A_LIBRARY = re.compile(r"Mem[A-Z_]|mem_")
 """asv_runner knows the kind `mem` only where pympler is installed."""
@@ -114,7 +115,7 @@ class _Suite:
             # asv cannot import it either, if its interpreter is of today
             scope = Scope()
         self._modules[name] = _Module(name, path, scope)
-        self._mentioned.update(filter(_BENCHMARK.match, _WORD.findall(text)))
+        self._mentioned.update(filter(BENCHMARK_NAME.match, _WORD.findall(text)))
 
     def reading(self) -> SuiteReading:
         certain = {name: frozenset(self._certain(module)) for name, module in self._modules.items()}
@@ -125,7 +126,7 @@ class _Suite:
 
         def named(function: Function, name: str, place: str) -> Iterator[str]:
             searched = function.name.rpartition(".")[2] if function.renamed else name
-            if _BENCHMARK.match(searched) and not _NEEDS_A_LIBRARY.match(searched):
+            if BENCHMARK_NAME.match(searched) and not _NEEDS_A_LIBRARY.match(searched):
                 yield function.name if function.renamed else start + place
 
         for name, all_found in self._names(module).items():

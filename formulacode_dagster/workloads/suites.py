@@ -1,0 +1,51 @@
+"""The suites that are tried, one after the other, where the first tells nothing about a change."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from formulacode_dagster.git.reader import CommitReader, HistoryReader
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.suites.overlays import SuiteFiles, suite_at
+
+from .commits import earlier_suites, later_suites
+from .missed import missed_callables, with_aliases
+
+
+def other_suites(
+    reader: HistoryReader, pr: PullRequest, benchmark_dir: str, names: Collection[str]
+) -> Iterator[SuiteFiles]:
+    """Suites beside the first, for *names* of what the patch changes, no two of the same files.
+
+    First what the pull request brought that asv does not collect, then later commits, nearest first, then an earlier
+    one. Each is read when it is asked for: whoever finds enough workloads asks no more.
+    """
+    sources = (
+        missed_suites(reader, pr, benchmark_dir),
+        later_suites(reader, pr, benchmark_dir, names),
+        earlier_suites(reader, pr, benchmark_dir, names),
+    )
+    given: set[str] = set()
+    for suite in itertools.chain.from_iterable(sources):
+        if suite.sha256 not in given:
+            given.add(suite.sha256)
+            yield suite
+
+
+def missed_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> Iterator[SuiteFiles]:
+    """The suite of the merge commit, with benchmarks of the pull request's own that asv would not collect, if any."""
+    folder = benchmark_dir.strip("/")
+    if not any(file.path.startswith(f"{folder}/") for file in pr.change.files):
+        return
+    merged, base = (
+        suite_at(reader, commit, folder, name="merge commit", source=Source.MISSED_BY_RULE)
+        for commit in (pr.facts.merge_commit_sha, pr.change.base_sha)
+    )
+    files = merged.files or {}
+    if missed := missed_callables(files, base.files or {}):
+        adapted = tuple(f"{callable_.path}: {callable_.alias}" for callable_ in missed)
+        name = f"{merged.name} with {len(missed)} that asv's rule of names leaves out"
+        yield replace(merged, name=name, files=with_aliases(files, missed), adapted=adapted)
