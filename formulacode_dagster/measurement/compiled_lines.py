@@ -14,10 +14,11 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Side
 from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Coverage, Remote, Survey, describe
 
 from .changed_code import ChangedCode, Lines
-from .patch import FileChange, apply_patch
+from .patch import FileChange
 from .plan import SamplingPlan
 from .relevance import Candidate
 

@@ -14,12 +14,13 @@ from formulacode_dagster.models.measurement import BenchmarkFailure, Measurement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote, Survey, describe
 
 from .changed_code import ChangedCode, changed_code
 from .compiled_lines import CompiledLines
 from .machine import machine
-from .patch import FileChange, apply_patch, changed_files
+from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .relevance import SHOWN, Candidate, comparable, completed, select
 from .sampling import take_samples

@@ -1,17 +1,12 @@
-"""What a patch changes, by file and side, and putting it into a session."""
+"""The changed lines of a patch, by file and side."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
-from formulacode_dagster.engines.protocol import Session
 from formulacode_dagster.git.diff import FileDiff, split_patch
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import describe
-
-APPLY_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -39,26 +34,6 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
         why = "no file of it is named" if cut is None else f"a hunk of {cut} is cut short"
         raise ItemFailure(FailureKind.MALFORMED_PATCH, "the patch cannot be read", why=why)
     return tuple(map(_file_change, files))
-
-
-def apply_patch(session: Session, patch: bytes) -> None:
-    """Apply *patch* to the checkout of *session*; raises ItemFailure (kind `oracle_does_not_apply`)."""
-    # The ceiling keeps git from taking a repository around the session's folder for the patch's own.
-    applied = session.run(
-        ["git", "-c", "safe.directory=*", "apply", "--whitespace=nowarn", "-"],
-        timeout=APPLY_SECONDS,
-        cwd=session.repository,
-        environment={"GIT_CEILING_DIRECTORIES": str(PurePosixPath(session.repository).parent)},
-        stdin=patch,
-    )
-    if not applied.ok:
-        raise ItemFailure(
-            FailureKind.ORACLE_DOES_NOT_APPLY,
-            "the author's patch does not apply to the image's checkout",
-            why=describe(applied).replace("\n", "; "),
-            remedy="Check that the image holds the base commit",
-            log_tail=describe(applied),
-        )
 
 
 def _file_change(file: FileDiff) -> FileChange:
