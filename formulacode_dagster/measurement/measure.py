@@ -24,6 +24,7 @@ from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .relevance import SHOWN, Candidate, comparable, completed, select
 from .sampling import take_samples
+from .surveyed import Surveyed
 from .verdict import benchmark_result, judge
 
 LOG_BYTES = 4000
@@ -77,17 +78,18 @@ def measure_task(
     plan: SamplingPlan,
     limits: ResourceLimits,
     run_id: str,
+    surveyed: Surveyed | None = None,
     progress: Progress | None = None,
 ) -> tuple[Measurement, str]:
     """Measure *patch* against the base of *image*; returns the samples with their verdict, and the log.
 
     *suite* is laid over base, oracle and placebo alike; when none of its benchmarks tells anything about the change,
-    those that *later* gives for the names of the changed code are tried. A measurement that is not faster is returned
-    as well.
+    those that *later* gives for the names of the changed code are tried. What was *surveyed* before is not run to find
+    relevant benchmarks, and what this survey finds is added. A measurement that is not faster is returned as well.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
-    `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`, `timeout`. Raises
-    Rejection (`no_relevant_workload`) when no benchmark executes the change.
+    `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
+    `survey_unfinished`, `timeout`. Raises Rejection (`no_relevant_workload`) when no benchmark executes the change.
     """
     log = _Log(progress)
     with log.told_by_failures():
@@ -102,7 +104,9 @@ def measure_task(
             }
             sources = _prepare(sessions, remotes, files, patch, suite, limits, log)
             compiled = stack.enter_context(CompiledLines(engine, image, run_id, patch, limits, plan, log))
-            chooser = _Chooser(remotes, files, sources, compiled, image.spec.benchmark_dir, limits, plan, log)
+            chooser = _Chooser(
+                remotes, files, sources, compiled, surveyed or Surveyed(), image.spec.benchmark_dir, limits, plan, log
+            )
             suite, selected, failures = chooser.choose(suite, later)
             samples = take_samples(remotes, selected, plan=plan, note=log)
         failures += samples.failures
@@ -188,6 +192,7 @@ class _Chooser:
     files: Sequence[FileChange]
     sources: Mapping[Side, Mapping[str, bytes]]
     compiled: CompiledLines
+    surveyed: Surveyed
     benchmark_dir: str
     limits: ResourceLimits
     plan: SamplingPlan
@@ -214,11 +219,16 @@ class _Chooser:
             try:
                 return other, *self._select(other)
             except (Rejection, ItemFailure) as end:
+                if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
+                    raise
                 self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
         raise ended
 
-    def _survey(self, side: Side, only: Sequence[str] | None = None) -> Survey:
-        self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {side}")
+    def _survey(self, side: Side, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()) -> Survey:
+        every = (
+            f"every benchmark but {len(ruled_out)} known not to execute the change" if ruled_out else "every benchmark"
+        )
+        self.log(f"running {every if only is None else f'{len(only)} benchmarks'} once on the {side}")
         changed = self._changed(())
         return self.remotes[side].survey(
             lines=changed.oracle if side is Side.ORACLE else changed.base,
@@ -226,6 +236,7 @@ class _Chooser:
             budget=self.plan.max_survey_seconds,
             only=only,
             names=changed.names,
+            ruled_out=ruled_out,
         )
 
     def _changed(self, extensions: Sequence[str]) -> ChangedCode:
@@ -238,7 +249,8 @@ class _Chooser:
         )
 
     def _select(self, suite: SuiteFiles) -> tuple[list[Candidate], list[BenchmarkFailure]]:
-        base, oracle = self._survey(Side.BASE), self._survey(Side.ORACLE)
+        ruled_out = self.surveyed.ruled_out(suite)
+        base, oracle = (self._survey(side, ruled_out=ruled_out) for side in (Side.BASE, Side.ORACLE))
         if base.from_checkout:
             self.log(f"the repository's root is last on the import path, for {', '.join(base.from_checkout)}")
         changed = self._changed(base.extensions)
@@ -248,6 +260,7 @@ class _Chooser:
             self.log(f"Python cannot trace: {', '.join(changed.untraceable)}")
         candidates, failures = comparable(base, oracle, changed)
         candidates = self.compiled.settle(candidates, changed, suite)
+        self.surveyed.add(suite, candidates)
         selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
         self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
         missing = {

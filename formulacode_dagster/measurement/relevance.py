@@ -14,8 +14,9 @@ from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 from .changed_code import ChangedCode
 
 FAILED = frozenset({"error", "timeout", "crash"})
-TIMEABLE = frozenset({"ran", "untraced"})
+TIMEABLE = frozenset({"ran", "untraced", "ruled_out"})
 SHOWN = 5
+NO_TIME = "there was no time to run it once"
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,21 @@ def completed(
 def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
     """At most *limit* of those that execute the change, spread over the benchmark functions.
 
-    Raises Rejection (`no_relevant_workload`) when none executes the change, ItemFailure (`relevance_unknown`) when that
-    is known of none, and unknown of some: those are never timed as if they did.
+    Raises Rejection (`no_relevant_workload`) when none executes the change, ItemFailure when that is known of none, and
+    unknown of some, which are never timed as if they did: `survey_unfinished` where there was no time to run them, else
+    `relevance_unknown`.
     """
     relevant = _spread([candidate for candidate in candidates if candidate.executes_change], seed)
     if relevant:
         return relevant[:limit]
     unknown = [candidate for candidate in candidates if candidate.executes_change is None]
+    left = sum(candidate.unknown == NO_TIME for candidate in unknown)
+    if left:
+        raise ItemFailure(
+            FailureKind.SURVEY_UNFINISHED,
+            f"no time to run {left} of {len(candidates)} benchmarks once, and none of the others executes the change",
+            remedy="Another attempt goes on where this one stopped; FC_MEASURE_SECONDS is the time for one",
+        )
     if unknown:
         raise ItemFailure(
             FailureKind.RELEVANCE_UNKNOWN,
@@ -154,7 +163,9 @@ def _candidate(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: Chan
     if base.lines or oracle.lines:
         return Candidate(by_side, executes_change=True)
     if "untraced" in (base.outcome, oracle.outcome):
-        return Candidate(by_side, None, "there was no time to run it once")
+        return Candidate(by_side, None, NO_TIME)
+    if "ruled_out" in (base.outcome, oracle.outcome):
+        return Candidate(by_side, executes_change=False)
     if not (base.traceable and oracle.traceable):
         return Candidate(by_side, None, "it runs its code in a process of its own")
     if changed.untraceable:

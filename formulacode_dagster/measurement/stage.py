@@ -29,11 +29,13 @@ from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.running.turns import Turns
 from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.pull_requests import done_in, patch_of
+from formulacode_dagster.store.surveys import read_surveys, save_survey
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.workloads.suites import other_suites
 
 from .measure import measure_task
 from .plan import SamplingPlan
+from .surveyed import Surveyed
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class Measurements:
                 plan=self.plan,
                 limits=self.limits,
                 run_id=self.run.run_id,
+                surveyed=self._surveyed(item),
                 progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
             )
         if not measured.is_faster:
@@ -110,6 +113,17 @@ class Measurements:
             listener().note(Stage.MEASUREMENTS, f"{item.name}: running the repository's own tests on both sides")
             tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
         return outcome_of(measured, tested, log)
+
+    def _surveyed(self, item: WorkItem[MeasuredTask]) -> Surveyed:
+        """What earlier surveys of *item* ruled out, kept beyond this run."""
+        key, database = item.value.pr.key, self.run.database
+
+        def keep(suite: str, names: frozenset[str]) -> None:
+            with database.transaction() as connection:
+                save_survey(connection, self.run.month, key, item.inputs, suite=suite, ruled_out=names)
+
+        with database.transaction() as connection:
+            return Surveyed(read_surveys(connection, self.run.month, key, item.inputs), keep)
 
 
 def outcome_of(measured: Measurement, tested: Correctness | None, log: str) -> Outcome[Measured]:

@@ -123,6 +123,8 @@ class FailureKind(StrEnum):
     BENCHMARKS_FAIL = "benchmarks_fail"
     RELEVANCE_UNKNOWN = "relevance_unknown"
     """No workload is known to execute the change, and of some nobody can tell: none of them is timed."""
+    SURVEY_UNFINISHED = "survey_unfinished"
+    """The time was used up before a workload executed the change: another attempt goes on where this one stopped."""
     BASE_DOES_NOT_BUILD = "base_does_not_build"
     ORACLE_DOES_NOT_BUILD = "oracle_does_not_build"
     ORACLE_DOES_NOT_APPLY = "oracle_does_not_apply"
@@ -148,6 +150,7 @@ TRANSIENT_KINDS = frozenset(
         FailureKind.OVERLOADED,
         FailureKind.MIRROR_BROKEN,
         FailureKind.MODEL_ANSWER,
+        FailureKind.SURVEY_UNFINISHED,
     }
 )
 """What another attempt may cure; the others wait for `force`, new inputs or new code."""

@@ -216,6 +216,10 @@ BUILD_ATTEMPTS = Table(
     *_text("kind", "detail", "rule", "log_sha256"),
 )
 
+SURVEYS = Table(
+    "surveys", METADATA, *_pull_request_key(), *_text("suite", key=True), *_text("inputs"), *_json("ruled_out")
+)
+
 REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
 CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))

@@ -39,7 +39,7 @@ class SurveyedBenchmark(Frozen):
     index: int = Field(ge=0, description="number of the combination")
     timeout: float = Field(gt=0, description="seconds the benchmark allows itself, within our limit")
     cache_folder: str = Field(description="where its `setup_cache` was run; `` without one")
-    outcome: Literal["ran", "skipped", "untraced", "error", "timeout", "crash"]
+    outcome: Literal["ran", "skipped", "untraced", "ruled_out", "error", "timeout", "crash"]
     message: str = ""
     seconds: float = 0.0
     traceable: bool = False
@@ -142,17 +142,18 @@ class Remote:
         only: Iterable[str] | None = None,
         names: Iterable[str] = (),
         enough: int | None = None,
+        ruled_out: Iterable[str] = (),
         coverage: Coverage | None = None,
         compiled: Mapping[str, Iterable[int]] | None = None,
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
-        Of each it is told which of *lines*, by path below the repository, its timed call executes. *limit* is the
-        longest one may take, and the import of a module without an *import_limit*, *budget* all runs together, in
-        seconds; those that do not fit come back `untraced`, as do all after the first *enough* that ran, if that is
-        given, one of which executed one of *lines*, if there are any. Where the package was built by the compilers of
-        *coverage*, it is told of the lines *compiled* as well. A module whose import kills the interpreter or never
-        ends is lost, the others are not.
+        Of each it is told which of *lines*, by path below the repository, its timed call executes; of the lines
+        *compiled* as well, where the package was built by the compilers of *coverage*. *limit* is the longest one may
+        take, and the import of a module without an *import_limit*, *budget* all runs together, in seconds; those that
+        do not fit come back `untraced`, as do all after the first *enough* that ran, if that is given, one of which
+        executed one of *lines*, if there are any. Those *ruled_out* are not run. A module whose import kills the
+        interpreter or never ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
         wanted = None if only is None else sorted(only)
@@ -168,6 +169,7 @@ class Remote:
                 "budget": budget,
                 "names": sorted(names),
                 "enough": enough,
+                "ruled_out": sorted(ruled_out),
                 "skip": sorted(lost),
                 "coverage": coverage.data if coverage else "",
                 "compiled": {path: sorted(numbers) for path, numbers in (compiled or {}).items()},

@@ -206,7 +206,7 @@ def engine_of(tmp_path: Path) -> Callable[..., FolderEngine]:
 
     def make(source: Path, build: Callable[[Path], Completed] | None = None) -> FolderEngine:
         work = tmp_path / "sessions"
-        work.mkdir()
+        work.mkdir(exist_ok=True)
         return FolderEngine(source, work, build)
 
     return make

@@ -36,11 +36,11 @@ class ImportTimeoutError(BaseException):
 def survey(request: dict[str, Any], emit: Emit) -> None:
     """List the suite's benchmarks (`only` those named, if any are) and run each once, until the time is used up.
 
-    Those that speak of `names` come first. Where `enough` is a number it stops running them after as many ran, but not
-    before one of them executed one of `lines`, if there are any.
+    Those that speak of `names` come first, and those `ruled_out` are not run. Where `enough` is a number it stops
+    running them after as many ran, but not before one of them executed one of `lines`, if there are any.
     """
     left, lines = request["enough"], request["lines"]
-    seek = bool(lines)
+    seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
     modules = _import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
@@ -66,8 +66,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
             continue
         timeout = min(limit, float(benchmark.timeout or limit))
         folder = ""
-        answer: Answer = {"outcome": "untraced"}
-        if time.monotonic() < deadline and (left is None or left > 0 or seek):
+        answer: Answer = {"outcome": "ruled_out" if name in ruled_out else "untraced"}
+        if name not in ruled_out and time.monotonic() < deadline and (left is None or left > 0 or seek):
             folder, answer = _cache(benchmark, caches, limit)
             if answer["outcome"] == "ran":
                 answer = _run_once(benchmark, index, folder, (LineWatch(lines), native), timeout)

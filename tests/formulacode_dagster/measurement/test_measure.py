@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.measurement.checks import speedup_is_real
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Side
@@ -52,9 +54,19 @@ FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "
 def measure(tmp_path, git_patch, engine_of, image, pull_request):
     """Measure the change of *files* into *after*, in sessions that are copies of a folder."""
 
-    def run(after, *, files=FILES, suite_files=None, later=None, patch=None, build=None, limits=None, plan=PLAN):
-        source = tmp_path / "source"
-        source.mkdir()
+    def run(
+        after,
+        *,
+        files=FILES,
+        suite_files=None,
+        later=None,
+        patch=None,
+        build=None,
+        limits=None,
+        plan=PLAN,
+        surveyed=None,
+    ):
+        source = Path(tempfile.mkdtemp(dir=tmp_path))
         found = git_patch(source, files, after)
         measure.engine = engine_of(source, build)
         return measure_task(
@@ -67,6 +79,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
             plan=plan,
             limits=limits or ResourceLimits(benchmark_seconds=10),
             run_id="run",
+            surveyed=surveyed,
             progress=measure.progress.append,
         )
 
@@ -197,6 +210,34 @@ def test_where_a_build_with_coverage_fails_relevance_is_unknown(measure):
     assert failure.value.kind == "relevance_unknown"
     assert "the base does not build with coverage" in failure.value.log
     assert "no coverage here" in failure.value.log
+
+
+@pytest.mark.slow
+def test_a_survey_that_ran_out_of_time_goes_on_where_it_stopped(measure, tmp_path):
+    """Each benchmark sleeps longer than a survey may take: one is run an attempt, and none of them twice."""
+    bench = "import os, time\nfrom pkg import core\n\n"
+    # no benchmark says whom it calls, or that would come first
+    for name, call in (("a", "1"), ("b", "getattr(core, 'to' 'tal')(20000)")):
+        note = f"open({str(tmp_path / 'ran')!r}, 'a').write(f'{name}{{os.getpid()}} ')"
+        bench += f"def setup_{name}(): {note}; time.sleep(0.12)\n\ndef time_{name}(): {call}\n"
+        bench += f"time_{name}.setup = setup_{name}\n\n"
+    kept = {}
+
+    def attempt():
+        plan = PLAN.model_copy(update={"max_survey_seconds": 0.1})
+        surveyed = Surveyed(dict(kept), kept.__setitem__)
+        files = FILES | {"benchmarks/bench.py": bench}
+        return measure({"pkg/core.py": FASTER}, files=files, plan=plan, surveyed=surveyed)[0]
+
+    with pytest.raises(ItemFailure) as failure:
+        attempt()
+    assert failure.value.kind == "survey_unfinished"
+    assert "goes on where this one stopped" in failure.value.remedy
+    assert list(kept.values()) == [{"bench.time_a"}]
+    assert [result.benchmark for result in attempt().results] == ["bench.time_b"]
+    # one process a side
+    processes = set((tmp_path / "ran").read_text().split())
+    assert sum(process.startswith("a") for process in processes) == 2
 
 
 def test_an_oracle_that_does_not_apply_is_a_failure(measure):

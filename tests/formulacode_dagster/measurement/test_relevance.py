@@ -59,7 +59,6 @@ def test_when_none_executes_the_change_the_task_is_rejected():
     [
         (surveyed("time_a"), COMPILED, "Python cannot trace src/fast.c"),
         (surveyed("timeraw_a", traceable=False), CHANGED, "it runs its code in a process of its own"),
-        (surveyed("time_a", outcome="untraced", traceable=False), CHANGED, "there was no time to run it once"),
     ],
 )
 def test_a_benchmark_of_which_nobody_can_tell_is_not_timed(ran, changed, why):
@@ -71,6 +70,16 @@ def test_a_benchmark_of_which_nobody_can_tell_is_not_timed(ran, changed, why):
     assert failure.value.kind == "relevance_unknown"
     assert why in str(failure.value)
     assert ran.name in failure.value.log_tail
+
+
+def test_a_survey_without_time_for_all_of_them_says_so():
+    both = survey(surveyed("time_a"), surveyed("time_b", outcome="untraced", traceable=False))
+    candidates, _ = comparable(both, both, CHANGED)
+    assert [candidate.executes_change for candidate in candidates] == [False, None]
+    with pytest.raises(ItemFailure) as failure:
+        select(candidates, limit=10, seed=0)
+    assert failure.value.kind == "survey_unfinished"
+    assert "no time to run 1 of 2 benchmarks" in str(failure.value)
 
 
 def test_beside_those_known_to_execute_the_change_no_other_is_timed():
