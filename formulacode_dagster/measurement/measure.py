@@ -225,10 +225,7 @@ class _Chooser:
         raise ended
 
     def _survey(self, side: Side, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()) -> Survey:
-        every = (
-            f"every benchmark but {len(ruled_out)} known not to execute the change" if ruled_out else "every benchmark"
-        )
-        self.log(f"running {every if only is None else f'{len(only)} benchmarks'} once on the {side}")
+        self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {side}")
         changed = self._changed(())
         return self.remotes[side].survey(
             lines=changed.oracle if side is Side.ORACLE else changed.base,
@@ -249,7 +246,8 @@ class _Chooser:
         )
 
     def _select(self, suite: SuiteFiles) -> tuple[list[Candidate], list[BenchmarkFailure]]:
-        ruled_out = self.surveyed.ruled_out(suite)
+        if ruled_out := self.surveyed.ruled_out(suite):
+            self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
         base, oracle = (self._survey(side, ruled_out=ruled_out) for side in (Side.BASE, Side.ORACLE))
         if base.from_checkout:
             self.log(f"the repository's root is last on the import path, for {', '.join(base.from_checkout)}")
