@@ -95,8 +95,9 @@ class NativeWatch:
         self._data = data
         self._paths = [path for path, lines in wanted.items() if lines] if data else []
         self._generated: dict[str, dict[int, tuple[str, int]]] = {}
-        # what the process counted elsewhere, imports included, is written there as well when it ends
-        os.environ["GCOV_PREFIX"] = data
+        if data:
+            # below it are the notes, and beside each of those its counts are looked for
+            os.environ["GCOV_PREFIX"] = data
         counted: dict[str, dict[int, int]] = {}
         self._notes = []
         for notes in sorted(glob.glob(os.path.join(glob.escape(data), "**", "*.gcno"), recursive=True) if data else []):  # noqa: PTH118, PTH207
