@@ -11,6 +11,7 @@ from pathlib import Path
 
 from formulacode_dagster.engines.files import Area, ImageFile
 
+from .elsewhere import Elsewhere
 from .scan import Scan, Watch, is_scanned_system
 
 SCANNED_BYTES = 16 * 1024 * 1024
@@ -21,6 +22,8 @@ LEFT_OVER = ("logs/", "tmp/", "var/tmp/", "workspace/")
 
 _CHUNK = 1024 * 1024
 _OBJECT = re.compile(r"\.git/objects/([0-9a-f]{2}|pack)/[^/]+$")
+_GIT_NAMES = re.compile(r"\.git/(?:[^/]+$|(?:logs|refs)/)")
+"""Where a repository keeps the names of commits: HEAD, ORIG_HEAD, packed-refs, branches, what they were before."""
 _COMPILED = re.compile(r"(?P<tagged>\.(cpython-[^/]+|abi3))?\.so$")
 _PROGRAMS = frozenset(prefix + name for prefix in ("", "usr/", "usr/local/") for name in ("bin", "sbin"))
 
@@ -49,6 +52,7 @@ class ImageFacts:
     files: dict[Area, dict[str, FileFact]] = field(default_factory=lambda: {area: {} for area in Area})
     texts: dict[tuple[Area, str], str] = field(default_factory=dict)
     scan: Scan = field(default_factory=Scan)
+    elsewhere: Elsewhere = field(default_factory=Elsewhere)
 
     @property
     def environment(self) -> Mapping[str, FileFact]:
@@ -73,7 +77,10 @@ def gather_facts(files: Iterable[ImageFile], *, objects: Path, watch: Watch | No
     """
     facts = ImageFacts(scan=Scan(watch or Watch()))
     for file in files:
-        if file.area is Area.REPOSITORY and file.target is None and _OBJECT.match(file.path):
+        is_own_object = file.area is Area.REPOSITORY and file.target is None and _OBJECT.match(file.path)
+        if not is_own_object:
+            facts.elsewhere.look(file)
+        if is_own_object:
             _copy(file, objects / file.path.removeprefix(".git/objects/"))
         elif file.area is not Area.SYSTEM or _is_telling(file.path):
             facts.files[file.area][file.path] = _read(file, facts)
@@ -126,7 +133,7 @@ def _is_read(file: ImageFile) -> bool:
     return (
         name in ("RECORD", "METADATA", "pyvenv.cfg", "direct_url.json", "ld.so.preload")
         or name.endswith(".pth")
-        or (file.area is Area.REPOSITORY and file.path.startswith(".git/") and file.path.count("/") == 1)
+        or (file.area is Area.REPOSITORY and bool(_GIT_NAMES.match(file.path)))
     )
 
 

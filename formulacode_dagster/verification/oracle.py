@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from formulacode_dagster.engines.files import Area
 from formulacode_dagster.models.image import Verification
@@ -20,12 +20,15 @@ def oracle_absent(
     objects: Iterable[str],
     lines: frozenset[bytes],
     from_index: Collection[tuple[Area, str]] = (),
+    local: Mapping[str, str] | None = None,
 ) -> Verification:
     """The image holds nothing of the pull request's own change.
 
     No object of its repository is beyond the base's history, no file equals one that the change made, and no line that
     the change adds, of those that stand for themselves, is in a file outside what the base holds and what came with a
-    wheel of a lock (*from_index*).
+    wheel of a lock (*from_index*). No other repository holds one of the change's files or commits, no branch or log of
+    the checkout's own names one of those, and nothing is a newer release of what the build installed (*local*, versions
+    by canonical name).
     """
     problems = [f"object {sha} is not in the history of the base" for sha in sorted(set(objects) - truth.reachable)]
     if _BORROWING in facts.files[Area.REPOSITORY]:
@@ -35,6 +38,11 @@ def oracle_absent(
             if solved := truth.solution.get(fact.blob) or truth.solution.get(fact.unix_blob):
                 problems.append(f"{area}: {path} is {solved} as the pull request left it")
     problems += _with_lines(facts, truth, from_index)
+    commits = dict.fromkeys(truth.commits, "a commit")
+    problems += facts.elsewhere.problems({**truth.solution, **commits}, local or {})
+    for (area, path), text in facts.texts.items():
+        if area is Area.REPOSITORY and path.startswith(".git/"):
+            problems += [f"{area}: {path} names the commit {sha}" for sha in sorted(truth.commits) if sha in text]
     return result_of(
         "oracle_absent",
         problems,

@@ -35,6 +35,8 @@ class GroundTruth:
     """Path by blob id of what the change leaves behind and the base does not hold."""
     changed: int
     """How many files the change touches."""
+    commits: frozenset[str] = frozenset()
+    """Ids of the commits that brought it."""
 
 
 class Origin(Protocol):
@@ -54,6 +56,7 @@ class MirrorOrigin:
     def __init__(self, mirror: Path, pr: PullRequest) -> None:
         self._mirror = mirror
         self._merge = pr.facts.merge_commit_sha
+        self._commits = frozenset({self._merge, pr.facts.head_sha} - {"", pr.change.base_sha})
         self._changed = [file.path for file in pr.change.files]
         self.base_sha = pr.change.base_sha
         self.lines = telling_lines(self._added())
@@ -66,7 +69,7 @@ class MirrorOrigin:
         blobs = {blob for _, blob in base.values()} | {EMPTY_BLOB}
         left = {merge[path][1]: path for path in self._changed if path in merge and merge[path][1] not in blobs}
         reachable = frozenset(sources.reachable_objects(self._mirror, self.base_sha))
-        return GroundTruth(self.base_sha, base, reachable, left, len(self._changed))
+        return GroundTruth(self.base_sha, base, reachable, left, len(self._changed), self._commits)
 
     def _added(self) -> list[bytes]:
         options = ("-r", "--patch", "--unified=0", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")

@@ -10,6 +10,7 @@ from .collecting import Collected, collect_tests, test_files, tests_collect
 from .commit import declared_commit
 from .credentials import no_credentials
 from .discovery import benchmarks
+from .elsewhere import versions_by_name
 from .evidence import Evidence
 from .importing import import_modules, imports, modules_of, tops_of
 from .oracle import oracle_absent
@@ -57,7 +58,8 @@ def _no_credentials(evidence: Evidence) -> Verification:
 
 def _oracle_absent(evidence: Evidence) -> Verification:
     lines, objects = evidence.subject.origin.lines, evidence.repository.all_objects()
-    return oracle_absent(evidence.facts, evidence.truth, objects, lines, evidence.from_index)
+    local = versions_by_name((distribution.name, distribution.version) for distribution in evidence.local)
+    return oracle_absent(evidence.facts, evidence.truth, objects, lines, evidence.from_index, local)
 
 
 VERIFICATIONS: dict[str, Verify] = {
