@@ -1,5 +1,6 @@
 """`problem_statements`: the task text in its variants, and the issues behind it."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -13,6 +14,7 @@ from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.views import RELATIONS
 from resources.intake import IntakeResource
+from resources.llm import LLMResource
 from resources.postgres import PostgresResource
 
 from .checks import JudgedMonth, failures_within_budget, month_check
@@ -49,12 +51,18 @@ def nothing_leaks(month: JudgedMonth) -> Judgement:
     checks=[failures_within_budget, nothing_leaks],
 )
 def problem_statements(
-    context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, intake: IntakeResource
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    intake: IntakeResource,
+    llm: LLMResource,
 ) -> dg.MaterializeResult[Any]:
     """Follow the references of every performance pull request once, and render its statement."""
     with stage_run(context, postgres, problem_statements, config) as run:
         links = intake.links(run.stage, run.month, run.run_id)
-        rendered = run_loop(render_statements(run, links, intake.cache()))
+        completions = postgres.completions()
+        models = partial(llm.statement_models, completions, run.month)
+        rendered = run_loop(render_statements(run, links, intake.cache(), models))
     return report(
         context,
         rendered.summary,

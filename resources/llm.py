@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.models.completion import CompletionCache
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.problems.judging import Judges
+from formulacode_dagster.problems.model_writing import Models
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import Book, LanguageModel
@@ -43,19 +48,28 @@ class LLMResource(SettingsResource):
             raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
         return answer.is_success, f"{url} answers {answer.status_code}; model {model}"
 
-    def language_model(self, cache: CompletionCache, *, month: str, spent: Cost, book: Book) -> LanguageModel:
+    def language_model(
+        self,
+        cache: CompletionCache,
+        *,
+        month: str,
+        spent: Cost,
+        book: Book,
+        model: str = "",
+        stage: Stage = Stage.CLASSIFICATIONS,
+    ) -> LanguageModel:
         """A client that pays for nothing twice, with what *month* has left of its budget; close it after use.
 
-        It tells *book* what it spends.
+        It tells *book* what it spends, and of its waiting as *stage*. *model* is LLM_MODEL unless another is named.
         """
         settings = self.settings
         endpoint = Endpoint(
             base_url=settings.llm_base_url,
             api_key=settings.llm_api_key.get_secret_value(),
-            model=settings.llm_model,
+            model=model or settings.llm_model,
             max_tokens=settings.llm_max_tokens,
             timeout_seconds=settings.llm_seconds,
-            on_wait=lambda text: listener().note(Stage.CLASSIFICATIONS, text),
+            on_wait=lambda text: listener().note(stage, text),
         )
         return LanguageModel(
             endpoint,
@@ -69,3 +83,24 @@ class LLMResource(SettingsResource):
             ),
             book=book,
         )
+
+    @asynccontextmanager
+    async def statement_models(
+        self, cache: CompletionCache, month: str, spent: Cost, book: Book
+    ) -> AsyncIterator[Models]:
+        """Who writes and judges the month's problem statements, as FC_STATEMENT_WRITER and FC_STATEMENT_JUDGES say."""
+        settings = self.settings
+        judges = [name for part in settings.statement_judges.split(",") if (name := part.strip())]
+        async with AsyncExitStack() as stack:
+
+            def connected(name: str) -> LanguageModel:
+                model = self.language_model(
+                    cache, month=month, spent=spent, book=book, model=name, stage=Stage.PROBLEM_STATEMENTS
+                )
+                stack.push_async_callback(model.close)
+                return model
+
+            yield Models(
+                writer=connected(settings.statement_writer) if settings.statement_writer else None,
+                judges=Judges([connected(name) for name in judges]) if judges else None,
+            )

@@ -34,6 +34,8 @@ class LeakKind(StrEnum):
     """Text within the text: base64, escapes, invisible characters, read backwards."""
     PERSON = "person"
     """A login, name, address or page of somebody known."""
+    MECHANISM = "mechanism"
+    """How it is done, in whatever words: only a judge sees that."""
     INSTRUCTION = "instruction"
     """Words to whoever judges the text, or tags that end the part a judge is shown."""
 
@@ -72,6 +74,8 @@ class ProblemStatement(PullRequestRow):
     names_at_base: tuple[str, ...] = Field(
         default=(), description="names that both an issue and the patch have, and the base knows as well: no leaks"
     )
+    writer: str = Field(default="", description="model that wrote `statement_issue`; empty: a template did")
+    judges: tuple[str, ...] = Field(default=(), description="models that judged it beside the rules; empty: none did")
     walk: LinkWalk | None = Field(
         default=None, description="where the issues come from; None when only the stored closing issues were at hand"
     )

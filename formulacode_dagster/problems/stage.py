@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,10 +20,16 @@ from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
+from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 
 from .base_names import names_at_base
-from .statements import state_problem
+from .judging import JUDGES_VERSION
+from .model_writing import Models, improve
+from .statements import Stated, state_problem
 from .writing import TEMPLATE_VERSION
+
+ModelsInUse = Callable[[Cost, Callable[[Cost], None]], AbstractAsyncContextManager[Models]]
+"""Opens the models, which are closed afterwards."""
 
 
 class LinkWalker(Metered, Protocol):
@@ -42,44 +48,55 @@ class Statements:
     walks: tuple[LinkWalk, ...]
 
 
-async def render_statements(run: StageRun, links: LinkWalker | None, mirrors: MirrorCache) -> Statements:
+async def render_statements(
+    run: StageRun, links: LinkWalker | None, mirrors: MirrorCache, models: ModelsInUse
+) -> Statements:
     """Render what is pending of the month; without *links*, from what intake stored. Raises as `run_items`.
 
-    *mirrors* are asked only where an issue has a name that the patch brings in.
+    *mirrors* are asked only where an issue has a name that the patch brings in. *models* are opened with what the month
+    has cost so far, and where to book what they spend.
     """
     with run.database.transaction() as connection:
         prs = done_in(connection, run.month, Stage.CLASSIFICATIONS)
         descriptions = {row.id: row.description for row in REPOSITORIES.read(connection, run.month)}
         before = PROBLEM_STATEMENTS.read(connection, run.month)
+        spent = Cost.total(spending_of(connection, run.month).values())
     walked = {(row.repository_id, row.number): row.walk for row in before if row.walk and not run.options.force}
     # what was rendered while there was nobody to ask is looked at again once there is
     unasked = {(row.repository_id, row.number) for row in before if links and not row.walk}
 
-    def render(pr: PullRequest, walk: LinkWalk | None) -> ProblemStatement:
+    def book(cost: Cost) -> None:
+        with run.database.transaction() as connection:
+            add_spending(connection, [Spent(run.month, run.stage, run.run_id, cost)])
+
+    def render(pr: PullRequest, walk: LinkWalk | None) -> tuple[Stated, bytes]:
         with run.database.transaction() as connection:
             patch = patch_of(connection, pr)
         description = descriptions.get(pr.facts.repository_id, "")
-        return state_problem(
+        stated = state_problem(
             pr.facts,
             patch=patch,
             repository_description=description,
             walk=walk,
             names_at_base=lambda names: names_at_base(mirrors, pr, names),
         )
+        return stated, patch
 
     async with AsyncExitStack() as stack:
         if links is not None:
             await stack.enter_async_context(metered(run, links))
+        asked = await stack.enter_async_context(models(spent, book))
 
         async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
             pr, cost = item.value, Cost()
             walk = walked.get(pr.key)
             if walk is None and links is not None:
                 walk, cost = await links.walk(pr.facts)
-            statement = await asyncio.to_thread(render, pr, walk)
-            return Outcome(statement, cost, _detail(statement))
+            stated, patch = await asyncio.to_thread(render, pr, walk)
+            statement, price = await improve(stated, patch=patch, models=asked)
+            return Outcome(statement, cost + price, _detail(statement))
 
-        items = [WorkItem(pr.item, _inputs(pr, descriptions), pr) for pr in prs]
+        items = [WorkItem(pr.item, _inputs(pr, descriptions, asked.names), pr) for pr in prs]
         redo = {pr.item for pr in prs if pr.key in unasked}
         summary = await run_items(run, items, work, PROBLEM_STATEMENTS.save, redo=redo)
     with run.database.transaction() as connection:
@@ -87,11 +104,12 @@ async def render_statements(run: StageRun, links: LinkWalker | None, mirrors: Mi
     return Statements(summary, tuple(row.walk for row in rows if row.walk))
 
 
-def _inputs(pr: PullRequest, descriptions: Mapping[int, str]) -> str:
+def _inputs(pr: PullRequest, descriptions: Mapping[int, str], models: tuple[str, ...]) -> str:
     facts = pr.facts.model_dump(mode="json", include={"title", "body", "author", "created_at", "linked_issues"})
     description = descriptions.get(pr.facts.repository_id)
     commits = (pr.change.base_sha, pr.change.patch_sha256)
-    return fingerprint(Stage.PROBLEM_STATEMENTS, facts, commits, description, TEMPLATE_VERSION)
+    asked = (*models, JUDGES_VERSION) if any(models) else ()
+    return fingerprint(Stage.PROBLEM_STATEMENTS, facts, commits, description, TEMPLATE_VERSION, asked)
 
 
 def _detail(statement: ProblemStatement) -> str:

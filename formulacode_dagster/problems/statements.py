@@ -6,6 +6,7 @@ The writer sees a `WriterView` and no more. Only the judge knows the patch; it l
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import LinkWalk
@@ -22,6 +23,15 @@ NamesAtBase = Callable[[Collection[str]], frozenset[str]]
 """Tells which of some names stand in the files of the base commit."""
 
 
+@dataclass(frozen=True)
+class Stated:
+    """A statement, what its writer saw, and the gates it passed."""
+
+    statement: ProblemStatement
+    view: WriterView
+    gates: Gates
+
+
 def state_problem(
     facts: MergedPullRequest,
     *,
@@ -29,7 +39,7 @@ def state_problem(
     repository_description: str = "",
     walk: LinkWalk | None = None,
     names_at_base: NamesAtBase | None = None,
-) -> ProblemStatement:
+) -> Stated:
     """The statement of a pull request in its variants.
 
     The issues are those of *walk*; without it, those that *facts* says it closes. One that tells something of the
@@ -57,7 +67,7 @@ def state_problem(
     if with_issues is not None and (telling := gates.judge(with_issues, "statement_issue")):
         # what no issue tells by itself, two of them may tell together
         left_out, shown, with_issues = [*left_out, *telling], view.only(()), None
-    return ProblemStatement(
+    statement = ProblemStatement(
         month=facts.month,
         repository_id=facts.repository_id,
         number=facts.number,
@@ -70,6 +80,7 @@ def state_problem(
         walk=walk,
         template_version=TEMPLATE_VERSION,
     )
+    return Stated(statement, view, gates)
 
 
 def task_view(facts: MergedPullRequest, *, repository_description: str, issues: Sequence[LinkedIssue]) -> WriterView:

@@ -88,6 +88,11 @@ class LanguageModel:
         failure.cost = cost
         raise failure
 
+    async def answer(self, instructions: str, material: str, form: type[Answer]) -> tuple[Answer, Cost]:
+        """What `ask` says to *instructions* about *material*, which was written by others."""
+        messages = [Message(role="system", content=instructions), Message(role="user", content=material)]
+        return await self.ask(messages, form)
+
     async def _send(
         self, messages: Sequence[Message], name: str, schema: dict[str, Any], so_far: Cost
     ) -> tuple[Reply, Cost]:

@@ -113,7 +113,7 @@ def run(
                 [problem_statements.definition],
                 partition_key=MONTH,
                 instance=dagster_instance,
-                resources={name: known[name] for name in ("intake", "postgres")},
+                resources={name: known[name] for name in ("intake", "llm", "postgres")},
                 run_config={"ops": {"problem_statements": {"config": config}}},
                 raise_on_error=False,
             )

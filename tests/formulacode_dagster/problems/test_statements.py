@@ -27,7 +27,7 @@ def test_without_an_issue_the_minimal_statement_is_all_there_is(
     make_pull_request: MakePullRequest, patch: bytes
 ) -> None:
     pr = make_pull_request(title="Use a frozenset in merge", body="A set is faster.")
-    statement = state_problem(pr.facts, patch=patch, repository_description="Wheels for everybody")
+    statement = state_problem(pr.facts, patch=patch, repository_description="Wheels for everybody").statement
     assert statement.final_md == statement.statement_minimal
     assert (statement.statement_issue, statement.issues, statement.left_out) == (None, (), ())
     assert statement.final_md.startswith(
@@ -39,7 +39,7 @@ def test_without_an_issue_the_minimal_statement_is_all_there_is(
 
 def test_issues_tell_the_symptom_and_people_are_nobody(make_pull_request: MakePullRequest, patch: bytes) -> None:
     pr = make_pull_request(issues=[issue(5, body="@Wile-E, it takes 3 s. See #77.\n- [x] searched")])
-    statement = state_problem(pr.facts, patch=patch)
+    statement = state_problem(pr.facts, patch=patch).statement
     assert statement.final_md == statement.statement_issue
     assert statement.final_md.startswith(statement.statement_minimal)
     assert statement.final_md.endswith("### Merge is slow\n\n@user1, it takes 3 s. See [link withheld].\n")
@@ -52,7 +52,7 @@ def test_an_issue_that_holds_a_line_of_the_solution_is_left_out_whole(
     telling = issue(
         6, title="Merge could be faster", body="Make it\n\n```python\nwanted = frozenset(keys)\n```\nas I do."
     )
-    statement = state_problem(make_pull_request(issues=[issue(5), telling]).facts, patch=patch)
+    statement = state_problem(make_pull_request(issues=[issue(5), telling]).facts, patch=patch).statement
     assert statement.issues == ("acme/wheels#5",)
     assert "could be faster" not in statement.final_md
     assert {leak.where for leak in statement.left_out} == {"acme/wheels#6"}
@@ -61,20 +61,20 @@ def test_an_issue_that_holds_a_line_of_the_solution_is_left_out_whole(
         ("identifier", "frozenset"),
         ("identifier", "wanted"),
     ]
-    alone = state_problem(make_pull_request(issues=[telling]).facts, patch=patch)
+    alone = state_problem(make_pull_request(issues=[telling]).facts, patch=patch).statement
     assert (alone.statement_issue, alone.final_md) == (None, alone.statement_minimal)
 
 
 def test_an_issue_that_quotes_the_slow_code_is_shown(make_pull_request: MakePullRequest, patch: bytes) -> None:
     slow = issue(5, body="`return [row for row in rows if row.key in keys]` takes 3 s.")
-    assert state_problem(make_pull_request(issues=[slow]).facts, patch=patch).issues == ("acme/wheels#5",)
+    assert state_problem(make_pull_request(issues=[slow]).facts, patch=patch).statement.issues == ("acme/wheels#5",)
 
 
 def test_a_walk_takes_the_place_of_the_stored_issues_and_is_kept(
     make_pull_request: MakePullRequest, patch: bytes
 ) -> None:
     walk = LinkWalk(title="Cache keys", body="Solved by a cache", links=(Link(**issue(6).model_dump(), distance=2),))
-    statement = state_problem(make_pull_request(issues=[issue(5)]).facts, patch=patch, walk=walk)
+    statement = state_problem(make_pull_request(issues=[issue(5)]).facts, patch=patch, walk=walk).statement
     assert (statement.issues, statement.walk) == (("acme/wheels#6",), walk)
     assert "ache" not in statement.final_md
 
@@ -88,7 +88,7 @@ def test_a_description_that_is_the_solution_fails_the_item(make_pull_request: Ma
 def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullRequest, patch: bytes) -> None:
     titles = ("result = np", "dot(values,", "self.weight[values])")
     parts = [issue(number, title=title, body="") for number, title in enumerate(titles, start=5)]
-    statement = state_problem(make_pull_request(issues=parts).facts, patch=patch)
+    statement = state_problem(make_pull_request(issues=parts).facts, patch=patch).statement
     assert (statement.statement_issue, statement.issues) == (None, ())
     assert {leak.where for leak in statement.left_out} == {"statement_issue"}
 
@@ -96,7 +96,7 @@ def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullR
 def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.problems") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
-    assert (TEMPLATE_VERSION, digest) == ("3", "ce7c8e5740af")
+    assert (TEMPLATE_VERSION, digest) == ("4", "fdbaf61eb060")
 
 
 def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
@@ -109,9 +109,9 @@ def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
         return frozenset(names)
 
     facts = make_pull_request(issues=[issue(5, body="`frozenset(rows)` fails in merge")]).facts
-    statement = state_problem(facts, patch=patch, names_at_base=at_base)
+    statement = state_problem(facts, patch=patch, names_at_base=at_base).statement
     assert (statement.issues, statement.names_at_base) == (("acme/wheels#5",), ("frozenset",))
-    assert state_problem(facts, patch=patch, names_at_base=lambda _: frozenset()).issues == ()
+    assert state_problem(facts, patch=patch, names_at_base=lambda _: frozenset()).statement.issues == ()
     quiet = make_pull_request(issues=[issue(5)]).facts
-    assert state_problem(quiet, patch=patch, names_at_base=at_base).issues == ("acme/wheels#5",)
+    assert state_problem(quiet, patch=patch, names_at_base=at_base).statement.issues == ("acme/wheels#5",)
     assert asked == [{"frozenset"}]

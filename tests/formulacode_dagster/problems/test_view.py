@@ -71,7 +71,9 @@ PATCH = f"diff --git a/w.py b/w.py\n--- a/w.py\n+++ b/w.py\n@@ -1 +1 @@\n-old\n+
 def test_of_all_that_is_known_nothing_but_description_and_earlier_issues_gets_into_a_statement() -> None:
     facts, walk = planted()
     for known in (walk, None):
-        statement = state_problem(facts, patch=PATCH, repository_description=marker("DESCRIPTION"), walk=known)
+        statement = state_problem(
+            facts, patch=PATCH, repository_description=marker("DESCRIPTION"), walk=known
+        ).statement
         issues = known.links if known else facts.linked_issues
         view = task_view(facts, repository_description=marker("DESCRIPTION"), issues=issues)
         written = statement.statement_minimal + (statement.statement_issue or "") + statement.final_md
@@ -107,8 +109,8 @@ def test_by_their_types_neither_writer_nor_view_is_given_a_pull_request_or_a_pat
     hints = get_type_hints(view_of)
     assert {name: hints[name] for name in allowed} == allowed
     assert set(inspect.signature(view_of).parameters) == {*allowed, "issues", "people"}
-    for write in (writing.write_minimal, writing.write_issue):
-        assert list(inspect.signature(write).parameters) == ["view"]
+    for write in (writing.write_minimal, writing.write_issue, writing.with_report):
+        assert set(inspect.signature(write).parameters) <= {"view", "report"}
         assert get_type_hints(write)["view"] is WriterView
     assert set(WriterView.model_fields) == {"repository", "description", "issues"}
     assert not {"MergedPullRequest", "PullRequest", "Change", "LinkWalk"} & set(vars(writing))
