@@ -2,18 +2,25 @@
 
     python -m bench.leaks
 
-Counts what the gates without a model see, and what the second look of `nothing_leaks` sees. Intervals are 95 %,
-Clopper-Pearson. Ends with 1 when a kind that rules can see is missed, or more than one clean text in ten is stopped.
+Counts what the gates without a model see, and what the second look of `nothing_leaks` sees; where FC_STATEMENT_JUDGES
+names models, what those see of the kinds that need a judge, and of the clean texts. Intervals: 95 %, Clopper-Pearson.
+Ends with 1 when a kind that rules can see is missed, or more than one clean text in ten is stopped by rules.
 The last line is JSON.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 
-from tests.formulacode_dagster.problems.leaks.cases import NEEDS_A_JUDGE, all_cases
+from formulacode_dagster.models.completion import Completion
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.problems.judging import Judges
+from resources.llm import LLMResource
+from tests.formulacode_dagster.problems.leaks.cases import NEEDS_A_JUDGE, Case, all_cases
 from tests.formulacode_dagster.problems.leaks.judging import gates_see, second_look_sees
 
 from .intervals import clopper_pearson
@@ -22,31 +29,56 @@ MOST_FALSE_ALARMS = 0.10
 CLEAN = "clean"
 
 
+class Kept(dict[str, Completion]):
+    """Answers of this run."""
+
+    def put(self, completion: Completion) -> None:
+        """Keep an answer."""
+        self[completion.key] = completion
+
+
 def main() -> int:
     """Judge all cases, and print the figures."""
-    seen: defaultdict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    by_kind: defaultdict[str, list[Case]] = defaultdict(list)
     for case in all_cases():
-        seen[case.kind or CLEAN].append((gates_see(case), second_look_sees(case)))
-    print(f"{'kind':24} {'texts':>5} {'missed':>6}  {'95 %':>13}  {'second look':>11}")
+        by_kind[case.kind or CLEAN].append(case)
+    judged = asyncio.run(ask_judges(by_kind))
+    print(f"{'kind':24} {'texts':>5} {'missed':>6}  {'95 %':>13}  {'second look':>11}  {'judges':>6}")
     report: dict[str, dict[str, float]] = {}
-    for kind, judged in seen.items():
-        wrong = [sum(verdicts[judge] == (kind == CLEAN) for verdicts in judged) for judge in (0, 1)]
-        low, high = clopper_pearson(wrong[0], len(judged))
-        report[kind] = {
-            "texts": len(judged),
-            "wrong": wrong[0],
-            "low": low,
-            "high": high,
-            "second_look_wrong": wrong[1],
-        }
-        note = " needs a judge: unguarded without a model" if kind in NEEDS_A_JUDGE else ""
-        what = " (false alarms)" if kind == CLEAN else ""
-        print(f"{kind + what:24} {len(judged):5} {wrong[0]:6}  {low:6.1%} {high:6.1%}  {wrong[1]:11}{note}")
-    missed = sum(int(row["wrong"]) for kind, row in report.items() if kind != CLEAN and kind not in NEEDS_A_JUDGE)
+    for kind, cases in by_kind.items():
+        is_clean = kind == CLEAN
+        wrong = sum(gates_see(case) is is_clean for case in cases)
+        again = sum(second_look_sees(case) is is_clean for case in cases)
+        low, high = clopper_pearson(wrong, len(cases))
+        report[kind] = {"texts": len(cases), "wrong": wrong, "low": round(low, 4), "high": round(high, 4)}
+        report[kind] |= {"second_look_wrong": again, **({"judges_wrong": judged[kind]} if kind in judged else {})}
+        unguarded = "  unguarded without a judge" if kind in NEEDS_A_JUDGE and kind not in judged else ""
+        label = f"{kind} (false alarms)" if is_clean else kind
+        by_judges = f"{judged.get(kind, ''):>6}{unguarded}"
+        print(f"{label:24} {len(cases):5} {wrong:6}  {low:6.1%} {high:6.1%}  {again:11}  {by_judges}")
+    missed = sum(int(row["wrong"]) for kind, row in report.items() if kind not in (CLEAN, *NEEDS_A_JUDGE))
     false_alarms = report[CLEAN]["wrong"] / report[CLEAN]["texts"]
     reached = missed == 0 and false_alarms <= MOST_FALSE_ALARMS
     print(json.dumps({"kinds": report, "missed_by_rules": missed, "false_alarms": false_alarms, "reached": reached}))
     return 0 if reached else 1
+
+
+async def ask_judges(by_kind: dict[str, list[Case]]) -> dict[str, int]:
+    """How many texts of the kinds that need a judge, and of the clean ones, the judges that are set get wrong."""
+    async with LLMResource().statement_models(Kept(), CLEAN, Cost(), lambda _: None) as models:
+        if models.judges is None:
+            return {}
+        kinds = (*NEEDS_A_JUDGE, CLEAN)
+        return {kind: await mistakes(models.judges, by_kind[kind], is_clean=kind == CLEAN) for kind in kinds}
+
+
+async def mistakes(judges: Judges, cases: Iterable[Case], *, is_clean: bool) -> int:
+    """How many of *cases* are stopped where *is_clean*, and passed where not."""
+    wrong = 0
+    for case in cases:
+        leaks, _ = await judges.judge(case.text, case.secrets.patch, CLEAN)
+        wrong += bool(leaks) is is_clean
+    return wrong
 
 
 if __name__ == "__main__":

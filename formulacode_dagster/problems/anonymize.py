@@ -42,6 +42,14 @@ _DECORATED = re.compile(
 )
 
 
+_SIGNED = re.compile(r"^[ \t]*[\w-]+-by:[ \t]*(?P<name>[^<\n]{1,100}?)[ \t]*<(?P<mail>[^>\n]{1,100})>", re.MULTILINE)
+
+
+def signed_names(text: str) -> list[str]:
+    """Names and addresses in the trailers of *text*, such as `Co-authored-by: Jane Doe <jane@acme.example>`."""
+    return [part for match in _SIGNED.finditer(text) for part in (match["name"], match["mail"]) if part]
+
+
 class People:
     """Who was met so far, and under which placeholder. One for all texts of a statement keeps them consistent."""
 

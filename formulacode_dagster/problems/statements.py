@@ -14,7 +14,7 @@ from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
-from .anonymize import People
+from .anonymize import People, signed_names
 from .gates import Gates, Secrets
 from .view import EarlierIssue, WriterView, view_of
 from .writing import TEMPLATE_VERSION, write_issue, write_minimal
@@ -91,7 +91,7 @@ def task_view(facts: MergedPullRequest, *, repository_description: str, issues: 
         opened_at=facts.created_at,
         description=repository_description,
         issues=issues,
-        people=People([facts.author, *(issue.author for issue in issues)]),
+        people=People(people_of(facts, issues)),
     )
 
 
@@ -111,9 +111,14 @@ def secrets_of(
         title=facts.title,
         texts=(facts.body, *((walk.title, walk.body) if walk else ())),
         shas=tuple(sha for sha in (facts.merge_commit_sha, facts.head_sha) if sha),
-        people=(facts.author, *(issue.author for issue in issues)),
+        people=tuple(people_of(facts, issues)),
         names_at_base=names_at_base,
     )
+
+
+def people_of(facts: MergedPullRequest, issues: Sequence[LinkedIssue]) -> list[str]:
+    """Everybody known to have a part in it, by login, and by name and address where the pull request is signed."""
+    return [facts.author, *(issue.author for issue in issues), *signed_names(facts.body)]
 
 
 def _text(issue: EarlierIssue) -> str:

@@ -115,3 +115,11 @@ def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
     quiet = make_pull_request(issues=[issue(5)]).facts
     assert state_problem(quiet, patch=patch, names_at_base=at_base).statement.issues == ("acme/wheels#5",)
     assert asked == [{"frozenset"}]
+
+
+def test_who_signed_the_pull_request_is_known_by_name(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    body = "Faster.\n\nCo-authored-by: Wilhelmina Coyote <minnie@acme.example>"
+    pr = make_pull_request(body=body, issues=[issue(5, body="As Wilhelmina Coyote said, it takes 3 s.")])
+    final = state_problem(pr.facts, patch=patch).statement.final_md
+    assert "Coyote" not in final
+    assert "said, it takes 3 s." in final
