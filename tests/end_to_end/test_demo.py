@@ -82,6 +82,18 @@ def test_samples_are_stored_with_a_placebo_beside_them(demo, demo_database) -> N
             assert row.rounds >= 7
 
 
+@pytest.mark.parametrize("month", DEMO_MONTHS)
+def test_the_tests_that_reach_a_change_were_run_on_both_sides(demo, demo_database, month) -> None:
+    with demo_database.transaction() as connection:
+        tested = artifacts.CORRECTNESS.read(connection, month)
+        faster = [row for row in artifacts.MEASUREMENTS.read(connection, month) if row.is_faster]
+    assert {(row.repository_id, row.number) for row in tested} == {(row.repository_id, row.number) for row in faster}
+    for row in tested:
+        assert row.problem == ""
+        assert row.pass_to_pass or row.broken
+        assert row.untraceable or 0 < row.covered_lines <= row.changed_lines
+
+
 def test_the_report_holds_the_pictures(demo) -> None:
     for month in DEMO_MONTHS:
         report = (demo.home / "reports" / f"{month}.html").read_text()

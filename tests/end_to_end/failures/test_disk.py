@@ -80,7 +80,7 @@ def test_mirrors_on_a_full_disk_stop_the_stage_and_are_made_whole_by_the_next_ru
             assert len(said.complaints) == 1
             assert not any(mirrors.glob("*/*.git"))
         assert platform.run(Stage.PULL_REQUESTS).succeeded
-    assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 21}
+    assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 22}
 
 
 def test_a_whole_home_on_a_full_disk_is_one_message_and_nothing_is_lost(own_platform) -> None:
@@ -99,6 +99,6 @@ def test_a_whole_home_on_a_full_disk_is_one_message_and_nothing_is_lost(own_plat
         filler.unlink()
         said = platform.fc_data("run", "--month", "2026-02", "--stage", "classifications")
         assert said.succeeded, said.text
-        assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 21}
-        assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 13, ItemState.REJECTED: 8}
+        assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 22}
+        assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 14, ItemState.REJECTED: 8}
         platform.close()

@@ -8,7 +8,7 @@ from formulacode_dagster.models.items import ItemState, Stage
 from sandbox.github.faults import Fault, Faults, ScriptedFault
 from sandbox.github.limits import Limits
 
-MERGED = 21
+MERGED = 22
 WINDOWS = "graphql MergedPullRequests"
 REPOSITORIES = 4
 CALLS = 3

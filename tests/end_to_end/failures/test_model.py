@@ -7,8 +7,8 @@ import pytest
 from formulacode_dagster.models.items import ItemState, Stage
 from sandbox.model.faults import Fault, ModelFaults
 
-CANDIDATES = 17
-JUDGED = {ItemState.DONE: 13, ItemState.REJECTED: 8}
+CANDIDATES = 18
+JUDGED = {ItemState.DONE: 14, ItemState.REJECTED: 8}
 
 pytestmark = pytest.mark.slow
 

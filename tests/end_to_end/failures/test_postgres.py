@@ -27,8 +27,8 @@ def test_an_embedded_postgres_that_is_killed_in_the_middle_comes_back_with_all_t
         said.tells("postgres: ", "does not answer", "then run the month again: it goes on where this run stopped")
         again = platform.fc_data("run", "--month", "2026-02", "--stage", "classifications")
         assert again.succeeded, again.text
-    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 13, ItemState.REJECTED: 8}
-    assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 21}
+    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 14, ItemState.REJECTED: 8}
+    assert platform.states(Stage.PULL_REQUESTS) == {ItemState.DONE: 22}
 
 
 def test_a_server_that_turns_everybody_away_stops_the_stage_and_the_next_run_finishes(seeded) -> None:
@@ -50,7 +50,7 @@ def test_a_server_that_turns_everybody_away_stops_the_stage_and_the_next_run_fin
     assert len(said.complaints) <= 2
     with platform.serve():
         assert platform.run(Stage.CLASSIFICATIONS).succeeded
-    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 13, ItemState.REJECTED: 8}
+    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 14, ItemState.REJECTED: 8}
 
 
 def test_a_server_that_is_not_there_is_one_message_without_its_password(seeded) -> None:

@@ -26,7 +26,7 @@ def test_the_second_run_of_a_month_is_refused_and_names_the_first_which_goes_on(
         served.release()
         said = platform.ended(first)
         assert said.succeeded, said.text
-    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 13, ItemState.REJECTED: 8}
+    assert platform.states(Stage.CLASSIFICATIONS) == {ItemState.DONE: 14, ItemState.REJECTED: 8}
     runs = {entry.run_id for entry in platform.entries(Stage.CLASSIFICATIONS).values()}
     assert len(runs) == 1
     assert runs.pop() in second.text

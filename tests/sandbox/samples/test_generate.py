@@ -21,11 +21,11 @@ HEADS = {
     "dmoreau/gridpath": "736c20669fd4bedc9201f955220fcb6e892338ba",
     "loomworks/wordloom": "4feb124661a08feb6c786c7fbd364fd1bda6f38d",
     "numeric-samples/tilemath": "c64b97201577a64fbe3f20a00b746fba73d51135",
-    "sample-org/gridpath": "2163ae712f60dfdb717e92b43606c467332af8db",
+    "sample-org/gridpath": "8ba3566ab2eb975ca19b2ad2449089ebea2d88ac",
     "sample-org/pairheap": "55a15ecfbbaab141fd82649bd9e39dd73b5f86ec",
     "signal-kit/rollwin": "66f32a9ca5cc475cf79c76845f4bfec76338184a",
 }
-MERGES_SHA256 = "cb3c2d3ed710b723b137a0952ac7323ba34bc70d85a195239a7189590261e33e"
+MERGES_SHA256 = "1206d63d340286917f987164ff98db5f55b4c153d70d2e2d52909edd9e9bacbd"
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
