@@ -59,8 +59,13 @@ class TestRunner:
 
     __test__ = False
 
-    def __init__(self, session: Session, spec: BuildSpec) -> None:
+    def __init__(
+        self, session: Session, spec: BuildSpec, *, most_files: int | None = None, budget: float | None = None
+    ) -> None:
+        """It looks into *most_files* at most (MOST_FILES), and begins none after *budget* seconds (BUDGET_SECONDS)."""
         self._session, self._spec = session, spec
+        self._most_files = MOST_FILES if most_files is None else most_files
+        self._budget = BUDGET_SECONDS if budget is None else budget
         self._remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
 
     def run(
@@ -81,7 +86,7 @@ class TestRunner:
         while True:
             completed, answers = self._remote.ask(
                 self._request(named, words, watched or {}, [*lost, *run.tests]),
-                timeout=BUDGET_SECONDS + COLLECT_SECONDS + START_SECONDS,
+                timeout=self._budget + COLLECT_SECONDS + START_SECONDS,
                 environment={"PYTHONHASHSEED": str(hash_seed)},
             )
             run = joined(run, answers)
@@ -119,9 +124,9 @@ class TestRunner:
             "words": sorted(words),
             "watched": {path: sorted(lines) for path, lines in watched.items()},
             "without": list(without),
-            "most": MOST_FILES,
+            "most": self._most_files,
             "limit": TEST_SECONDS,
-            "budget": BUDGET_SECONDS,
+            "budget": self._budget,
         }
 
 

@@ -16,6 +16,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote, Survey, describe
+from formulacode_dagster.workloads.own_tests import suites_of_tests
 
 from .changed_code import ChangedCode, changed_code
 from .compiled_lines import CompiledLines
@@ -34,6 +35,9 @@ TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UN
 Progress = Callable[[str], None]
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
 """Gives suites of later commits for the names of what a patch changes."""
+
+OtherSuites = Callable[[ChangedCode], Iterable[SuiteFiles]]
+"""Gives suites beside the first for what a patch changes."""
 
 
 def no_later_suites(_names: Collection[str]) -> Iterable[SuiteFiles]:
@@ -84,8 +88,9 @@ def measure_task(
     """Measure *patch* against the base of *image*; returns the samples with their verdict, and the log.
 
     *suite* is laid over base, oracle and placebo alike; when none of its benchmarks tells anything about the change,
-    those that *later* gives for the names of the changed code are tried. What was *surveyed* before is not run to find
-    relevant benchmarks, and what this survey finds is added. A measurement that is not faster is returned as well.
+    those that *later* gives for the names of the changed code are tried, and then its own tests. What was *surveyed*
+    before is not run to find relevant benchmarks, and what this survey finds is added. A measurement that is not faster
+    is returned as well.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
@@ -107,7 +112,21 @@ def measure_task(
             chooser = _Chooser(
                 remotes, files, sources, compiled, surveyed or Surveyed(), image.spec.benchmark_dir, limits, plan, log
             )
-            suite, selected, failures = chooser.choose(suite, later)
+
+            def others(changed: ChangedCode) -> Iterator[SuiteFiles]:
+                yield from later(changed.names)
+                yield from suites_of_tests(
+                    engine,
+                    image,
+                    (sessions[Side.BASE], sessions[Side.ORACLE]),
+                    patch=patch,
+                    lines=(changed.base, changed.oracle),
+                    commit=pr.change.base_sha,
+                    run_id=run_id,
+                    note=log,
+                )
+
+            suite, selected, failures = chooser.choose(suite, others)
             samples = take_samples(remotes, selected, plan=plan, note=log)
         failures += samples.failures
         for failure in failures:
@@ -134,6 +153,7 @@ def measure_task(
             instrument=image.spec.instrument,
             suite=suite.name,
             provenance=suite.provenance,
+            executed={candidate.name: candidate.executed for candidate in selected},
             rounds=plan.rounds,
             results=tuple(results),
             failures=tuple(failures),
@@ -199,7 +219,7 @@ class _Chooser:
     log: _Log
 
     def choose(
-        self, suite: SuiteFiles, later: LaterSuites
+        self, suite: SuiteFiles, others: OtherSuites
     ) -> tuple[SuiteFiles, list[Candidate], list[BenchmarkFailure]]:
         """The suite, its benchmarks to time, each seen to run on every side, and those that fail.
 
@@ -212,7 +232,7 @@ class _Chooser:
                 raise
             ended: Rejection | ItemFailure = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
-        for other in later(self._changed(()).names):
+        for other in others(self._changed(())):
             self.log(f"trying the suite of the {other.name}")
             for side in Side:
                 self.remotes[side].write(other.files or {})
@@ -249,8 +269,8 @@ class _Chooser:
         if ruled_out := self.surveyed.ruled_out(suite):
             self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
         base, oracle = (self._survey(side, ruled_out=ruled_out) for side in (Side.BASE, Side.ORACLE))
-        if base.from_checkout:
-            self.log(f"the repository's root is last on the import path, for {', '.join(base.from_checkout)}")
+        if base.uninstalled:
+            self.log(f"last on the import path, though not installed: {', '.join(base.uninstalled)}")
         changed = self._changed(base.extensions)
         lines = {side: sum(map(len, at.values())) for side, at in (("base", changed.base), ("oracle", changed.oracle))}
         self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")

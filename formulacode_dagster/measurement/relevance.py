@@ -34,6 +34,11 @@ class Candidate:
         return self.by_side[Side.BASE].name
 
     @property
+    def executed(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Changed lines that it executes, by side and path; of sides without any, nothing."""
+        return {str(side): dict(surveyed.lines) for side, surveyed in self.by_side.items() if surveyed.lines}
+
+    @property
     def isolate(self) -> bool:
         """Whether each call needs a setup of its own: one answer for all sides, or they would time different things."""
         return any(surveyed.isolate for surveyed in self.by_side.values())

@@ -61,6 +61,8 @@ class Source(StrEnum):
     """Callables that the pull request brings into the suite, and that asv's rule of names leaves out."""
     LATER_SUITE = "later_suite"
     EARLIER_SUITE = "earlier_suite"
+    OWN_TESTS = "own_tests"
+    """The repository's own tests, called as benchmarks."""
 
 
 class Provenance(Frozen):
@@ -82,6 +84,9 @@ class Measurement(PullRequestRow):
     instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
     provenance: Provenance = Field(default=Provenance(), description="where the benchmarks that were timed come from")
+    executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
+        default_factory=dict, description="changed lines that each benchmark executes: by benchmark, side and path"
+    )
     rounds: int = Field(description="interleaving rounds, each with a sample of every side")
     results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
     failures: tuple[BenchmarkFailure, ...] = Field(

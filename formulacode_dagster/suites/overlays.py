@@ -58,6 +58,11 @@ def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, su
     return BASE_SUITE
 
 
+def is_whole_checkout(benchmark_dir: str) -> bool:
+    """Whether the suite lies in the repository's root: nothing can be laid in the place of that."""
+    return not benchmark_dir.strip("./")
+
+
 def suite_at(reader: CommitReader, commit: str, folder: str, *, name: str, source: Source) -> SuiteFiles:
     """All files of *folder* at *commit*, which come from *source*."""
     contents = ((path, reader.read(commit, path)) for path in reader.list(commit, folder))

@@ -63,8 +63,8 @@ class Survey(Frozen):
     lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
     extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
     untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
-    from_checkout: tuple[str, ...] = Field(
-        default=(), description="packages of the repository's root that the suite imports, though none is installed"
+    uninstalled: tuple[str, ...] = Field(
+        default=(), description="what it imports that is only in the repository's root, or among what its tests need"
     )
     seen: tuple[str, ...] = Field(default=(), description="compiled files of which lines asked for are counted")
 
@@ -162,6 +162,7 @@ class Remote:
                 "command": "survey",
                 "root": self._root,
                 "checkout": self._session.repository,
+                "tests": self._session.tests,
                 "lines": {path: sorted(numbers) for path, numbers in lines.items()},
                 "only": wanted,
                 "limit": limit,
@@ -185,7 +186,7 @@ class Remote:
                 lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
                 extensions=_all_names(answers, "extensions"),
                 untimed=_all_names(answers, "untimed"),
-                from_checkout=_all_names(answers, "from_checkout"),
+                uninstalled=_all_names(answers, "uninstalled"),
                 seen=_all_names(answers, "seen"),
             )
 
@@ -197,6 +198,7 @@ class Remote:
             "command": "time",
             "root": self._root,
             "checkout": self._session.repository,
+            "tests": self._session.tests,
             "isolate": isolate,
             "seconds": seconds,
             **benchmark.model_dump(include={"name", "module", "owner", "attribute", "index", "cache_folder"}),

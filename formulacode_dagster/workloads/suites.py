@@ -9,7 +9,7 @@ from dataclasses import replace
 from formulacode_dagster.git.reader import CommitReader, HistoryReader
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.suites.overlays import SuiteFiles, suite_at
+from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout, suite_at
 
 from .commits import earlier_suites, later_suites
 from .missed import missed_callables, with_aliases
@@ -23,6 +23,8 @@ def other_suites(
     First what the pull request brought that asv does not collect, then later commits, nearest first, then an earlier
     one. Each is read when it is asked for: whoever finds enough workloads asks no more.
     """
+    if is_whole_checkout(benchmark_dir):
+        return
     sources = (
         missed_suites(reader, pr, benchmark_dir),
         later_suites(reader, pr, benchmark_dir, names),

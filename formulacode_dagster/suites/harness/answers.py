@@ -55,7 +55,7 @@ def main() -> None:
         runner.load(plugins=request["command"] == "survey")
     if "root" in request:
         importlib.import_module("asv_runner._aux").update_sys_path(request["root"])
-        reach_checkout = importlib.import_module(f"{__package__}.checkout").reach_checkout
-        request["from_checkout"] = reach_checkout(request["root"], request["checkout"])
+        reach = importlib.import_module(f"{__package__}.uninstalled").reach_uninstalled
+        request["uninstalled"] = reach(request["root"], [request["checkout"], request["tests"]])
     answer(request, emit)
     emit(event="end")

@@ -54,7 +54,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         )
     ]
     emit(event="untimed", names=untimed)
-    emit(event="from_checkout", names=request["from_checkout"])
+    emit(event="uninstalled", names=request["uninstalled"])
     native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
     emit(event="seen", names=native.seen)
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with

@@ -12,7 +12,7 @@ from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.models.measurement import Side, Source
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
 
@@ -145,6 +145,22 @@ def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_ch
     # What an earlier suite laid down is gone: its benchmarks would be the later one's.
     assert "nothing" not in log.partition("later commit 2")[2]
     assert asked == [{"total", "double", "untouched"}]
+
+
+@pytest.mark.slow
+def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(measure):
+    test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(200000)\n"
+    files = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n", "tests/test_core.py": test}
+    measured, log = measure({"pkg/core.py": FASTER}, files=files)
+    assert measured.is_faster
+    (result,) = measured.results
+    assert result.benchmark == "own_tests.tests_test_core_test_total.time_call('test_total')"
+    assert measured.provenance.source is Source.OWN_TESTS
+    assert measured.provenance.adapted == ("tests/test_core.py: test_total",)
+    assert len(measured.provenance.sha256) == 64
+    executed = measured.executed[result.benchmark]
+    assert (executed["base"], executed["oracle"]) == ({"pkg/core.py": (3, 4, 5, 6)}, {"pkg/core.py": (3,)})
+    assert "1 of its own tests execute the change" in log
 
 
 @pytest.mark.slow

@@ -131,6 +131,7 @@ def discovered(folder):
         "command": "survey",
         "root": str(folder),
         "checkout": str(folder.parent),
+        "tests": "",
         "nonce": "N0NCE",
         **limits,
         **wanted,

@@ -14,9 +14,9 @@ from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.remote import Remote
 from tests.support.git_world import BareRepository
-from tests.support.measurement import FolderSession, engine_of, image, lay, pull_request, session
+from tests.support.measurement import FolderSession, engine_of, git_patch, image, lay, pull_request, session
 
-__all__ = ["engine_of", "image", "lay", "pull_request", "session"]
+__all__ = ["engine_of", "git_patch", "image", "lay", "pull_request", "session"]
 
 CORE = """
 def total(n):

@@ -97,3 +97,8 @@ def test_every_source_is_asked_in_its_order_and_no_two_suites_are_the_same(world
     )
     suites = list(other_suites(place.mirror, place.pr, "benchmarks", {"grand_total", "total"}))
     assert [suite.source for suite in suites] == [Source.MISSED_BY_RULE, Source.LATER_SUITE, Source.EARLIER_SUITE]
+
+
+def test_nothing_is_laid_in_the_place_of_a_whole_checkout(world):
+    place = world(base=BASE, merged=BASE + ADDED)
+    assert list(other_suites(place.mirror, place.pr, ".", {"total"})) == []

@@ -1,4 +1,4 @@
-"""What a suite imports that only the repository's root has: helpers of its tests, tools, scripts."""
+"""What a suite imports that is not installed: helpers, tools and scripts of the repository, what its tests need."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from pathlib import Path
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t]+(\w[\w., \t]*))", re.MULTILINE)
 
 
-def reach_checkout(root: str, checkout: str) -> list[str]:
-    """Put *checkout* last on the import path if the suite in *root* imports what only that has; the names of it.
+def reach_uninstalled(root: str, folders: list[str]) -> list[str]:
+    """Put those of *folders* last on the import path that alone have what the suite in *root* imports; the names of it.
 
-    asv offers a suite its own folder and what is installed. Last, the checkout can stand in for neither.
+    asv offers a suite its own folder and what is installed. Last, a folder can stand in for neither.
     """
-    if Path(root).resolve() == Path(checkout).resolve():
-        return []
-    names = sorted(name for name in _imported(root) if _is_in(checkout, name) and not _is_importable(name))
-    if names:
-        sys.path.append(checkout)
-    return names
+    imported = _imported(root)
+    reached: list[str] = []
+    for folder in folders:
+        if Path(root).resolve() == Path(folder).resolve():
+            continue
+        names = sorted(name for name in imported if _is_in(folder, name) and not _is_importable(name))
+        if names:
+            sys.path.append(folder)
+            importlib.invalidate_caches()
+        reached += names
+    return reached
 
 
 def _imported(root: str) -> set[str]:
@@ -34,8 +39,8 @@ def _imported(root: str) -> set[str]:
     return names - {""}
 
 
-def _is_in(checkout: str, name: str) -> bool:
-    return Path(checkout, name).is_dir() or Path(checkout, f"{name}.py").is_file()
+def _is_in(folder: str, name: str) -> bool:
+    return Path(folder, name).is_dir() or Path(folder, f"{name}.py").is_file()
 
 
 def _is_importable(name: str) -> bool:

@@ -45,7 +45,7 @@ def survey(session, lay):
 
 def test_the_root_comes_last_for_a_suite_that_imports_its_packages_and_is_told(survey):
     remote, found = survey(CHECKOUT)
-    assert found.from_checkout == ("own_tests", "tools")
+    assert found.uninstalled == ("own_tests", "tools")
     (benchmark,) = found.benchmarks
     assert (benchmark.name, benchmark.outcome) == ("bench.TimeMade.time_made", "ran")
     # each sample is taken in a process of its own
@@ -55,5 +55,5 @@ def test_the_root_comes_last_for_a_suite_that_imports_its_packages_and_is_told(s
 def test_the_root_stays_off_the_path_of_a_suite_that_asks_for_nothing_of_it(survey):
     bare = "def time_it():\n    import tools.sizes\n"
     _, found = survey({**CHECKOUT, "benchmarks/bench.py": bare.replace("tools", "tools_elsewhere")})
-    assert found.from_checkout == ()
+    assert found.uninstalled == ()
     assert [benchmark.outcome for benchmark in found.benchmarks] == ["error"]

@@ -1,0 +1,274 @@
+"""The repository's own tests as benchmarks."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.correctness.changed_lines import changed_lines
+from formulacode_dagster.correctness.runs import EndedTest, TestRun
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.suites.patching import apply_patch
+from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads import own_tests
+from formulacode_dagster.workloads.own_tests import LEAST_SECONDS, is_same_everywhere, relevant_tests, suites_of_tests
+from tests.support.measurement import take
+
+CORE = "def total(n):\n    return sum(range(n))\n\n\ndef untouched():\n    return 1\n"
+TESTS = """
+import os
+import time
+import unittest
+
+import pytest
+from pkg import core
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    time.sleep(0.01)
+    yield [1000]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_total(numbers, times):
+    # each call finds fixtures of its own
+    assert len(numbers) == 1
+    numbers.append(0)
+    for _ in range(times):
+        core.total(numbers[0])
+
+
+class TestInClass(unittest.TestCase):
+    def setUp(self):
+        time.sleep(0.01)
+        self.n = 1000
+
+    def test_total(self):
+        core.total(self.n)
+
+
+def test_untouched():
+    time.sleep(0.01)
+    core.untouched()
+
+
+def test_that_fails():
+    time.sleep(0.01)
+    core.total(3)
+    assert os is None
+
+
+@pytest.fixture(params=[3])
+def skipping(request):
+    pytest.skip("not here")
+
+
+def test_skipped(skipping):
+    core.total(3)
+"""
+FILES = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "tests/test_core.py": TESTS,
+    "benchmarks/bench.py": "def time_nothing():\n    pass\n",
+}
+FASTER = {"pkg/core.py": CORE.replace("sum(range(n))", "n * (n - 1) // 2")}
+LINES = {"pkg/core.py": [2]}
+
+
+@pytest.fixture
+def looked(tmp_path, git_patch, engine_of, image):
+    """The suite of tests for the change into *after*, and a session of the base with it laid over."""
+
+    def run(after=FASTER, files=FILES, lines=LINES, benchmark_dir="benchmarks"):
+        source = tmp_path / "source"
+        source.mkdir()
+        patch = git_patch(source, files, after)
+        engine = engine_of(source)
+        spec = image.spec.model_copy(update={"package_name": "pkg", "benchmark_dir": benchmark_dir})
+        task = image.model_copy(update={"spec": spec})
+        base, oracle = (run.stack.enter_context(engine.session(task, run_id="run")) for _ in range(2))
+        apply_patch(oracle, patch)
+        suites = suites_of_tests(
+            engine,
+            task,
+            (base, oracle),
+            patch=patch,
+            lines=(lines, lines),
+            commit="b" * 40,
+            run_id="run",
+            note=run.notes.append,
+        )
+        return next(iter(suites), None), base
+
+    run.notes = []
+    with ExitStack() as run.stack:
+        yield run
+
+
+@pytest.mark.slow
+def test_tests_that_execute_the_change_are_benchmarks_with_their_fixtures_outside_of_the_clock(looked):
+    suite, session = looked()
+    assert (suite.source, suite.commit) == (Source.OWN_TESTS, "b" * 40)
+    assert set(suite.adapted) == {
+        "tests/test_core.py: test_total[1]",
+        "tests/test_core.py: test_total[2]",
+        "tests/test_core.py: TestInClass::test_total",
+    }
+    # looking leaves the sessions that are timed as they were
+    assert not Path(session.repository, "benchmarks/own_tests.py").exists()
+    remote = Remote(session, benchmark_dir="benchmarks")
+    remote.write(suite.files)
+    survey = remote.survey(lines=LINES, limit=10, budget=30)
+    assert not [benchmark.message for benchmark in survey.benchmarks if benchmark.message]
+    assert {benchmark.name: (benchmark.outcome, benchmark.lines) for benchmark in survey.benchmarks} == {
+        f"own_tests.tests_test_core_{name}": ("ran", {"pkg/core.py": (2,)})
+        for name in (
+            "test_total.time_call('test_total[1]')",
+            "test_total.time_call('test_total[2]')",
+            "TestInClass_test_total.time_call('TestInClass::test_total')",
+        )
+    }
+    for benchmark in survey.benchmarks:
+        timed = take(remote, benchmark, 0.05)
+        assert timed.calls > 1
+        assert timed.seconds < 0.005
+
+
+@pytest.mark.slow
+def test_without_a_test_that_executes_the_change_there_is_no_suite(looked):
+    suite, _ = looked(files={**FILES, "tests/test_core.py": TESTS.replace("core.total(", "str(")})
+    assert suite is None
+    assert looked.notes[-1] == "0 of its own tests execute the change, and take long enough"
+
+
+@pytest.mark.slow
+def test_tests_that_end_their_process_are_told_and_no_suite(looked):
+    suite, _ = looked(files={**FILES, "tests/test_core.py": "import os\nos._exit(3)\n"})
+    assert suite is None
+    assert "broke off" in looked.notes[-1]
+
+
+@pytest.mark.parametrize(("lines", "folder"), [({}, "benchmarks"), (LINES, ".")])
+def test_where_no_line_of_python_changed_or_nothing_can_be_laid_no_test_is_run(looked, lines, folder):
+    assert looked(lines=lines, benchmark_dir=folder)[0] is None
+    assert looked.notes == []
+
+
+@pytest.mark.slow
+def test_tests_that_the_pull_request_brings_are_laid_over_every_arm(looked):
+    new = "import time\nfrom pkg import core\n\n\ndef test_new():\n    time.sleep(0.01)\n    core.total(9)\n"
+    suite, session = looked({**FASTER, "tests/test_new.py": new, "tests/test_core.py": None})
+    assert suite.adapted == ("tests/test_new.py: test_new",)
+    assert suite.files["tests/test_new.py"] == new.encode()
+    remote = Remote(session, benchmark_dir="benchmarks")
+    remote.write(suite.files)
+    (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
+    assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (2,)})
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_collected_costs_the_others_nothing(session, lay):
+    files = {"tests/test_broken.py": "import not_there\n", "tests/test_good.py": "def test_good():\n    pass\n"}
+    tests = [own_tests.OwnTest(f"tests/test_{name}.py", f"test_{name}", 1.0) for name in ("broken", "good", "2")]
+    lay(Path(session.repository), {**files, "benchmarks/__init__.py": ""})
+    text = own_tests.written(tests, depth=1, folder=".")
+    Path(session.repository, "benchmarks/own_tests.py").write_bytes(text)
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=10, budget=30)
+    outcomes = {benchmark.owner: benchmark.outcome for benchmark in survey.benchmarks}
+    assert outcomes == {
+        "tests_test_broken_test_broken": "error",
+        "tests_test_good_test_good": "ran",
+        "tests_test_2_test_2": "error",
+    }
+
+
+HANDING = """
+import time
+from pkg import core
+
+
+def test_handed(benchmark):
+    time.sleep(0.02)
+    assert benchmark(core.total, 1000) == 499500
+
+
+def test_pedantic(benchmark):
+    made = []
+    benchmark.pedantic(made.pop, setup=lambda: made.append(time.sleep(0.02)))
+
+
+def test_nothing_handed(benchmark):
+    core.total(3)
+"""
+
+
+@pytest.mark.slow
+def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(session, lay):
+    tests = [
+        own_tests.OwnTest("tests/test_handing.py", name, 1.0)
+        for name in ("test_handed", "test_pedantic", "test_nothing_handed")
+    ]
+    files = {**FILES, "tests/test_handing.py": HANDING, "benchmarks/__init__.py": ""}
+    lay(Path(session.repository), files)
+    text = own_tests.written(tests, depth=1, folder=".")
+    Path(session.repository, "benchmarks/own_tests.py").write_bytes(text)
+    remote = Remote(session, benchmark_dir="benchmarks")
+    survey = remote.survey(lines=LINES, limit=10, budget=30)
+    benchmarks = {benchmark.attribute + benchmark.name.partition("'")[2]: benchmark for benchmark in survey.benchmarks}
+    outcomes = {name: benchmark.outcome for name, benchmark in benchmarks.items()}
+    assert outcomes["time_calltest_handed')"] == "ran"
+    assert outcomes["time_calltest_pedantic')"] == "ran"
+    assert outcomes["time_calltest_nothing_handed')"] == "skipped"
+    assert all(benchmark.seconds < 0.01 for benchmark in benchmarks.values())
+    assert benchmarks["time_calltest_handed')"].lines == {"pkg/core.py": (2,)}
+
+
+def run_of(**tests):
+    return TestRun(tests={name: EndedTest(name=name, **facts) for name, facts in tests.items()})
+
+
+AIMED = {"outcome": "passed", "seconds": 1.0, "lines": {"a.py": frozenset({1})}}
+
+
+@pytest.mark.parametrize(
+    ("base", "oracle", "relevant"),
+    [
+        pytest.param(AIMED, AIMED, True, id="on both"),
+        pytest.param(AIMED, {**AIMED, "lines": {}}, True, id="lines of one side"),
+        pytest.param({**AIMED, "lines": {}}, {**AIMED, "lines": {}}, False, id="no line"),
+        pytest.param(AIMED, {**AIMED, "outcome": "failed"}, False, id="fails after"),
+        pytest.param({**AIMED, "outcome": "skipped"}, AIMED, False, id="skipped before"),
+        pytest.param(AIMED, {**AIMED, "seconds": LEAST_SECONDS / 2}, False, id="too short"),
+    ],
+)
+def test_a_test_is_a_workload_when_it_passes_takes_long_enough_and_executes_the_change(base, oracle, relevant):
+    assert bool(relevant_tests(run_of(t=base), run_of(t=oracle))) is relevant
+
+
+def test_a_test_of_one_side_is_no_workload():
+    assert relevant_tests(run_of(t=AIMED), TestRun()) == {}
+
+
+def test_the_longest_come_first_and_each_function_before_its_second_parameters():
+    seconds = {"f.py::a[1]": 3.0, "f.py::a[2]": 2.0, "f.py::b": 1.0}
+    run = run_of(**{name: {**AIMED, "seconds": each} for name, each in seconds.items()})
+    assert list(relevant_tests(run, run)) == ["f.py::a[1]", "f.py::b", "f.py::a[2]"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "path", "same"),
+    [
+        pytest.param("tests/test_a.py", "tests/test_a.py", True, id="beside the package"),
+        pytest.param("pkg/tests/test_a.py", "pkg/tests/test_a.py", False, id="installed with it"),
+        pytest.param("pkg/tests/test_b.py", "pkg/tests/test_a.py", True, id="another that is installed"),
+        pytest.param("pkg/tests/conftest.py", "pkg/tests/test_a.py", False, id="what those share"),
+        pytest.param("pkg/tests/conftest.py", "tests/test_a.py", True, id="what others share"),
+    ],
+)
+def test_tests_that_cannot_be_the_same_on_all_arms_are_left_out(changed, path, same, git_patch, tmp_path):
+    patch = git_patch(tmp_path, {changed: "a = 1\n"}, {changed: "a = 2\n"})
+    assert is_same_everywhere(path, changed_lines(patch, benchmark_dir="benchmarks"), "pkg") is same
