@@ -178,7 +178,7 @@ class Laboratory:
             # only the base is run: what stands beside an insertion has to do for what is inserted
             around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in files]
             reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=folder).base
-            for suite in itertools.chain([first], other_suites(mirror, pr, folder, read.names)):
+            for suite in itertools.chain([first], other_suites(mirror, pr, image.spec, read.names)):
                 if suite.files is not None:
                     remote.write(suite.files)
                 survey = remote.survey(

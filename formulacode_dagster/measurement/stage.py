@@ -100,7 +100,7 @@ class Measurements:
                 pr=pr,
                 patch=patch,
                 suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
-                later=lambda names: other_suites(mirror, pr, folder, names),
+                later=lambda names: other_suites(mirror, pr, image.spec, names),
                 plan=self.plan,
                 limits=self.limits,
                 run_id=self.run.run_id,

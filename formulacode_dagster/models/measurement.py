@@ -61,6 +61,7 @@ class Source(StrEnum):
     """Callables that the pull request brings into the suite, and that asv's rule of names leaves out."""
     LATER_SUITE = "later_suite"
     EARLIER_SUITE = "earlier_suite"
+    PYTEST_BENCHMARK = "pytest_benchmark"
     OWN_TESTS = "own_tests"
     """The repository's own tests, called as benchmarks."""
 

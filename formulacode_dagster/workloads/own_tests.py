@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib import resources
 from operator import attrgetter
 from pathlib import PurePosixPath
 
-from formulacode_dagster.correctness.changed_lines import ChangedLines, changed_lines
+from formulacode_dagster.correctness.changed_lines import changed_lines
 from formulacode_dagster.correctness.runs import EndedTest, TestRun, TestRunner
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.models.correctness import RunOutcome
@@ -21,7 +19,8 @@ from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 
-MODULE = "own_tests"
+from .laying import PytestFunction, is_same_everywhere, suite_files
+
 LEAST_SECONDS = 0.002
 """Of a test with its fixtures: what is shorter is no workload, but pytest's own work."""
 MOST_TESTS = 24
@@ -31,7 +30,6 @@ RUN_SECONDS = 60.0
 HASH_SEED = 0
 Lines = Mapping[str, Collection[int]]
 """Numbers of lines by path below the repository."""
-_NO_NAME = re.compile(r"\W+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,9 @@ class OwnTest:
     seconds: float
 
     @property
-    def function(self) -> str:
+    def function(self) -> PytestFunction:
         """Its function or method, without parameters."""
-        return self.name.partition("[")[0]
+        return PytestFunction(self.file, self.name.partition("[")[0])
 
 
 def suites_of_tests(
@@ -104,7 +102,7 @@ def _relevant(
             OwnTest(path, name.partition("::")[2], seconds)
             for name, seconds in candidates.items()
             for path in _places(name, image.spec)
-            if path in present and is_same_everywhere(path, changed, image.spec.package_name)
+            if path in present and is_same_everywhere(path, changed.tests, image.spec.package_name)
         ][:MOST_TESTS]
         return tests, remote.read(changed.tests)
 
@@ -131,47 +129,12 @@ def relevant_tests(base: TestRun, oracle: TestRun) -> dict[str, float]:
     return {name: seconds[name] for name in sorted(places, key=places.__getitem__)}
 
 
-def is_same_everywhere(path: str, changed: ChangedLines, package: str) -> bool:
-    """Whether a file of tests can be the same on all arms.
-
-    What is laid beside the package is. Tests inside it are installed with it, each arm's own: those may not be changed,
-    nor what they share.
-    """
-    inside = {other for other in changed.tests if package and package in PurePosixPath(other).parts[:-1]}
-    shared = {other for other in inside if not PurePosixPath(other).name.startswith("test_")}
-    return path not in inside and not (shared and package in PurePosixPath(path).parts[:-1])
-
-
-def written(tests: Sequence[OwnTest], *, depth: int, folder: str) -> bytes:
-    """The file of benchmarks for *tests*, *depth* folders below the repository, run in *folder* of it."""
-    runtime = resources.files("formulacode_dagster.workloads").joinpath("laid", f"{MODULE}.py").read_text("utf-8")
-    functions: dict[tuple[str, str], list[str]] = {}
-    for test in tests:
-        functions.setdefault((test.file, test.function), []).append(test.name)
-    files: dict[str, list[str]] = {}
-    for file, function in functions:
-        files.setdefault(file, []).append(function)
-    parts = [
-        f"_REPOSITORY = Path(__file__).resolve().parents[{depth}]",
-        f"_FOLDER = str(_REPOSITORY / {folder!r})",
-        f"_ITEMS = {{file: _collected(file, functions) for file, functions in {files!r}.items()}}",
-    ]
-    for (file, function), names in functions.items():
-        owner = _NO_NAME.sub("_", f"{PurePosixPath(file).with_suffix('')}_{function}").lstrip("_")
-        owner = owner if owner.isidentifier() else f"T{owner}"
-        parts.append(f"\n\nclass {owner}(_Workload):\n    file = {file!r}\n    params = {names!r}")
-    return (runtime + "\n\n" + "\n".join(parts) + "\n").encode()
-
-
 def _suite(tests: Sequence[OwnTest], laid: Mapping[str, bytes], spec: BuildSpec, commit: str) -> SuiteFiles:
-    folder = spec.benchmark_dir.strip("/")
-    depth = len(PurePosixPath(folder).parts)
-    files = {
-        **laid,
-        f"{folder}/__init__.py": b"",
-        f"{folder}/{MODULE}.py": written(tests, depth=depth, folder=spec.package_root),
-    }
+    functions: dict[PytestFunction, list[str]] = {}
+    for test in tests:
+        functions.setdefault(test.function, []).append(test.name)
     adapted = tuple(f"{test.file}: {test.name}" for test in tests)
+    files = {**laid, **suite_files(functions, spec)}
     return SuiteFiles(f"{len(tests)} of its own tests", files, Source.OWN_TESTS, commit, adapted)
 
 

@@ -7,28 +7,32 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from formulacode_dagster.git.reader import CommitReader, HistoryReader
+from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout, suite_at
 
 from .commits import earlier_suites, later_suites
 from .missed import missed_callables, with_aliases
+from .pytest_benchmark import pytest_benchmark_suites
 
 
 def other_suites(
-    reader: HistoryReader, pr: PullRequest, benchmark_dir: str, names: Collection[str]
+    reader: HistoryReader, pr: PullRequest, spec: BuildSpec, names: Collection[str]
 ) -> Iterator[SuiteFiles]:
     """Suites beside the first, for *names* of what the patch changes, no two of the same files.
 
     First what the pull request brought that asv does not collect, then later commits, nearest first, then an earlier
-    one. Each is read when it is asked for: whoever finds enough workloads asks no more.
+    one, then what uses pytest-benchmark. Each is read when it is asked for: whoever finds enough workloads asks no more.
     """
+    benchmark_dir = spec.benchmark_dir
     if is_whole_checkout(benchmark_dir):
         return
     sources = (
         missed_suites(reader, pr, benchmark_dir),
         later_suites(reader, pr, benchmark_dir, names),
         earlier_suites(reader, pr, benchmark_dir, names),
+        pytest_benchmark_suites(reader, pr, spec, names),
     )
     given: set[str] = set()
     for suite in itertools.chain.from_iterable(sources):

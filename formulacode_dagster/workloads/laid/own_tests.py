@@ -131,3 +131,10 @@ def _collected(file: str, functions: list[str]) -> dict[str, Any] | Exception:
         return error
     finally:
         os.chdir(before)
+
+
+def _names(file: str, function: str) -> list[str]:
+    """Every test of *function* that pytest finds; its own name where the file cannot be collected."""
+    items = _ITEMS[file]
+    names = [] if isinstance(items, Exception) else [name for name in items if name.partition("[")[0] == function]
+    return names or [function]

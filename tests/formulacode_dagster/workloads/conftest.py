@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,13 +55,18 @@ class World:
 def world(
     tmp_path: Path, session: FolderSession, pull_request: Callable[..., PullRequest]
 ) -> Iterator[Callable[..., World]]:
-    """A world of these suites: before the base (oldest first), of base and merge, and after (oldest first)."""
+    """A world of these suites: before the base (oldest first), of base and merge, and after (oldest first); of *tests*."""
 
     def build(
-        *, before: tuple[str, ...] = (), base: str, merged: str | None = None, after: tuple[str, ...] = ()
+        *,
+        base: str,
+        merged: str | None = None,
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
+        tests: Mapping[str, str] | None = None,
     ) -> World:
         history = BareRepository(tmp_path / "world.git")
-        package = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": ""}
+        package = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "", **(tests or {})}
         for suite in before:
             history.add("A suite of before", files={**package, "benchmarks/bench.py": suite})
         first = history.add("The base", files={**package, "benchmarks/bench.py": base})

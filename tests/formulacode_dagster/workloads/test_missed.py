@@ -7,6 +7,7 @@ import pytest
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.workloads.missed import missed_callables
 from formulacode_dagster.workloads.suites import missed_suites, other_suites
+from tests.records import make_spec
 
 from .conftest import TOTAL
 
@@ -95,10 +96,10 @@ def test_every_source_is_asked_in_its_order_and_no_two_suites_are_the_same(world
         merged=BASE + ADDED.replace("core.total(", "repr("),
         after=(later,) * 2,
     )
-    suites = list(other_suites(place.mirror, place.pr, "benchmarks", {"grand_total", "total"}))
+    suites = list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="benchmarks"), {"grand_total", "total"}))
     assert [suite.source for suite in suites] == [Source.MISSED_BY_RULE, Source.LATER_SUITE, Source.EARLIER_SUITE]
 
 
 def test_nothing_is_laid_in_the_place_of_a_whole_checkout(world):
     place = world(base=BASE, merged=BASE + ADDED)
-    assert list(other_suites(place.mirror, place.pr, ".", {"total"})) == []
+    assert list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="."), {"total"})) == []

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.correctness.changed_lines import changed_lines
 from formulacode_dagster.correctness.runs import EndedTest, TestRun
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
-from formulacode_dagster.workloads import own_tests
-from formulacode_dagster.workloads.own_tests import LEAST_SECONDS, is_same_everywhere, relevant_tests, suites_of_tests
+from formulacode_dagster.workloads.laying import is_same_everywhere, suite_files
+from formulacode_dagster.workloads.own_tests import LEAST_SECONDS, OwnTest, relevant_tests, suites_of_tests
+from tests.records import make_spec
 from tests.support.measurement import take
 
 CORE = "def total(n):\n    return sum(range(n))\n\n\ndef untouched():\n    return 1\n"
@@ -77,6 +77,10 @@ FILES = {
 }
 FASTER = {"pkg/core.py": CORE.replace("sum(range(n))", "n * (n - 1) // 2")}
 LINES = {"pkg/core.py": [2]}
+
+
+def written(tests):
+    return suite_files({test.function: [test.name] for test in tests}, make_spec(benchmark_dir="benchmarks"))
 
 
 @pytest.fixture
@@ -173,11 +177,11 @@ def test_tests_that_the_pull_request_brings_are_laid_over_every_arm(looked):
 @pytest.mark.slow
 def test_a_file_that_cannot_be_collected_costs_the_others_nothing(session, lay):
     files = {"tests/test_broken.py": "import not_there\n", "tests/test_good.py": "def test_good():\n    pass\n"}
-    tests = [own_tests.OwnTest(f"tests/test_{name}.py", f"test_{name}", 1.0) for name in ("broken", "good", "2")]
+    tests = [OwnTest(f"tests/test_{name}.py", f"test_{name}", 1.0) for name in ("broken", "good", "2")]
     lay(Path(session.repository), {**files, "benchmarks/__init__.py": ""})
-    text = own_tests.written(tests, depth=1, folder=".")
-    Path(session.repository, "benchmarks/own_tests.py").write_bytes(text)
-    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=10, budget=30)
+    remote = Remote(session, benchmark_dir="benchmarks")
+    remote.write(written(tests))
+    survey = remote.survey(lines={}, limit=10, budget=30)
     outcomes = {benchmark.owner: benchmark.outcome for benchmark in survey.benchmarks}
     assert outcomes == {
         "tests_test_broken_test_broken": "error",
@@ -209,14 +213,12 @@ def test_nothing_handed(benchmark):
 @pytest.mark.slow
 def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(session, lay):
     tests = [
-        own_tests.OwnTest("tests/test_handing.py", name, 1.0)
-        for name in ("test_handed", "test_pedantic", "test_nothing_handed")
+        OwnTest("tests/test_handing.py", name, 1.0) for name in ("test_handed", "test_pedantic", "test_nothing_handed")
     ]
     files = {**FILES, "tests/test_handing.py": HANDING, "benchmarks/__init__.py": ""}
     lay(Path(session.repository), files)
-    text = own_tests.written(tests, depth=1, folder=".")
-    Path(session.repository, "benchmarks/own_tests.py").write_bytes(text)
     remote = Remote(session, benchmark_dir="benchmarks")
+    remote.write(written(tests))
     survey = remote.survey(lines=LINES, limit=10, budget=30)
     benchmarks = {benchmark.attribute + benchmark.name.partition("'")[2]: benchmark for benchmark in survey.benchmarks}
     outcomes = {name: benchmark.outcome for name, benchmark in benchmarks.items()}
@@ -269,6 +271,5 @@ def test_the_longest_come_first_and_each_function_before_its_second_parameters()
         pytest.param("pkg/tests/conftest.py", "tests/test_a.py", True, id="what others share"),
     ],
 )
-def test_tests_that_cannot_be_the_same_on_all_arms_are_left_out(changed, path, same, git_patch, tmp_path):
-    patch = git_patch(tmp_path, {changed: "a = 1\n"}, {changed: "a = 2\n"})
-    assert is_same_everywhere(path, changed_lines(patch, benchmark_dir="benchmarks"), "pkg") is same
+def test_tests_that_cannot_be_the_same_on_all_arms_are_left_out(changed, path, same):
+    assert is_same_everywhere(path, [changed], "pkg") is same

@@ -1,0 +1,70 @@
+"""Tests of a repository written down as a suite of benchmarks, and what of them can be laid over every arm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import PurePosixPath
+
+from formulacode_dagster.models.image import BuildSpec
+
+MODULE = "own_tests"
+_NO_NAME = re.compile(r"\W+", re.ASCII)
+
+
+@dataclass(frozen=True, order=True)
+class PytestFunction:
+    """A function or method that pytest collects: its file below the repository, and `Class::function`."""
+
+    file: str
+    name: str
+
+
+def suite_files(
+    functions: Mapping[PytestFunction, Collection[str]],
+    spec: BuildSpec,
+    *,
+    words: Mapping[PytestFunction, Collection[str]] | None = None,
+) -> dict[str, bytes]:
+    """The benchmark folder with *functions* alone; of each those tests, by name, or all that pytest finds.
+
+    What a survey should come to first is told by *words* that stand in the benchmark.
+    """
+    folder = spec.benchmark_dir.strip("/")
+    runtime = resources.files("formulacode_dagster.workloads").joinpath("laid", f"{MODULE}.py").read_text("utf-8")
+    files: dict[str, list[str]] = {}
+    for function in functions:
+        files.setdefault(function.file, []).append(function.name)
+    parts = [
+        f"_REPOSITORY = Path(__file__).resolve().parents[{len(PurePosixPath(folder).parts)}]",
+        f"_FOLDER = str(_REPOSITORY / {spec.package_root!r})",
+        f"_ITEMS = {{file: _collected(file, functions) for file, functions in {files!r}.items()}}",
+    ]
+    for function, tests in functions.items():
+        said = " ".join(sorted((words or {}).get(function, ())))
+        params = repr([*tests]) if tests else f"_names({function.file!r}, {function.name!r})"
+        parts.append(f"\n\nclass {_class_name(function)}(_Workload):")
+        parts += [f"    # {said}"] if said else []
+        parts.append(f"    file = {function.file!r}\n    params = {params}")
+    return {
+        f"{folder}/__init__.py": b"",
+        f"{folder}/{MODULE}.py": (runtime + "\n\n" + "\n".join(parts) + "\n").encode(),
+    }
+
+
+def is_same_everywhere(path: str, changed: Collection[str], package: str) -> bool:
+    """Whether a file of tests can be the same on all arms, where *changed* files of tests are laid over all of them.
+
+    What is laid beside the package is. Tests inside it are installed with it, each arm's own: those may not be changed,
+    nor what they share.
+    """
+    inside = {other for other in changed if package and package in PurePosixPath(other).parts[:-1]}
+    shared = {other for other in inside if not PurePosixPath(other).name.startswith("test_")}
+    return path not in inside and not (shared and package in PurePosixPath(path).parts[:-1])
+
+
+def _class_name(function: PytestFunction) -> str:
+    name = _NO_NAME.sub("_", f"{PurePosixPath(function.file).with_suffix('')}_{function.name}").lstrip("_")
+    return name if name.isidentifier() else f"T{name}"
