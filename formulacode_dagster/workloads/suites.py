@@ -23,7 +23,7 @@ def other_suites(
     """Suites beside the first, for *names* of what the patch changes, no two of the same files.
 
     First what the pull request brought that asv does not collect, then later commits, nearest first, then an earlier
-    one, then what uses pytest-benchmark. Each is read when it is asked for: whoever finds enough workloads asks no more.
+    one, then what uses pytest-benchmark. Each is read when it is asked for: who finds enough workloads asks no more.
     """
     benchmark_dir = spec.benchmark_dir
     if is_whole_checkout(benchmark_dir):

@@ -55,7 +55,7 @@ class World:
 def world(
     tmp_path: Path, session: FolderSession, pull_request: Callable[..., PullRequest]
 ) -> Iterator[Callable[..., World]]:
-    """A world of these suites: before the base (oldest first), of base and merge, and after (oldest first); of *tests*."""
+    """A world of these suites: before the base (oldest first), of base and merge, and after; and of *tests*."""
 
     def build(
         *,
