@@ -18,12 +18,15 @@ from _pytest.runner import call_and_report
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+_MAJOR_VERSION = int(pytest.__version__.partition(".")[0])
 _OPTIONS = (
     *("-qqq", "-s", "--tb=short", "--assert=plain", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
     # A stand-in is timed in place of pytest-benchmark, by whoever times everything else.
     *("-p", "no:benchmark"),
     # What is installed is timed: the checkout comes last, and gives but what is nowhere else.
-    *("--import-mode=append", "-o", "pythonpath="),
+    "--import-mode=append",
+    # pytest 7 takes an empty setting for an error where there is no configuration file
+    *(("-p", "no:python_path") if _MAJOR_VERSION < 8 else ("-o", "pythonpath=")),
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
 )
 

@@ -215,7 +215,9 @@ def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(s
     tests = [
         OwnTest("tests/test_handing.py", name, 1.0) for name in ("test_handed", "test_pedantic", "test_nothing_handed")
     ]
-    files = {**FILES, "tests/test_handing.py": HANDING, "benchmarks/__init__.py": ""}
+    # the configuration of the tests would put the checkout before what is installed
+    sources = {"pytest.ini": "[pytest]\npythonpath = src\n", "src/pkg/__init__.py": "raise RuntimeError('sources')\n"}
+    files = {**FILES, **sources, "tests/test_handing.py": HANDING}
     lay(Path(session.repository), files)
     remote = Remote(session, benchmark_dir="benchmarks")
     remote.write(written(tests))
