@@ -128,8 +128,8 @@ class Report:
 
     @property
     def share(self) -> float | None:
-        """Share of the rate that the ceilings allow, which was kept up; None when it was not measured."""
-        if not self.rate:
+        """Share of the rate that the ceilings allow, which was kept up; None when it was not measured, or read once."""
+        if not self.rate or self.rate["steps"][0][0] == self.rate["steps"][-1][0]:
             return None
         steps = self.rate["steps"]
         begin = steps[0][0] + min(UNSTEADY_SECONDS, (steps[-1][0] - steps[0][0]) / 5)

@@ -20,7 +20,7 @@ from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.offline.identity import settle
 from formulacode_dagster.store.artifacts import REPOSITORIES, SEARCH_GAPS
 from formulacode_dagster.store.listed import listed as listed_repositories
-from formulacode_dagster.store.withdrawn import withdraw
+from formulacode_dagster.store.repositories import withdraw
 
 from .tracked import DISCOVERY, cost_of, decide, needs_discovery, tracking_items
 

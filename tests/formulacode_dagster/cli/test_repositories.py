@@ -19,7 +19,7 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.store.artifacts import REPOSITORIES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.listed import listed
-from formulacode_dagster.store.withdrawn import withdraw
+from formulacode_dagster.store.repositories import withdraw
 
 MONTH = "2026-02"
 Call = Callable[..., str]

@@ -15,7 +15,7 @@ from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.repository import Repository, RepositoryState
-from formulacode_dagster.store.withdrawn import withdraw
+from formulacode_dagster.store.repositories import withdraw
 
 MONTH = "2026-02"
 RULES = TrackingRules(minimum_stars=500)

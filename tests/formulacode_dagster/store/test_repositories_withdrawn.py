@@ -6,7 +6,7 @@ from formulacode_dagster.models.repository import Repository, RepositoryState
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.pull_requests import save_changes
-from formulacode_dagster.store.withdrawn import withdraw
+from formulacode_dagster.store.repositories import withdraw
 from tests.records import make_change, make_merged
 
 MONTHS = ("2026-01", "2026-02")
