@@ -21,7 +21,7 @@ HEADS = {
     "dmoreau/gridpath": "736c20669fd4bedc9201f955220fcb6e892338ba",
     "loomworks/wordloom": "4feb124661a08feb6c786c7fbd364fd1bda6f38d",
     "numeric-samples/tilemath": "c64b97201577a64fbe3f20a00b746fba73d51135",
-    "sample-org/gridpath": "8ba3566ab2eb975ca19b2ad2449089ebea2d88ac",
+    "sample-org/gridpath": "3798cf5f154e928a994feff1cef60852c0221497",
     "sample-org/pairheap": "55a15ecfbbaab141fd82649bd9e39dd73b5f86ec",
     "signal-kit/rollwin": "66f32a9ca5cc475cf79c76845f4bfec76338184a",
 }
