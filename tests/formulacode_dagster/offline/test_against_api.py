@@ -49,4 +49,4 @@ def test_mirrors_with_their_side_file_tell_what_the_api_tells(tmp_path: Path):
     with serving(app(folder)) as url:
         asked = taken(GitHubSource(GitHubClient(url, ["token"]), Stage.PULL_REQUESTS, MONTHS[0].key, "run"))
     assert taken(MirrorsSource(folder)) == asked
-    assert len(asked) == 40
+    assert len(asked) == 41

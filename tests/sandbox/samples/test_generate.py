@@ -25,7 +25,7 @@ HEADS = {
     "sample-org/pairheap": "55a15ecfbbaab141fd82649bd9e39dd73b5f86ec",
     "signal-kit/rollwin": "66f32a9ca5cc475cf79c76845f4bfec76338184a",
 }
-MERGES_SHA256 = "1206d63d340286917f987164ff98db5f55b4c153d70d2e2d52909edd9e9bacbd"
+MERGES_SHA256 = "1b96320b2bc6d1f1cef00fb29272d348bdec8cead3c0623576502a5fc789f8ba"
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
