@@ -118,7 +118,7 @@ def relevant_tests(base: TestRun, oracle: TestRun) -> dict[str, float]:
         if (after := oracle.tests.get(name)) is not None
         and {test.outcome, after.outcome} == {RunOutcome.PASSED}
         and (_executes(test) or _executes(after))
-        and min(test.seconds, after.seconds) >= LEAST_SECONDS
+        and max(test.seconds, after.seconds) >= LEAST_SECONDS
     }
     turns: dict[str, int] = {}
     places: dict[str, tuple[int, float]] = {}

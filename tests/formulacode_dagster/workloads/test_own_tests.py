@@ -246,7 +246,8 @@ AIMED = {"outcome": "passed", "seconds": 1.0, "lines": {"a.py": frozenset({1})}}
         pytest.param({**AIMED, "lines": {}}, {**AIMED, "lines": {}}, False, id="no line"),
         pytest.param(AIMED, {**AIMED, "outcome": "failed"}, False, id="fails after"),
         pytest.param({**AIMED, "outcome": "skipped"}, AIMED, False, id="skipped before"),
-        pytest.param(AIMED, {**AIMED, "seconds": LEAST_SECONDS / 2}, False, id="too short"),
+        pytest.param(AIMED, {**AIMED, "seconds": LEAST_SECONDS / 2}, True, id="short once it is faster"),
+        pytest.param({**AIMED, "seconds": LEAST_SECONDS / 2}, {**AIMED, "seconds": 0.0}, False, id="too short"),
     ],
 )
 def test_a_test_is_a_workload_when_it_passes_takes_long_enough_and_executes_the_change(base, oracle, relevant):
