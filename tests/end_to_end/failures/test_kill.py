@@ -176,6 +176,8 @@ def assert_rows_agree_with_the_ledger(platform) -> None:
     with platform.database.transaction() as connection:
         judged = artifacts.CLASSIFICATIONS.read(connection, MONTH)
         measured = artifacts.MEASUREMENTS.read(connection, MONTH)
+        tested = artifacts.CORRECTNESS.read(connection, MONTH)
         (released,) = artifacts.RELEASES.read(connection, MONTH)
     assert sum(row.is_performance for row in judged) == done[Stage.CLASSIFICATIONS]
-    assert sum(row.is_faster for row in measured) == done[Stage.MEASUREMENTS] == released.tasks
+    assert len(tested) == sum(row.is_faster for row in measured)
+    assert sum(not row.broken for row in tested) == done[Stage.MEASUREMENTS] == released.tasks
