@@ -34,7 +34,7 @@ def test_a_measurement_is_terminated(demo, serve_ui, demo_database) -> None:
             }
         )
         deadline = time.monotonic() + 120
-        while not any(sessions.glob("*/repository")):
+        while not (any(sessions.glob("*/repository")) and served.wait_for_run(run, 0) == "STARTED"):
             assert time.monotonic() < deadline, served.wait_for_run(run, 0)
             time.sleep(0.1)
         started = time.monotonic()
