@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
-from formulacode_dagster.git.diff import FileDiff, split_patch
+from formulacode_dagster.git.diff import split_patch
 from formulacode_dagster.suites.compiled import is_compiled_source
 
 _WORD = re.compile(r"[A-Za-z_]\w{3,}")
@@ -47,7 +47,7 @@ def changed_lines(patch: bytes, *, benchmark_dir: str) -> ChangedLines:
         if is_compiled_source(path):
             untraceable.append(file.path)
         elif path.suffix == ".py":
-            removed, added = _lines_of(file)
+            removed, added = file.lines_of("-"), file.lines_of("+")
             if file.old_path and removed:
                 base[file.old_path] = removed
             if file.new_path and added:
@@ -56,17 +56,3 @@ def changed_lines(patch: bytes, *, benchmark_dir: str) -> ChangedLines:
             continue
         words |= {path.stem, *(word for line in file.changed_lines() for word in _WORD.findall(line.text))}
     return ChangedLines(base, oracle, tuple(untraceable), tuple(tests), frozenset(words))
-
-
-def _lines_of(file: FileDiff) -> tuple[frozenset[int], frozenset[int]]:
-    removed: set[int] = set()
-    added: set[int] = set()
-    for hunk in file.hunks():
-        old, new = hunk.old_start, hunk.new_start
-        for line in hunk.lines:
-            if line.startswith("+"):
-                added.add(new)
-            elif line.startswith("-"):
-                removed.add(old)
-            old, new = old + (not line.startswith("+")), new + (not line.startswith("-"))
-    return frozenset(removed), frozenset(added)

@@ -21,6 +21,8 @@ class ChangedLine:
 
     sign: str
     text: str
+    number: int
+    """Counted from 1, in the file that has the line."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,15 @@ class FileDiff:
     def changed_lines(self) -> Iterator[ChangedLine]:
         """Added and removed lines, in order."""
         for hunk in self.hunks():
+            old, new = hunk.old_start, hunk.new_start
             for line in hunk.lines:
                 if line.startswith(("+", "-")):
-                    yield ChangedLine(line[0], line[1:].rstrip("\r"))
+                    yield ChangedLine(line[0], line[1:].rstrip("\r"), new if line[0] == "+" else old)
+                old, new = old + (not line.startswith("+")), new + (not line.startswith("-"))
+
+    def lines_of(self, sign: str) -> frozenset[int]:
+        """Numbers of the removed lines (`-`) in the old file, or of the added ones (`+`) in the new one."""
+        return frozenset(line.number for line in self.changed_lines() if line.sign == sign)
 
 
 def split_patch(patch: bytes) -> tuple[FileDiff, ...]:

@@ -19,8 +19,7 @@ def render(name: str, values: Mapping[str, Any]) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    # markdown for a solver, not HTML for a browser: escaping would alter code
-    return Environment(  # noqa: S701
+    return Environment(  # noqa: S701 - markdown for a solver, not HTML for a browser: escaping would alter code
         loader=PackageLoader("formulacode_dagster.problems"),
         undefined=StrictUndefined,
         trim_blocks=True,

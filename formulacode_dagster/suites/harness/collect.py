@@ -73,7 +73,7 @@ class Listener:
 
 def provide_pytest(request: dict[str, Any]) -> None:
     """Make pytest importable: the environment's own, that of the image's tests, else the one in `collector`, if any."""
-    if os.path.isdir(request["tests"]):  # noqa: PTH112
+    if os.path.isdir(request["tests"]):
         sys.path.append(request["tests"])
         # what tests start has to find it as well
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), request["tests"]]))

@@ -27,7 +27,7 @@ class LineWatch:
 
     def __init__(self, wanted: Mapping[str, Iterable[int]]) -> None:
         self._wanted = sorted((path, line) for path, lines in wanted.items() for line in set(lines))
-        self._basenames = {os.path.basename(path) for path, _ in self._wanted}  # noqa: PTH119
+        self._basenames = {os.path.basename(path) for path, _ in self._wanted}
         # shared, so that what a forked process executes is seen as well
         self._executed = mmap.mmap(-1, max(1, len(self._wanted)))
         self._codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
@@ -131,8 +131,8 @@ class LineWatch:
     def _of_file(self, file: str) -> dict[int, int]:
         if file not in self._files:
             self._files[file] = {}
-            if os.path.basename(file) in self._basenames:  # noqa: PTH119
-                path = which_file(os.path.abspath(file), {path for path, _ in self._wanted})  # noqa: PTH100
+            if os.path.basename(file) in self._basenames:
+                path = which_file(os.path.abspath(file), {path for path, _ in self._wanted})
                 self._files[file] = {line: n for n, (other, line) in enumerate(self._wanted) if other == path}
         return self._files[file]
 

@@ -68,18 +68,18 @@ _DEFINITION = re.compile(r"\s*(?:async\s+)?(?:def|cdef|cpdef|class)\b.*[(:]")
 def instrument(request: dict[str, Any], emit: Emit) -> None:
     """Make a folder of compilers that count lines of `units`, patterns of names of sources; tell the path to use."""
     folder = tempfile.mkdtemp(prefix="fc-coverage-")
-    data, compilers = os.path.join(folder, "data"), os.path.join(folder, "bin")  # noqa: PTH118
-    os.mkdir(data)  # noqa: PTH102
-    os.mkdir(compilers)  # noqa: PTH102
+    data, compilers = os.path.join(folder, "data"), os.path.join(folder, "bin")
+    os.mkdir(data)
+    os.mkdir(compilers)
     units = "|".join(f"{unit}|*/{unit}" for unit in request["units"])
     triplet = sysconfig.get_config_var("MULTIARCH") or ""
     for name in [*COMPILERS, *(f"{triplet}-{name}" for name in COMPILERS)]:
         compiler = shutil.which(name)
         if compiler is not None:
-            path = os.path.join(compilers, name)  # noqa: PTH118
-            with open(path, "w") as file:  # noqa: PTH123
+            path = os.path.join(compilers, name)
+            with open(path, "w") as file:
                 file.write(COMPILER.format(units=units, compiler=compiler, data=data))
-            os.chmod(path, 0o700)  # noqa: PTH101
+            os.chmod(path, 0o700)
     emit(event="instrument", data=data, path=f"{compilers}{os.pathsep}{os.environ['PATH']}")
 
 
@@ -100,7 +100,7 @@ class NativeWatch:
             os.environ["GCOV_PREFIX"] = data
         counted: dict[str, dict[int, int]] = {}
         self._notes = []
-        for notes in sorted(glob.glob(os.path.join(glob.escape(data), "**", "*.gcno"), recursive=True) if data else []):  # noqa: PTH118, PTH207
+        for notes in sorted(glob.glob(os.path.join(glob.escape(data), "**", "*.gcno"), recursive=True) if data else []):
             counts = self._counts(notes)
             if counts:
                 self._notes.append(notes)
@@ -126,7 +126,7 @@ class NativeWatch:
         if not self._notes:
             return {}
         for old in self._written():
-            os.unlink(old)  # noqa: PTH108
+            os.unlink(old)
         _call_in_objects("__gcov_dump")
         executed: dict[str, set[int]] = {}
         for written in self._written():
@@ -136,8 +136,8 @@ class NativeWatch:
         return {path: sorted(lines) for path, lines in executed.items() if lines}
 
     def _written(self) -> list[str]:
-        files = [f"{os.path.splitext(notes)[0]}.gcda" for notes in self._notes]  # noqa: PTH122
-        return [file for file in files if os.path.exists(file)]  # noqa: PTH110
+        files = [f"{os.path.splitext(notes)[0]}.gcda" for notes in self._notes]
+        return [file for file in files if os.path.exists(file)]
 
     def _counts(self, file: str) -> dict[str, dict[int, int]]:
         """How often each line of the wanted files was executed, as gcov tells of one object's notes or counts."""
@@ -152,7 +152,7 @@ class NativeWatch:
             return {}
         counts: dict[str, dict[int, int]] = {}
         for source in told["files"]:
-            absolute = os.path.normpath(os.path.join(told["current_working_directory"], source["file"]))  # noqa: PTH118
+            absolute = os.path.normpath(os.path.join(told["current_working_directory"], source["file"]))
             path, markers = which_file(absolute, self._paths), self._markers(absolute)
             for line in source["lines"]:
                 number, count = line["line_number"], line["count"]
@@ -166,8 +166,8 @@ class NativeWatch:
         """For each line of C that Cython made of a wanted file, that file and the line there; empty for other files."""
         if source not in self._generated:
             self._generated[source] = {}
-            if os.path.isfile(self._data + source):  # noqa: PTH113
-                with open(self._data + source, errors="replace") as file:  # noqa: PTH123
+            if os.path.isfile(self._data + source):
+                with open(self._data + source, errors="replace") as file:
                     self._generated[source] = markers_of(file.read().split("\n"), self._paths)
         return self._generated[source]
 
@@ -242,7 +242,7 @@ def _of_c(text: list[str], line: int, counted: set[int]) -> set[int]:
 def _text(repository: str, path: str) -> list[str]:
     """The file's lines, comments of C blanked."""
     try:
-        with open(os.path.join(repository, path), errors="replace") as file:  # noqa: PTH118, PTH123
+        with open(os.path.join(repository, path), errors="replace") as file:
             text = file.read()
     except OSError:
         return []
@@ -253,7 +253,7 @@ def _text(repository: str, path: str) -> list[str]:
 
 def _call_in_objects(function: str) -> None:
     """Call *function* of every shared object of this process that has one of its own."""
-    with open("/proc/self/maps") as file:  # noqa: PTH123
+    with open("/proc/self/maps") as file:
         mapped = {line.split(None, 5)[-1].rstrip("\n") for line in file if ".so" in line}
     for path in sorted(mapped):
         try:

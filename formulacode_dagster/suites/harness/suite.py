@@ -143,7 +143,7 @@ def prepare(benchmark: Benchmark, index: int, cache_folder: str) -> None:
     import pickle
 
     os.chdir(cache_folder)
-    with open("cache.pickle", "rb") as file:  # noqa: PTH123 - a suite may have patched pathlib
+    with open("cache.pickle", "rb") as file:
         cache = pickle.load(file)  # noqa: S301 - this suite's own setup_cache wrote it in this session
     set_cache = getattr(benchmark, "set_cache", None)
     if set_cache is not None:
@@ -158,7 +158,7 @@ def fill_cache(benchmark: Benchmark, folder: str) -> None:
     import pickle
 
     cache = benchmark.do_setup_cache()
-    with open("cache.pickle", "wb") as file:  # noqa: PTH123
+    with open("cache.pickle", "wb") as file:
         pickle.dump(cache, file)
 
 

@@ -94,7 +94,7 @@ def _import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> 
         raise ImportTimeoutError(f"still importing after {seconds:.0f} s")
 
     signal.signal(signal.SIGALRM, on_alarm)
-    pending, modules = [os.path.basename(root)], []  # noqa: PTH119
+    pending, modules = [os.path.basename(root)], []
     while pending:
         name = pending.pop(0)
         if name in skip:

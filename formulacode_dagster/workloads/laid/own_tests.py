@@ -76,7 +76,7 @@ class _Workload:
     file = ""
 
     def setup(self, test: str) -> None:
-        self._before = os.getcwd()  # noqa: PTH109
+        self._before = os.getcwd()
         os.chdir(_FOLDER)
         items = _ITEMS[self.file]
         if isinstance(items, Exception):
@@ -118,7 +118,7 @@ def _collected(file: str, functions: list[str]) -> dict[str, Any] | Exception:
 
     What keeps one file from being collected is raised where its tests are set up: other files are none the worse.
     """
-    before = os.getcwd()  # noqa: PTH109
+    before = os.getcwd()
     os.chdir(_FOLDER)
     # tests inside the package are those that are installed, where they are
     os.environ["PY_IGNORE_IMPORTMISMATCH"] = "1"
