@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
-.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-measure bench-intake bench-store bench-resolution bench-images yield clean
+.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -66,8 +66,8 @@ format: setup ## write the code the way `check` wants it
 bench: setup ## what the platform itself costs: loading, passing items, finding nothing to do
 	@$(BIN)/python bench/definitions.py
 
-bench-measure: setup ## what a measurement costs, and how often it is wrong
-	@$(BIN)/python bench/measure.py
+bench-aa: setup ## how often a patch without effect is called faster, power, cost: [TASKS=300 PER_EFFECT=20]; goes on where it stopped
+	@$(BIN)/python bench/aa.py $(if $(TASKS),--tasks "$(TASKS)") $(if $(PER_EFFECT),--per-effect "$(PER_EFFECT)")
 
 bench-intake: setup ## a month's intake beside what the predecessor did, and whether it reaches its targets
 	@$(BIN)/python bench/intake.py

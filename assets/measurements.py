@@ -1,5 +1,6 @@
-"""`measurements`: samples of every relevant benchmark, base against oracle, and a placebo."""
+"""`measurements`: samples of every relevant benchmark: base, oracle, and the base once more as control."""
 
+from collections import Counter
 from typing import Any
 
 import dagster as dg
@@ -9,6 +10,7 @@ from formulacode_dagster.measurement import checks as verdicts
 from formulacode_dagster.measurement.stage import Measurements
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import CORRECTNESS, MEASUREMENTS
 from formulacode_dagster.store.views import RELATIONS
@@ -37,16 +39,22 @@ def right_by_their_tests(month: JudgedMonth) -> Judgement:
     return correctness.right_by_their_tests(measured, month.done_rows(CORRECTNESS, Stage.MEASUREMENTS))
 
 
+@month_check(blocking=True)
+def controls_within_promise(month: JudgedMonth) -> Judgement:
+    """The base against itself, judged as if it were a patch, is called faster no more often than promised."""
+    return verdicts.controls_within_promise(month.rows(MEASUREMENTS))
+
+
 @stage_asset(
     Stage.MEASUREMENTS,
     deps=[images],
     partitions_def=MONTHS,
     group_name="measure",
     kinds={"asv", "docker", "postgres"},
-    description="One row is the author's patch timed against its base, with all samples and a placebo.",
+    description="One row is the author's patch timed against its base, with all samples and a control.",
     columns=RELATIONS["measurements"].columns,
     pool="measure",
-    checks=[failures_within_budget, speedup_is_real, right_by_their_tests],
+    checks=[failures_within_budget, speedup_is_real, right_by_their_tests, controls_within_promise],
 )
 def measurements(
     context: dg.AssetExecutionContext,
@@ -65,4 +73,12 @@ def measurements(
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)
     faster = [row.speedup for row in rows if row.is_faster]
-    return report(context, summary, rows=len(rows), engine=why, largest_speedup=round(max(faster, default=1.0), 2))
+    counts = Counter(row.verdict for row in rows)
+    return report(
+        context,
+        summary,
+        rows=len(rows),
+        engine=why,
+        largest_speedup=round(max(faster, default=1.0), 2),
+        **{verdict.value: counts[verdict] for verdict in Verdict},
+    )

@@ -10,7 +10,6 @@ from .base import SettingsResource, setting
 class SamplingResource(SettingsResource):
     """Hands out the plan by which benchmarks are sampled."""
 
-    rounds: int | None = setting("rounds")
     sample_seconds: float | None = setting("sample_seconds")
     measure_seconds: int | None = setting("measure_seconds")
     measured_at_once: int | None = setting("measured_at_once")
@@ -18,7 +17,8 @@ class SamplingResource(SettingsResource):
     def plan(self) -> SamplingPlan:
         """How a task is sampled."""
         return SamplingPlan(
-            rounds=self.settings.rounds,
             seconds_per_sample=self.settings.sample_seconds,
             max_seconds=self.settings.measure_seconds,
+            # tasks side by side disturb each other all the time, which was asked for
+            **({"max_repeats": 0} if self.settings.measured_at_once > 1 else {}),
         )

@@ -148,12 +148,10 @@ class Settings(BaseSettings):
     """time limit of one build"""
     benchmark_seconds: int = Field(120, alias="FC_BENCHMARK_SECONDS", ge=1)
     """time limit of one benchmark process"""
-    rounds: int = Field(7, alias="FC_ROUNDS", ge=7)
-    """interleaved samples a side; 7 at least"""
     sample_seconds: float = Field(0.1, alias="FC_SAMPLE_SECONDS", gt=0)
     """seconds of timing in one sample"""
     measure_seconds: int = Field(600, alias="FC_MEASURE_SECONDS", ge=10)
-    """time budget of one task's measurement"""
+    """seconds that surveys, warm-up and rounds of one task may take; builds come on top"""
     measured_at_once: int = Field(1, alias="FC_MEASURED_AT_ONCE", ge=1)
     """tasks measured at the same time; more than one disturb each other's timings"""
     images_gb: float = Field(100, alias="FC_IMAGES_GB", ge=0)

@@ -6,10 +6,14 @@ No fixtures, and nothing that only one part of the tests asks for.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from formulacode_dagster.measurement.chance import geometric_mean
+from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Unit, Verdict
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest, PullRequest
 
@@ -87,6 +91,51 @@ def make_image(**fields: object) -> BuiltImage:
         "verifications": (),
     }
     return BuiltImage.model_validate({**defaults, **fields})
+
+
+def make_measurement(speedups: Mapping[str, float], **fields: object) -> Measurement:
+    """What was measured of benchmarks with these speed-ups, by name, without its samples: faster if their mean is."""
+    mean = geometric_mean(list(speedups.values()))
+    results = tuple(
+        BenchmarkResult(
+            benchmark=name,
+            samples=(),
+            speedup=speedup,
+            low=0.9 * speedup,
+            high=1.1 * speedup,
+            faster_p=0.001,
+            slower_p=1.0,
+            control_speedup=1.0,
+            executes_change=True,
+        )
+        for name, speedup in speedups.items()
+    )
+    defaults: dict[str, object] = {
+        **KEY,
+        "engine": "docker",
+        "image_digest": "sha256:1",
+        "instrument": (),
+        "suite": "base",
+        "verdict": Verdict.FASTER if mean >= 1.05 else Verdict.UNCHANGED,
+        "speedup": mean,
+        "low": 0.95 * mean,
+        "high": 1.05 * mean,
+        "p_value": 0.001,
+        "slower_p_value": 1.0,
+        "control_speedup": 1.0,
+        "control_low": 0.99,
+        "control_high": 1.01,
+        "disturbed": False,
+        "faster": tuple(name for name, speedup in speedups.items() if speedup > 1.1),
+        "slower": (),
+        "needs": "",
+        "rule": SamplingPlan().rule(Unit.PROCESS),
+        "look": 0,
+        "rounds": 8,
+        "results": results,
+        "machine": "a machine",
+    }
+    return Measurement.model_validate({**defaults, **fields})
 
 
 def make_attempt(**fields: object) -> BuildAttempt:

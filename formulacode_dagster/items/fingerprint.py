@@ -8,7 +8,8 @@ import json
 from formulacode_dagster.models.items import Stage
 
 CODE_VERSIONS: dict[Stage, str] = dict.fromkeys(Stage, "1") | {
-    **dict.fromkeys((Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS), "3")
+    **dict.fromkeys((Stage.ENVIRONMENTS, Stage.IMAGES), "3"),
+    Stage.MEASUREMENTS: "4",
 }
 """Raise a stage's version when its results would differ for the same inputs: its items are then pending again."""
 

@@ -7,16 +7,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Side
+from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Unit, Verdict
 
-from .plan import MIN_ROUNDS
-from .verdict import benchmark_result, judge
+from .chance import clopper_pearson
+from .contrasts import Samples
+from .verdict import accepts_control, judge
 
-FIGURES = ("speedup", "p_value", "effect_size", "placebo_speedup", "placebo_p_value")
+FIGURES = (
+    *("speedup", "low", "high", "p_value", "slower_p_value"),
+    *("control_speedup", "control_low", "control_high"),
+)
+RESULT_FIGURES = ("speedup", "low", "high", "faster_p", "slower_p", "control_speedup")
+CLAIMS = ("verdict", "disturbed", "faster", "slower", "needs")
 
 
 def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgement:
-    """Pass when every stored figure and flag is what the stored samples say, and the samples are enough."""
+    """Pass when every stored figure and verdict is what the stored samples say, and the samples are enough."""
     offenders = [
         f"{measurement.repository_id}#{measurement.number}: {problem}"
         for measurement in measurements
@@ -35,44 +41,82 @@ def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgemen
     return Judgement.by_offenders(summary, offenders, figures)
 
 
+def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
+    """Pass unless more controls than promised, judged as if they were patches, would have been called faster.
+
+    A control is the base once more, so each that is called faster is a false accept. So few as a month has bound
+    nothing by themselves: the check fires where the lower bound of their share is above the promise.
+    """
+    accepted = [row for row in measurements if accepts_control(_samples(row), row.rule, row.look)]
+    promised = max((row.rule.alpha for row in measurements), default=0.0)
+    low, high = clopper_pearson(len(accepted), len(measurements)) if measurements else (0.0, 1.0)
+    offenders = [f"{row.repository_id}#{row.number}: its control is {row.control_speedup:.3g}x" for row in accepted]
+    figures = {"controls": len(measurements), "accepted": len(accepted), "promised": promised, "upper_bound": high}
+    told = f"{len(accepted)} of {len(measurements)} controls would have been called faster, promised are {promised:.1%}"
+    is_kept = low <= promised
+    summary = told if is_kept else f"{told}: what is measured here cannot be told from noise"
+    return Judgement(passed=is_kept, summary=summary, offenders=() if is_kept else tuple(offenders), figures=figures)
+
+
+def _samples(measurement: Measurement) -> Samples:
+    return {result.benchmark: result.samples for result in measurement.results}
+
+
 def _problems(month: str, measurement: Measurement) -> Iterator[str]:
     if measurement.month != month:
         yield f"belongs to {measurement.month}"
     names = Counter(result.benchmark for result in measurement.results)
-    yield from (f"{name} appears {count} times" for name, count in names.items() if count > 1)
+    if twice := [name for name, count in names.items() if count > 1]:
+        yield from (f"{name} appears {names[name]} times" for name in twice)
+        return
     broken = [problem for result in measurement.results for problem in _sample_problems(result)]
     yield from broken
     if not measurement.results:
         yield "no benchmark was timed"
     if broken or not measurement.results:
         return
-    for result in measurement.results:
-        yield from _figure_problems(result)
-    verdict = judge(measurement.results)
-    if verdict.is_faster is not measurement.is_faster:
-        yield f"says is_faster={measurement.is_faster}, its samples say {verdict.is_faster}"
-    if set(verdict.significant) != set(measurement.significant):
-        yield "its samples single out other benchmarks than it does"
-    if not math.isclose(verdict.speedup, measurement.speedup, rel_tol=1e-9):
-        yield f"says {measurement.speedup:.4g}x, its samples say {verdict.speedup:.4g}x"
+    if measurement.verdict is Verdict.FASTER and (short := _shortage(measurement)):
+        yield short
+    try:
+        again = judge(_samples(measurement), measurement.rule, measurement.look)
+    except ValueError as error:
+        yield str(error)
+        return
+    for name in CLAIMS:
+        if getattr(measurement, name) != getattr(again, name):
+            yield f"says {name} {getattr(measurement, name)}, its samples say {getattr(again, name)}"
+    yield from _differences(measurement, again, FIGURES)
+    for result, computed in zip(measurement.results, again.results, strict=True):
+        yield from (f"{result.benchmark} {problem}" for problem in _differences(result, computed, RESULT_FIGURES))
+
+
+def _differences(stored: object, computed: object, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        claimed, told = getattr(stored, name), getattr(computed, name)
+        if not math.isclose(claimed, told, rel_tol=1e-9, abs_tol=1e-12):
+            yield f"says {name} {claimed:.4g}, its samples say {told:.4g}"
+
+
+def _shortage(measurement: Measurement) -> str:
+    """Why there are too few units of chance for what is claimed; empty when there are enough."""
+    first = measurement.rule.first_claim.units
+    samples = measurement.results[0].samples
+    counted = {
+        arm: len({s.round if measurement.rule.unit is Unit.PROCESS else s.build for s in samples if s.arm is arm})
+        for arm in Arm
+    }
+    arm = min(counted, key=lambda arm: counted[arm])
+    return f"has {counted[arm]} units of the {arm}, {first} are needed" if counted[arm] < first else ""
 
 
 def _sample_problems(result: BenchmarkResult) -> Iterator[str]:
-    for side in Side:
-        samples = [sample for sample in result.samples if sample.side is side]
-        if len(samples) < MIN_ROUNDS:
-            yield f"{result.benchmark} has {len(samples)} samples of the {side}, {MIN_ROUNDS} are needed"
-        if len({sample.round for sample in samples}) < len(samples):
-            yield f"{result.benchmark} has two samples of the {side} in one round"
+    for arm in Arm:
+        samples = [sample for sample in result.samples if sample.arm is arm]
+        if not samples:
+            yield f"{result.benchmark} has no sample of the {arm}"
+        if len({(sample.build, sample.round) for sample in samples}) < len(samples):
+            yield f"{result.benchmark} has two samples of the {arm} in one round"
         if not all(math.isfinite(sample.seconds) and sample.seconds > 0 for sample in samples):
-            yield f"{result.benchmark} has a sample of the {side} that is no duration"
-    if not all(math.isfinite(getattr(result, name)) for name in FIGURES):
+            yield f"{result.benchmark} has a sample of the {arm} that is no duration"
+    if not all(math.isfinite(getattr(result, name)) for name in RESULT_FIGURES):
         yield f"{result.benchmark} has a figure that is not finite"
-
-
-def _figure_problems(result: BenchmarkResult) -> Iterator[str]:
-    again = benchmark_result(result.benchmark, result.samples, executes_change=result.executes_change)
-    for name in FIGURES:
-        stored, computed = getattr(result, name), getattr(again, name)
-        if not math.isclose(stored, computed, rel_tol=1e-9, abs_tol=1e-12):
-            yield f"{result.benchmark} says {name} {stored:.4g}, its samples say {computed:.4g}"

@@ -12,11 +12,12 @@ from typing import Self
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Coverage, Remote, Survey, describe
 
+from .budget import Budget
 from .changed_code import ChangedCode, Lines
 from .patch import FileChange
 from .plan import SamplingPlan
@@ -38,8 +39,9 @@ class CompiledLines:
     patch: bytes
     limits: ResourceLimits
     plan: SamplingPlan
+    budget: Budget
     log: Callable[[str], None]
-    _builds: dict[Side, tuple[Remote, Coverage | None]] = field(default_factory=dict)
+    _builds: dict[Arm, tuple[Remote, Coverage | None]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -58,11 +60,11 @@ class CompiledLines:
             return list(candidates)
         surveys: list[Survey] = []
         counted: set[str] = set()
-        for side, paths in (
-            (Side.BASE, {change.base_path: change for change in changed.compiled}),
-            (Side.ORACLE, {change.oracle_path: change for change in changed.compiled}),
+        for arm, paths in (
+            (Arm.BASE, {change.base_path: change for change in changed.compiled}),
+            (Arm.ORACLE, {change.oracle_path: change for change in changed.compiled}),
         ):
-            survey = self._survey(side, paths, suite, names)
+            survey = self._survey(arm, paths, suite, names)
             if survey is not None:
                 surveys.append(survey)
                 counted |= {paths[path].path for path in survey.seen if path in paths}
@@ -71,22 +73,22 @@ class CompiledLines:
         return [_settled(candidate, surveys, why) for candidate in candidates]
 
     def _survey(
-        self, side: Side, changes: dict[str | None, FileChange], suite: SuiteFiles, names: Sequence[str]
+        self, arm: Arm, changes: dict[str | None, FileChange], suite: SuiteFiles, names: Sequence[str]
     ) -> Survey | None:
         lines = {
-            path: change.base_lines if side is Side.BASE else change.oracle_lines
+            path: change.base_lines if arm is Arm.BASE else change.oracle_lines
             for path, change in changes.items()
             if path is not None
         }
         if not any(lines.values()):
             return None
         try:
-            remote, coverage = self._build(side, lines)
+            remote, coverage = self._build(arm, lines)
             if coverage is None:
                 return None
             if suite.files is not None:
                 remote.write(suite.files)
-            self.log(f"running {len(names)} benchmarks once on the {side} with coverage")
+            self.log(f"running {len(names)} benchmarks once on the {arm} with coverage")
             survey = remote.survey(
                 lines={},
                 limit=float(self.limits.benchmark_seconds),
@@ -96,26 +98,27 @@ class CompiledLines:
                 compiled=lines,
             )
         except ItemFailure as failure:
-            self.log(f"coverage of the {side} cannot be told: {failure}")
+            self.log(f"coverage of the {arm} cannot be told: {failure}")
             return None
-        self.log(f"coverage of the {side} tells of {', '.join(survey.seen) or 'no changed file'}")
+        self.log(f"coverage of the {arm} tells of {', '.join(survey.seen) or 'no changed file'}")
         return survey
 
-    def _build(self, side: Side, lines: Lines) -> tuple[Remote, Coverage | None]:
-        """The harness in a session built with coverage, at the side's code; without coverage where that fails."""
-        if side not in self._builds:
+    def _build(self, arm: Arm, lines: Lines) -> tuple[Remote, Coverage | None]:
+        """The harness in a session built with coverage, at the arm's code; without coverage where that fails."""
+        if arm not in self._builds:
             spec = self.image.spec
             session = self._stack.enter_context(self.engine.session(self.image, run_id=self.run_id))
             remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
-            if side is Side.ORACLE:
+            if arm is Arm.ORACLE:
                 apply_patch(session, self.patch)
-            self.log(f"building the {side} with coverage")
+            self.log(f"building the {arm} with coverage")
             coverage = remote.instrument(_units(lines))
-            built = session.reinstall(timeout=self.limits.build_seconds, environment={"PATH": coverage.path})
+            with self.budget.paused():
+                built = session.reinstall(timeout=self.limits.build_seconds, environment={"PATH": coverage.path})
             if not built.ok:
-                self.log(f"the {side} does not build with coverage: {describe(built)}")
-            self._builds[side] = remote, coverage if built.ok else None
-        return self._builds[side]
+                self.log(f"the {arm} does not build with coverage: {describe(built)}")
+            self._builds[arm] = remote, coverage if built.ok else None
+        return self._builds[arm]
 
 
 def _units(lines: Lines) -> set[str]:

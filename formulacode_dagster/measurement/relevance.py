@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.measurement import BenchmarkFailure, Side
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 
@@ -21,9 +21,9 @@ NO_TIME = "there was no time to run it once"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A benchmark that can be timed on the sides it was surveyed on."""
+    """A benchmark that can be timed on the arms it was surveyed on."""
 
-    by_side: Mapping[Side, SurveyedBenchmark]
+    by_arm: Mapping[Arm, SurveyedBenchmark]
     executes_change: bool | None
     unknown: str = ""
     """Why it is not known whether it executes the change."""
@@ -31,17 +31,21 @@ class Candidate:
     @property
     def name(self) -> str:
         """Asv's name, with the parameters."""
-        return self.by_side[Side.BASE].name
+        return self.by_arm[Arm.BASE].name
+
+    def runs_on(self, arm: Arm) -> bool:
+        """Whether it was seen to run there."""
+        return arm in self.by_arm and self.by_arm[arm].outcome == "ran"
 
     @property
     def executed(self) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Changed lines that it executes, by side and path; of sides without any, nothing."""
-        return {str(side): dict(surveyed.lines) for side, surveyed in self.by_side.items() if surveyed.lines}
+        """Changed lines that it executes, by arm and path; of arms without any, nothing."""
+        return {str(arm): dict(surveyed.lines) for arm, surveyed in self.by_arm.items() if surveyed.lines}
 
     @property
     def isolate(self) -> bool:
-        """Whether each call needs a setup of its own: one answer for all sides, or they would time different things."""
-        return any(surveyed.isolate for surveyed in self.by_side.values())
+        """Whether each call needs a setup of its own: one answer for all arms, or they would time different things."""
+        return any(surveyed.isolate for surveyed in self.by_arm.values())
 
 
 def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list[Candidate], list[BenchmarkFailure]]:
@@ -50,13 +54,13 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
     Raises ItemFailure: `oracle_breaks_benchmarks` when one that runs on the base fails with the oracle,
     `benchmarks_fail` when none runs on both.
     """
-    failures = [*_failures(Side.BASE, base), *_failures(Side.ORACLE, oracle)]
+    failures = [*_failures(Arm.BASE, base), *_failures(Arm.ORACLE, oracle)]
     on_base = {benchmark.name: benchmark for benchmark in base.benchmarks}
     on_oracle = {benchmark.name: benchmark for benchmark in oracle.benchmarks}
     _raise_if_oracle_breaks(on_base, oracle)
     for name in on_base.keys() ^ on_oracle.keys():
-        side = Side.ORACLE if name in on_base else Side.BASE
-        failures.append(BenchmarkFailure(benchmark=name, side=side, kind="missing", message="not defined on this side"))
+        arm = Arm.ORACLE if name in on_base else Arm.BASE
+        failures.append(BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm"))
     candidates = [
         _candidate(benchmark, on_oracle[name], changed)
         for name, benchmark in on_base.items()
@@ -68,33 +72,58 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
             "no benchmark runs on base and oracle",
             why=f"{len(failures)} failures" if failures else "the suite defines no time benchmark",
             log_tail="\n".join(
-                f"{failure.side} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
+                f"{failure.arm} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
             ),
         )
     return candidates, failures
 
 
-def completed(
-    candidates: Sequence[Candidate], surveys: Mapping[Side, Survey]
-) -> tuple[list[Candidate], list[BenchmarkFailure]]:
-    """Add to *candidates* what later surveys found of them, and list those that did not run there."""
+def with_surveys(candidate: Candidate, surveys: Mapping[Arm, Survey]) -> Candidate:
+    """*candidate* with what later *surveys* say of it."""
+    later = {
+        arm: benchmark
+        for arm, survey in surveys.items()
+        for benchmark in survey.benchmarks
+        if benchmark.name == candidate.name
+    }
+    return Candidate({**candidate.by_arm, **later}, candidate.executes_change)
+
+
+def completed(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[BenchmarkFailure]]:
+    """The *candidates* that ran on every arm, and why the others did not."""
     ready, failures = [], []
     for candidate in candidates:
-        by_side = dict(candidate.by_side)
-        for side, survey in surveys.items():
-            found_here = next((benchmark for benchmark in survey.benchmarks if benchmark.name == candidate.name), None)
-            if found_here is not None:
-                by_side[side] = found_here
-        stopped = next((side for side in Side if side not in by_side or by_side[side].outcome != "ran"), None)
+        stopped = next((arm for arm in Arm if not candidate.runs_on(arm)), None)
         if stopped is None:
-            ready.append(Candidate(by_side, candidate.executes_change))
+            ready.append(candidate)
             continue
-        failure = by_side.get(stopped)
+        failure = candidate.by_arm.get(stopped)
         kind, message = (
-            (failure.outcome, failure.message) if failure is not None else ("missing", "not defined on this side")
+            (failure.outcome, failure.message) if failure is not None else ("missing", "not defined on this arm")
         )
-        failures.append(BenchmarkFailure(benchmark=candidate.name, side=stopped, kind=kind, message=message))
+        failures.append(BenchmarkFailure(benchmark=candidate.name, arm=stopped, kind=kind, message=message))
     return ready, failures
+
+
+def disagreeing(base: Survey, oracle: Survey) -> list[str]:
+    """Names of the benchmarks that ran in one survey and failed in the other, or were lost there with their module."""
+    names: set[str] = set()
+    for survey, other in ((base, oracle), (oracle, base)):
+        failed = {benchmark.name for benchmark in other.benchmarks if benchmark.outcome in FAILED}
+        names |= {
+            benchmark.name
+            for benchmark in survey.benchmarks
+            if benchmark.outcome == "ran"
+            and (benchmark.name in failed or not _owners(benchmark).isdisjoint(other.lost))
+        }
+    return sorted(names)
+
+
+def renewed(survey: Survey, again: Survey) -> Survey:
+    """*survey* with what came of it when some of its benchmarks were run *again*."""
+    newer = {benchmark.name: benchmark for benchmark in again.benchmarks}
+    kept = [newer.pop(benchmark.name, benchmark) for benchmark in survey.benchmarks]
+    return survey.model_copy(update={"benchmarks": (*kept, *newer.values()), "lost": again.lost})
 
 
 def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Candidate]:
@@ -129,14 +158,12 @@ def select(candidates: Sequence[Candidate], *, limit: int, seed: int) -> list[Ca
     )
 
 
-def _failures(side: Side, survey: Survey) -> Iterable[BenchmarkFailure]:
+def _failures(arm: Arm, survey: Survey) -> Iterable[BenchmarkFailure]:
     for name, message in survey.lost.items():
-        yield BenchmarkFailure(benchmark=name, side=side, kind="import", message=message)
+        yield BenchmarkFailure(benchmark=name, arm=arm, kind="import", message=message)
     for benchmark in survey.benchmarks:
         if benchmark.outcome in FAILED:
-            yield BenchmarkFailure(
-                benchmark=benchmark.name, side=side, kind=benchmark.outcome, message=benchmark.message
-            )
+            yield BenchmarkFailure(benchmark=benchmark.name, arm=arm, kind=benchmark.outcome, message=benchmark.message)
 
 
 def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Survey) -> None:
@@ -148,9 +175,7 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
         for benchmark in oracle.benchmarks
         if benchmark.outcome in FAILED and benchmark.name in names
     }
-    owners = {benchmark.module for benchmark in ran} | {
-        f"{benchmark.module}.{benchmark.owner or benchmark.attribute}" for benchmark in ran
-    }
+    owners = {owner for benchmark in ran for owner in _owners(benchmark)}
     broken |= {name: message for name, message in oracle.lost.items() if name in owners}
     if broken:
         shown = list(broken.items())[:SHOWN]
@@ -163,19 +188,24 @@ def _raise_if_oracle_breaks(on_base: Mapping[str, SurveyedBenchmark], oracle: Su
         )
 
 
+def _owners(benchmark: SurveyedBenchmark) -> frozenset[str]:
+    """What it is lost with: its module, its class or function."""
+    return frozenset({benchmark.module, f"{benchmark.module}.{benchmark.owner or benchmark.attribute}"})
+
+
 def _candidate(base: SurveyedBenchmark, oracle: SurveyedBenchmark, changed: ChangedCode) -> Candidate:
-    by_side = {Side.BASE: base, Side.ORACLE: oracle}
+    by_arm = {Arm.BASE: base, Arm.ORACLE: oracle}
     if base.lines or oracle.lines:
-        return Candidate(by_side, executes_change=True)
+        return Candidate(by_arm, executes_change=True)
     if "untraced" in (base.outcome, oracle.outcome):
-        return Candidate(by_side, None, NO_TIME)
+        return Candidate(by_arm, None, NO_TIME)
     if "ruled_out" in (base.outcome, oracle.outcome):
-        return Candidate(by_side, executes_change=False)
+        return Candidate(by_arm, executes_change=False)
     if not (base.traceable and oracle.traceable):
-        return Candidate(by_side, None, "it runs its code in a process of its own")
+        return Candidate(by_arm, None, "it runs its code in a process of its own")
     if changed.untraceable:
-        return Candidate(by_side, None, f"Python cannot trace {', '.join(changed.untraceable)}")
-    return Candidate(by_side, executes_change=False)
+        return Candidate(by_arm, None, f"Python cannot trace {', '.join(changed.untraceable)}")
+    return Candidate(by_arm, executes_change=False)
 
 
 def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
@@ -185,7 +215,7 @@ def _spread(candidates: Sequence[Candidate], seed: int) -> list[Candidate]:
     seen: dict[tuple[str, str, str], int] = {}
     turns = []
     for candidate in shuffled:
-        surveyed = candidate.by_side[Side.BASE]
+        surveyed = candidate.by_arm[Arm.BASE]
         key = (surveyed.module, surveyed.owner, surveyed.attribute)
         seen[key] = seen.get(key, 0) + 1
         turns.append(seen[key])

@@ -1,102 +1,321 @@
-"""Taking the samples: interleaved rounds of fresh processes over the three sides."""
+"""Taking the samples: rounds of fresh processes over the arms, until the plan's looks or its time are used up."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import BenchmarkFailure, Sample, Side
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, Unit
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import NotTimed, Remote
+from formulacode_dagster.suites.remote import Asked, KeptBuild, NotTimed, ProcessAnswer, ProcessSetting, Remote, Timed
 
-from .plan import SamplingPlan, interleave
+from .budget import Budget
+from .plan import SamplingPlan
 from .relevance import Candidate
+from .verdict import Judged, judge
 
 Note = Callable[[str], None]
+MakeBuild = Callable[[Arm, int], KeptBuild]
+"""Builds the package of an arm anew, for the how-manieth time, with a layout of its own."""
+
+LEAST_ROUNDS = 2
+"""Without two there is no spread, and nothing to say."""
+LEAST_SECONDS = 0.005
+"""Of timing in one process: below, it is noise of the timer."""
+TIMING_FACTOR = 2.0
+"""Warm-up and timing of a sample take about so many times the seconds that it is timed for."""
+PADDING_STEPS = 4096
+UNKNOWN_MACHINE = "unknown"
 
 
 @dataclass(frozen=True)
-class Samples:
-    """The samples of each benchmark, those that could not be timed, and those there was no time for."""
+class Taken:
+    """The samples, what they say, and what could not be timed."""
 
-    by_benchmark: dict[str, list[Sample]]
+    judged: Judged
+    rule: DecisionRule
+    look: int
+    rounds: int
     failures: tuple[BenchmarkFailure, ...]
-    dropped: tuple[str, ...]
+    untimed: tuple[str, ...]
+    conditions: tuple[RoundConditions, ...]
+    machine: str
 
 
-def take_samples(
-    remotes: Mapping[Side, Remote], candidates: Sequence[Candidate], *, plan: SamplingPlan, note: Note
-) -> Samples:
-    """Time every candidate on every side in each round.
+@dataclass(frozen=True)
+class _Process:
+    """One interpreter of a round: an arm, one build of it."""
 
-    A round before the first is thrown away: it fills caches, and tells what a round costs, so that benchmarks which do
-    not fit into the plan's time are dropped before rather than cut short. A benchmark that fails on one side is dropped
-    on all. Raises ItemFailure (`oracle_breaks_benchmarks`) when it fails with the oracle alone.
-    """
-    generator = random.Random(plan.seed)  # noqa: S311 - spreads hash seeds, protects nothing
-    failures: dict[str, BenchmarkFailure] = {}
-    seconds: dict[str, float] = {candidate.name: 0.0 for candidate in candidates}
-    samples: dict[str, list[Sample]] = {candidate.name: [] for candidate in candidates}
-
-    def one_round(number: int, order: Iterable[tuple[Candidate, Side]]) -> None:
-        # One hash seed for the three sides: what it moves, it moves alike, and it differs between rounds.
-        hash_seed = generator.randrange(1, 2**32)
-        for position, (candidate, side) in enumerate(order):
-            if candidate.name in failures:
-                continue
-            timed, spent = remotes[side].time(
-                candidate.by_side[side],
-                isolate=candidate.isolate,
-                seconds=plan.seconds_per_sample,
-                hash_seed=hash_seed,
-            )
-            seconds[candidate.name] += spent
-            if isinstance(timed, NotTimed):
-                failures[candidate.name] = BenchmarkFailure(
-                    benchmark=candidate.name, side=side, kind=timed.kind, message=timed.message
-                )
-                note(f"{candidate.name} failed on the {side}: {timed.kind}")
-            elif number >= 0:
-                samples[candidate.name].append(
-                    Sample(side=side, round=number, position=position, seconds=timed.seconds, calls=timed.calls)
-                )
-
-    note(f"warming up {len(candidates)} benchmarks")
-    for order in interleave(candidates, rounds=1, seed=plan.seed):
-        one_round(-1, order)
-    fitting = _fitting([c for c in candidates if c.name not in failures], seconds, plan)
-    dropped = [c.name for c in candidates if c.name not in failures and c not in fitting]
-    for number, order in enumerate(interleave(fitting, rounds=plan.rounds, seed=plan.seed + 1)):
-        note(f"round {number + 1} of {plan.rounds}")
-        one_round(number, order)
-    _raise_if_oracle_breaks(failures.values())
-    timed_names = [c.name for c in fitting if c.name not in failures]
-    return Samples({name: samples[name] for name in timed_names}, tuple(failures.values()), tuple(dropped))
+    arm: Arm
+    number: int
+    build: KeptBuild
 
 
-def _fitting(candidates: Sequence[Candidate], seconds: Mapping[str, float], plan: SamplingPlan) -> list[Candidate]:
-    """The candidates, in order, whose rounds fit into the plan's time by the cost of the first; at least one."""
-    remaining = plan.max_seconds
-    fitting = []
-    for candidate in candidates:
-        cost = seconds[candidate.name] * plan.rounds
-        if cost <= remaining:
-            fitting.append(candidate)
-            remaining -= cost
-    if not fitting and candidates:
-        return [min(candidates, key=lambda candidate: seconds[candidate.name])]
-    return fitting
+class Sampler:
+    """Samples of one task. Every decision but the plan's own is made before the first timing is seen."""
 
+    def __init__(
+        self,
+        remotes: Mapping[Arm, Remote],
+        candidates: Sequence[Candidate],
+        *,
+        plan: SamplingPlan,
+        rule: DecisionRule,
+        budget: Budget,
+        make_build: MakeBuild,
+        core: int,
+        note: Note,
+    ) -> None:
+        """*core* is the one that processes are kept on, counted from the last."""
+        self._remotes, self._plan, self._rule, self._budget = remotes, plan, rule, budget
+        self._make_build, self._core, self._note = make_build, core, note
+        self._candidates = list(candidates)
+        self._generator = random.Random(plan.seed)  # noqa: S311 - an order, not a secret
+        self._seconds = plan.seconds_per_sample
+        self._samples: dict[str, list[Sample]] = {candidate.name: [] for candidate in candidates}
+        self._failures: list[BenchmarkFailure] = []
+        self._untimed: list[str] = []
+        self._conditions: list[RoundConditions] = []
+        self._machine = UNKNOWN_MACHINE
+        self._processes = 0
+        self._rounds = 0
+        self._repeats = plan.max_repeats
+        self._round_seconds = 0.0
 
-def _raise_if_oracle_breaks(failures: Iterable[BenchmarkFailure]) -> None:
-    broken = [failure for failure in failures if failure.side is Side.ORACLE and failure.kind != "skipped"]
-    if broken:
-        raise ItemFailure(
-            FailureKind.ORACLE_BREAKS_BENCHMARKS,
-            f"{len(broken)} benchmarks ran with the author's patch once and then failed",
-            why=f"{broken[0].benchmark}: {broken[0].kind}",
-            remedy="Look at the message: a benchmark that fails now and then cannot be measured",
-            log_tail=broken[0].message,
+    def take(self) -> Taken:
+        """Warm up, then take rounds until the rule decides.
+
+        Raises ItemFailure: `oracle_breaks_benchmarks` when a benchmark fails with the oracle twice and nowhere else,
+        `benchmarks_fail` when none is left.
+        """
+        self._warm_up()
+        if self._rule.unit is Unit.PROCESS:
+            judged, look = self._sample_processes()
+        else:
+            judged, look = self._sample_builds()
+        self._note(f"{judged.verdict} after {self._rounds} rounds: {judged.speedup:.3g}x")
+        return Taken(
+            judged,
+            self._rule,
+            look,
+            self._rounds,
+            tuple(self._failures),
+            tuple(self._untimed),
+            tuple(self._conditions),
+            self._machine,
         )
+
+    def _sample_processes(self) -> tuple[Judged, int]:
+        builds = [_Process(arm, 0, self._make_build(arm, 0)) for arm in Arm]
+        for look, at in enumerate(self._rule.looks):
+            while self._rounds < at.units:
+                if self._rounds >= LEAST_ROUNDS and self._budget.left < self._round_seconds:
+                    self._note("the time is used up")
+                    # the end of the time is no look at the samples: the level of the next one is still unspent
+                    return self._judge(look), look
+                self._note(f"round {self._rounds + 1} of at most {self._rule.looks[-1].units}")
+                self._round(builds)
+            judged = self._judge(look)
+            if judged.is_decided:
+                break
+        return judged, look
+
+    def _sample_builds(self) -> tuple[Judged, int]:
+        built, timed = 0, 0
+        stratum: list[_Process] = []
+        for look, at in enumerate(self._rule.looks):
+            added = len(Arm) * (at.units - built)
+            rounds = at.processes - (0 if added else timed)
+            if stratum and self._budget.left < self._round_seconds * rounds * (added or len(stratum)) / len(stratum):
+                self._note("the time is used up")
+                break
+            if added:
+                stratum, timed = [], 0
+                for number in range(built, at.units):
+                    self._note(f"build {number + 1} of {at.units} of each arm")
+                    stratum += [_Process(arm, number, self._make_build(arm, number)) for arm in Arm]
+                built = at.units
+            for _ in range(rounds):
+                self._note(f"round {self._rounds + 1} over {len(stratum)} builds")
+                self._round(stratum)
+            timed = at.processes
+            judged, decided_at = self._judge(look), look
+            if judged.is_decided:
+                break
+        return judged, decided_at
+
+    def _judge(self, look: int) -> Judged:
+        traced = {candidate.name: candidate.executes_change for candidate in self._candidates}
+        return judge({name: self._samples[name] for name in traced}, self._rule, look, traced=traced)
+
+    def _warm_up(self) -> None:
+        """One call of everything on every arm, thrown away: it fills caches, and tells what a round costs."""
+        self._note(f"warming up {len(self._candidates)} benchmarks")
+        calls = {candidate.name: 0.0 for candidate in self._candidates}
+        start = {arm: _Process(arm, 0, KeptBuild()) for arm in Arm}
+        overhead = 0.0
+        taken: dict[_Process, dict[str, Timed | NotTimed]] = {}
+        for process in start.values():
+            answer = self._run(process, self._candidates, ProcessSetting(core=self._core), once=True)
+            taken[process] = _by_name(self._candidates, answer)
+            for name, sample in taken[process].items():
+                calls[name] = max(calls[name], sample.wall)
+            overhead = max(overhead, answer.seconds - sum(sample.wall for sample in answer.samples))
+        self._mend(taken, ProcessSetting(core=self._core), once=True)
+        self._fit(calls, overhead)
+
+    def _fit(self, calls: Mapping[str, float], overhead: float) -> None:
+        """Time each for less where all would not fit up to the first claim, and leave out what still does not.
+
+        Nothing is left out for being slow but what alone takes more than all of the time; the first one never is.
+        """
+        first = self._rule.first_claim
+        share = self._budget.left / (first.units * first.processes * len(Arm)) - overhead
+        fitting: list[Candidate] = []
+        room = share
+        for candidate in self._candidates:
+            cost = calls[candidate.name] + (0.0 if self._once(candidate) else TIMING_FACTOR * LEAST_SECONDS)
+            if cost <= room or not fitting:
+                fitting.append(candidate)
+                room -= cost
+        self._untimed = [candidate.name for candidate in self._candidates if candidate not in fitting]
+        if self._untimed:
+            self._note(f"no time for {', '.join(self._untimed)}")
+        self._candidates = fitting
+        batched = sum(not self._once(candidate) for candidate in fitting)
+        if batched:
+            room = share - sum(calls[candidate.name] for candidate in fitting)
+            self._seconds = min(self._plan.seconds_per_sample, max(LEAST_SECONDS, room / (TIMING_FACTOR * batched)))
+
+    def _once(self, candidate: Candidate) -> bool:
+        longest = max(surveyed.seconds for surveyed in candidate.by_arm.values())
+        return longest > self._plan.single_call_seconds
+
+    def _round(self, processes: Sequence[_Process]) -> None:
+        """One sample of every benchmark in every process, under one setting; a disturbed round is taken again."""
+        start = self._budget.spent
+        while True:
+            # what hash seed, stack and heap move, they move alike for all arms of a round, and otherwise in the next
+            setting = ProcessSetting(
+                hash_seed=self._generator.randrange(1, 2**32),
+                padding=self._generator.randrange(PADDING_STEPS),
+                core=self._core,
+            )
+            order = self._generator.sample(list(processes), len(processes))
+            candidates = self._generator.sample(self._candidates, len(self._candidates))
+            answers = {process: self._run(process, candidates, setting) for process in order}
+            conditions = self._conditions_of(list(answers.values()))
+            self._conditions.append(conditions)
+            if not conditions.disturbed:
+                break
+            self._repeats -= 1
+            self._note(f"disturbed: {conditions.steal:.0%} stolen, {conditions.others:.0%} taken by others; once more")
+        taken = {process: _by_name(candidates, answer) for process, answer in answers.items()}
+        self._mend(taken, setting)
+        first = self._processes - len(order)
+        for place, process in enumerate(order):
+            for name, sample in taken[process].items():
+                if name in self._samples and isinstance(sample, Timed):
+                    self._samples[name].append(
+                        Sample(
+                            arm=process.arm,
+                            build=process.number,
+                            objects=process.build.objects,
+                            round=self._rounds,
+                            order=place,
+                            process=first + place,
+                            hash_seed=setting.hash_seed,
+                            seconds=sample.seconds,
+                            calls=sample.calls,
+                        )
+                    )
+        self._rounds += 1
+        self._round_seconds = max(self._round_seconds, self._budget.spent - start)
+
+    def _run(
+        self, process: _Process, candidates: Sequence[Candidate], setting: ProcessSetting, *, once: bool = False
+    ) -> ProcessAnswer:
+        self._processes += 1
+        asked = [
+            Asked(candidate.by_arm[process.arm], candidate.isolate, once or self._once(candidate))
+            for candidate in candidates
+        ]
+        build = process.build.folder if self._rule.unit is Unit.BUILD else ""
+        setting = ProcessSetting(setting.hash_seed, setting.padding, setting.core, build)
+        return self._remotes[process.arm].time(asked, seconds=self._seconds, setting=setting)
+
+    def _conditions_of(self, answers: Sequence[ProcessAnswer]) -> RoundConditions:
+        told = [answer.conditions for answer in answers if answer.conditions is not None]
+        steal, others = (
+            max((getattr(conditions, name) for conditions in told), default=0.0) for name in ("steal", "others")
+        )
+        if told:
+            self._machine = told[-1].machine
+        return RoundConditions(
+            round=self._rounds,
+            load=max((conditions.load for conditions in told), default=0.0),
+            steal=steal,
+            others=others,
+            mhz=min((conditions.mhz for conditions in told), default=0.0),
+            disturbed=self._repeats > 0 and (steal > self._plan.max_steal or others > self._plan.max_others),
+        )
+
+    def _mend(
+        self, taken: dict[_Process, dict[str, Timed | NotTimed]], setting: ProcessSetting, *, once: bool = False
+    ) -> None:
+        """Try what failed anywhere once more on every arm, each benchmark in a process of its own.
+
+        One that fails again is dropped on all arms. Raises ItemFailure when it failed with the oracle alone, twice.
+        """
+        failed = {
+            name for samples in taken.values() for name, sample in samples.items() if isinstance(sample, NotTimed)
+        }
+        broken: list[BenchmarkFailure] = []
+        for candidate in [candidate for candidate in self._candidates if candidate.name in failed]:
+            name = candidate.name
+            first = {process.arm for process, samples in taken.items() if isinstance(samples[name], NotTimed)}
+            self._note(f"{name} failed on {', '.join(sorted(first))}: once more on every arm")
+            again = {process: self._run(process, [candidate], setting, once=once).samples[0] for process in taken}
+            second = {process.arm: sample for process, sample in again.items() if isinstance(sample, NotTimed)}
+            for process, sample in again.items():
+                taken[process][name] = sample
+            if not second:
+                continue
+            arm, why = next(iter(second.items()))
+            failure = BenchmarkFailure(benchmark=name, arm=arm, kind=why.kind, message=why.message)
+            if first == second.keys() == {Arm.ORACLE} and why.kind != "skipped":
+                broken.append(failure)
+            self._failures.append(failure)
+            self._candidates.remove(candidate)
+            del self._samples[name]
+        if broken:
+            raise oracle_breaks(broken)
+        if not self._candidates:
+            raise nothing_timed(self._failures)
+
+
+def oracle_breaks(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
+    """Of benchmarks that fail with the oracle, again and again, and nowhere else."""
+    return ItemFailure(
+        FailureKind.ORACLE_BREAKS_BENCHMARKS,
+        f"{len(failures)} benchmarks failed with the author's patch, twice, and with the base never",
+        why=f"{failures[0].benchmark}: {failures[0].kind}",
+        remedy="Look at the messages: the patch may need an environment that the base does not",
+        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures),
+    )
+
+
+def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemFailure:
+    """Of a task none of whose benchmarks could be timed."""
+    return ItemFailure(
+        FailureKind.BENCHMARKS_FAIL,
+        "every relevant benchmark failed while it was timed",
+        why="; ".join(f"{failure.benchmark}: {failure.kind} on the {failure.arm}" for failure in failures[:shown]),
+        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures[:shown]),
+    )
+
+
+def _by_name(candidates: Sequence[Candidate], answer: ProcessAnswer) -> dict[str, Timed | NotTimed]:
+    return {candidate.name: sample for candidate, sample in zip(candidates, answer.samples, strict=True)}

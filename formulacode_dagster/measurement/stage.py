@@ -5,13 +5,15 @@ One task is timed at a time, unless told otherwise, and no test runs while one i
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from formulacode_dagster.correctness import telling
 from formulacode_dagster.correctness.compare import compare_tests
-from formulacode_dagster.correctness.telling import report, told
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.items.fingerprint import fingerprint
@@ -23,19 +25,30 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.running.turns import Turns
-from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, MEASUREMENTS
+from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES
+from formulacode_dagster.store.measurements import last_attempt, save_measurements
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.surveys import read_surveys, save_survey
 from formulacode_dagster.suites.overlays import first_suite
+from formulacode_dagster.suites.remote import harness_archive
 from formulacode_dagster.workloads.suites import other_suites
 
+from .cores import Cores
 from .measure import measure_task
 from .plan import SamplingPlan
 from .surveyed import Surveyed
+
+REJECTIONS = {
+    Verdict.UNCHANGED: RejectionReason.NO_SPEEDUP,
+    Verdict.SLOWER: RejectionReason.SLOWER,
+    Verdict.TRADE_OFF: RejectionReason.TRADE_OFF,
+    Verdict.INCONCLUSIVE: RejectionReason.INCONCLUSIVE,
+}
+"""What the others end with: only a task that is faster goes on."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,7 @@ class Measurements:
     limits: ResourceLimits
     at_once: int = 1
     """Tasks timed at the same time: more than one disturb each other."""
+    cores: Cores = field(default_factory=Cores)
     turns: Turns = field(default_factory=Turns)
     """Of timing and testing."""
 
@@ -78,8 +92,9 @@ class Measurements:
             images = IMAGES.read_keys(connection, self.run.month, [pr.key for pr in prs])
             environments = ENVIRONMENTS.read_keys(connection, self.run.month, [pr.key for pr in prs])
         items = [
-            WorkItem(pr.item, _inputs(images[pr.key]), MeasuredTask(pr, images[pr.key], environments[pr.key]))
+            WorkItem(pr.item, inputs_of(task, self.plan, self.limits), task)
             for pr in prs
+            for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
         ]
         return await run_items(self.run, items, in_thread(self.measure), _save, concurrency=self.at_once)
 
@@ -91,6 +106,7 @@ class Measurements:
         pr, image = item.value.pr, item.value.image
         with self.run.database.transaction() as connection:
             patch = patch_of(connection, pr)
+            before = last_attempt(connection, self.run.month, pr.key)
         mirror = self.cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
         folder = image.spec.benchmark_dir
         with self.turns.of("timing"):
@@ -105,8 +121,11 @@ class Measurements:
                 limits=self.limits,
                 run_id=self.run.run_id,
                 surveyed=self._surveyed(item),
+                cores=self.cores,
                 progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
             )
+        occasion = Occasion.FORCED if self.run.options.force else Occasion.CHANGED if before else Occasion.FIRST
+        measured = measured.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
         if not measured.is_faster:
             return outcome_of(measured, None, log)
         with self.turns.of("testing"):
@@ -128,18 +147,45 @@ class Measurements:
 
 def outcome_of(measured: Measurement, tested: Correctness | None, log: str) -> Outcome[Measured]:
     """How a pull request ends the stage: done when it is faster and right, with all that was found in any case."""
-    detail = f"{measured.speedup:.2f}× on {len(measured.significant)} of {len(measured.results)} benchmarks"
+    detail = told(measured)
     if tested is None:
-        return Outcome(Measured(measured), detail=detail, log=log, rejection=Rejection(RejectionReason.NO_SPEEDUP))
+        return Outcome(
+            Measured(measured), detail=detail, log=log, rejection=Rejection(REJECTIONS[measured.verdict], detail)
+        )
     wrong = Rejection(RejectionReason.ORACLE_BREAKS_TESTS) if tested.broken else None
-    log = f"{log}\n{report(tested)}"
-    return Outcome(Measured(measured, tested), detail=f"{detail}; {told(tested)}", log=log, rejection=wrong)
+    log = f"{log}\n{telling.report(tested)}"
+    detail = f"{detail}; {telling.told(tested)}"
+    return Outcome(Measured(measured, tested), detail=detail, log=log, rejection=wrong)
 
 
 def _save(connection: Connection, rows: Sequence[Measured]) -> None:
-    MEASUREMENTS.save(connection, [row.measurement for row in rows])
+    save_measurements(connection, [row.measurement for row in rows])
     CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
 
 
-def _inputs(image: BuiltImage) -> str:
-    return fingerprint(Stage.MEASUREMENTS, image.digest, image.spec.model_dump(mode="json"))
+def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits) -> str:
+    """Everything the samples and their verdict depend on; whether tasks are timed side by side is no part of it."""
+    return fingerprint(
+        Stage.MEASUREMENTS,
+        task.image.digest,
+        task.image.spec.model_dump(mode="json"),
+        task.pr.change.patch_sha256,
+        (task.environment.suite_sha, task.pr.facts.merge_commit_sha),
+        plan.model_dump(mode="json"),
+        [plan.rule(unit).model_dump(mode="json") for unit in Unit],
+        limits.model_dump(mode="json"),
+        harness_sha256(),
+    )
+
+
+def told(measured: Measurement) -> str:
+    """One line for the ledger: what it is, by how much, and how sure that is."""
+    text = f"{measured.speedup:.2f}× (95 % {measured.low:.2f} to {measured.high:.2f})"
+    text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
+    return f"{text}; {measured.needs}" if measured.needs else text
+
+
+@functools.cache
+def harness_sha256() -> str:
+    """Hash of what runs in the sessions."""
+    return hashlib.sha256(harness_archive()).hexdigest()

@@ -1,118 +1,183 @@
-"""Which benchmarks are really faster. Pure: samples in, verdict out."""
+"""What the samples of a task say. Pure: samples and a rule fixed before in, verdict out."""
 
 from __future__ import annotations
 
-import statistics
+import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from formulacode_dagster.models.measurement import BenchmarkResult, Sample, Side
+from formulacode_dagster.models.measurement import Arm, BenchmarkResult, DecisionRule, Look, Sample, Unit, Verdict
 
-from .statistics import cliffs_delta, geometric_mean, holm, mann_whitney
+from .contrasts import FASTER, SLOWER, Contrast, Samples, contrast_of, interval
+from .intervals import Interval, needed_units
 
-ALPHA = 0.05
-"""Chance, for the whole task, to call a benchmark different that is not. As the placebo has to be beaten too, and
-by the minimum, tasks without effect are called faster far more rarely: 0.2 % of them with noise of 15 %."""
-MIN_SPEEDUP = 1.05
-"""A ratio below this is not worth a task, however certain."""
-MIN_EFFECT = 0.6
-"""Cliff's delta below this means that the sides overlap widely."""
+LEVEL = 0.95
+UNCHANGED_LEVEL = 0.90
+"""Its upper bound is that of a one-sided test at 5 %, that the task is not faster by what counts."""
+MOST_NAMED_UNITS = 1000
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the samples of one task say."""
+class Judged:
+    """What the samples of one task say: ratios are time before / time after."""
 
-    significant: tuple[str, ...]
-    """Benchmarks that are really faster."""
-    slower: tuple[str, ...]
-    """Benchmarks that are really slower, by the same rule with the sides exchanged."""
+    verdict: Verdict
     speedup: float
-    detail: str
+    low: float
+    high: float
+    p_value: float
+    slower_p_value: float
+    control_speedup: float
+    control_low: float
+    control_high: float
+    disturbed: bool
+    faster: tuple[str, ...]
+    slower: tuple[str, ...]
+    results: tuple[BenchmarkResult, ...]
+    needs: str
+
+    def figures(self) -> dict[str, Any]:
+        """All of it, by the names that a row has for it."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
-    def is_faster(self) -> bool:
-        """Whether any benchmark is really faster."""
-        return bool(self.significant)
+    def is_decided(self) -> bool:
+        """Whether more samples would be wasted."""
+        return self.verdict is not Verdict.INCONCLUSIVE or self.disturbed
 
 
-def seconds_of(samples: Sequence[Sample], side: Side) -> list[float]:
-    """The timings of one side, in the order they were taken."""
-    return [sample.seconds for sample in samples if sample.side is side]
+def judge(samples: Samples, rule: DecisionRule, look: int, *, traced: dict[str, bool | None] | None = None) -> Judged:
+    """Decide by *rule* as of its *look*; *traced* says which benchmarks are known to execute the change.
 
-
-def benchmark_result(benchmark: str, samples: Sequence[Sample], *, executes_change: bool | None) -> BenchmarkResult:
-    """The figures of one benchmark; raises ValueError when a side has no sample."""
-    base, oracle, placebo = (seconds_of(samples, side) for side in Side)
-    return BenchmarkResult(
-        benchmark=benchmark,
-        samples=tuple(samples),
-        speedup=_ratio(base, oracle),
-        p_value=mann_whitney(base, oracle),
-        effect_size=cliffs_delta(base, oracle),
-        placebo_speedup=_ratio(base, placebo),
-        placebo_p_value=mann_whitney(base, placebo),
-        executes_change=executes_change,
-    )
-
-
-def judge(results: Sequence[BenchmarkResult]) -> Verdict:
-    """Decide which benchmarks are really faster.
-
-    A benchmark is, when the oracle differs from the base after correction over all benchmarks of the task, differs from
-    the placebo as well (which is the same code as the base, so it tells what difference arises by itself), and beats
-    the faster of the two by the minimum.
+    One test for the task, over the mean of all its workloads: they were chosen before, by what they execute. Raises
+    ValueError when samples are missing.
     """
-    corrected = holm([result.p_value for result in results])
-    sure = [result for result, p in zip(results, corrected, strict=True) if p < ALPHA]
-    faster = [result for result in sure if _beats_both(result, Side.ORACLE)]
-    slower = [result for result in sure if _beats_both(result, Side.BASE)]
-    speedup = geometric_mean([result.speedup for result in faster])
-    return Verdict(
-        significant=tuple(result.benchmark for result in faster),
-        slower=tuple(result.benchmark for result in slower),
-        speedup=speedup,
-        detail=_detail(results, faster, slower, speedup),
+    oracle, control = (contrast_of(samples, arm, rule) for arm in (Arm.ORACLE, Arm.CONTROL))
+    alpha = rule.looks[look].alpha
+    names = list(samples)
+    margin = math.log(rule.trade_off)
+    faster, slower = (
+        tuple(
+            name for name, p in zip(names, oracle.corrected(direction, margin), strict=True) if p <= rule.workload_alpha
+        )
+        for direction in (FASTER, SLOWER)
+    )
+    # the control is judged as if it were a patch: where chance alone makes a task, the samples are worth nothing
+    disturbed = any(_moved(control, direction, rule, alpha) for direction in (FASTER, SLOWER))
+    verdict = Verdict.INCONCLUSIVE if disturbed else _verdict(oracle, rule, alpha, bool(faster), bool(slower))
+    needs = _needs(oracle, rule, disturbed=disturbed) if verdict is Verdict.INCONCLUSIVE else ""
+    bounds, control_bounds = (_ratios(interval(contrast, LEVEL)) for contrast in (oracle, control))
+    return Judged(
+        verdict=verdict,
+        speedup=math.exp(oracle.means.mean()),
+        low=bounds.low,
+        high=bounds.high,
+        p_value=oracle.p_value(FASTER),
+        slower_p_value=oracle.p_value(SLOWER),
+        control_speedup=math.exp(control.means.mean()),
+        control_low=control_bounds.low,
+        control_high=control_bounds.high,
+        disturbed=disturbed,
+        faster=faster,
+        slower=slower,
+        results=_results(samples, oracle, control, traced or {}),
+        needs=needs,
     )
 
 
-def _beats_both(result: BenchmarkResult, winner: Side) -> bool:
-    """Whether the oracle is ahead of both unpatched sides, or (winner BASE) behind both."""
-    oracle = seconds_of(result.samples, Side.ORACLE)
-    for side in (Side.BASE, Side.PLACEBO):
-        control = seconds_of(result.samples, side)
-        slow, fast = (control, oracle) if winner is Side.ORACLE else (oracle, control)
-        if mann_whitney(slow, fast) >= ALPHA or cliffs_delta(slow, fast) < MIN_EFFECT:
-            return False
-        if _ratio(slow, fast) < MIN_SPEEDUP:
-            return False
-    shown_by_placebo = max(result.placebo_speedup, 1 / result.placebo_speedup)
-    return max(result.speedup, 1 / result.speedup) > shown_by_placebo
+def accepts_control(samples: Samples, rule: DecisionRule, look: int) -> bool:
+    """Whether the control, judged as if it were a patch, would be called faster at a look up to this one."""
+    for place, at in enumerate(rule.looks[: look + 1]):
+        seen = {name: taken_by(at, taken, rule) for name, taken in samples.items()}
+        if _moved(contrast_of(seen, Arm.CONTROL, rule), FASTER, rule, rule.looks[place].alpha):
+            return True
+    return False
 
 
-def _ratio(slow: Sequence[float], fast: Sequence[float]) -> float:
-    if not slow or not fast:
-        raise ValueError("a ratio needs samples of both sides")
-    return statistics.median(slow) / statistics.median(fast)
+def taken_by(at: Look, samples: Sequence[Sample], rule: DecisionRule) -> list[Sample]:
+    """Those that were there at a look."""
+    if rule.unit is Unit.PROCESS:
+        return [sample for sample in samples if sample.round < at.units]
+    rounds: dict[int, list[int]] = {}
+    for sample in samples:
+        rounds.setdefault(sample.build, []).append(sample.round)
+    last = {build: sorted(set(numbers))[: at.processes][-1] for build, numbers in rounds.items()}
+    return [sample for sample in samples if sample.build < at.units and sample.round <= last[sample.build]]
 
 
-def _detail(
-    results: Sequence[BenchmarkResult],
-    faster: Sequence[BenchmarkResult],
-    slower: Sequence[BenchmarkResult],
-    speedup: float,
-) -> str:
-    text = f"{len(faster)} of {len(results)} benchmarks are faster"
-    if faster:
-        best = max(faster, key=lambda result: result.speedup)
-        text += f", {speedup:.2f}x in the geometric mean, at best {best.speedup:.2f}x ({best.benchmark})"
-    elif results:
-        closest = max(results, key=lambda result: result.speedup)
-        text += (
-            f"; closest is {closest.benchmark}: {closest.speedup:.3f}x, p {closest.p_value:.4f}, "
-            f"placebo {closest.placebo_speedup:.3f}x"
+def _verdict(oracle: Contrast, rule: DecisionRule, alpha: float, some_faster: bool, some_slower: bool) -> Verdict:
+    is_faster, is_slower = (_moved(oracle, direction, rule, alpha) for direction in (FASTER, SLOWER))
+    if (is_faster or some_faster) and (is_slower or some_slower):
+        return Verdict.TRADE_OFF
+    if is_faster:
+        return Verdict.FASTER
+    if is_slower:
+        return Verdict.SLOWER
+    return Verdict.UNCHANGED if _is_unchanged(oracle, rule, alpha) else Verdict.INCONCLUSIVE
+
+
+def _is_unchanged(oracle: Contrast, rule: DecisionRule, alpha: float) -> bool:
+    """Whether a speed-up worth anything is excluded, and no slow-down of that size seen."""
+    least = math.log(rule.min_speedup)
+    if interval(oracle, UNCHANGED_LEVEL).high > least or oracle.means.mean() <= -least:
+        return False
+    margin = math.log(rule.trade_off)
+    # where nothing can be claimed yet, what goes up and down by workload must not pass for what stays as it is
+    return alpha > 0 or not any(
+        bounds.low > margin or bounds.high < -margin
+        for bounds in (interval(oracle, UNCHANGED_LEVEL, workload) for workload in range(len(oracle.means)))
+    )
+
+
+def _moved(contrast: Contrast, direction: int, rule: DecisionRule, alpha: float) -> bool:
+    """Whether the mean over all workloads went in *direction*: surely, by enough, and with enough of a margin."""
+    bounds = interval(contrast, LEVEL)
+    least = bounds.low if direction == FASTER else -bounds.high
+    return (
+        direction * contrast.means.mean() >= math.log(rule.min_speedup)
+        and least >= math.log(rule.min_bound)
+        and contrast.p_value(direction) <= alpha
+    )
+
+
+def _needs(oracle: Contrast, rule: DecisionRule, *, disturbed: bool) -> str:
+    """What it would take to decide, by the samples' own spread."""
+    if disturbed:
+        return "base and control, the same code, differ as much as a task would: measure again on a quieter machine"
+    mean = float(oracle.means.mean())
+    is_large = abs(mean) >= math.log(rule.min_speedup)
+    margin = abs(mean) - math.log(rule.min_bound) if is_large else max(math.log(rule.min_speedup) - mean, 1e-6)
+    unit = "rounds" if rule.unit is Unit.PROCESS else "builds an arm"
+    units = needed_units(oracle.spread, margin, level=LEVEL if is_large else UNCHANGED_LEVEL)
+    least = rule.first_claim.units
+    told = f"more than {MOST_NAMED_UNITS}" if units > MOST_NAMED_UNITS else f"about {max(units, least)}"
+    return f"it would take {told} {unit} to decide"
+
+
+def _results(
+    samples: Samples, oracle: Contrast, control: Contrast, traced: dict[str, bool | None]
+) -> tuple[BenchmarkResult, ...]:
+    corrected = [oracle.corrected(direction) for direction in (FASTER, SLOWER)]
+    results = []
+    for place, (name, taken) in enumerate(samples.items()):
+        bounds = _ratios(interval(oracle, LEVEL, place))
+        results.append(
+            BenchmarkResult(
+                benchmark=name,
+                samples=tuple(taken),
+                speedup=math.exp(oracle.means[place]),
+                low=bounds.low,
+                high=bounds.high,
+                faster_p=corrected[0][place],
+                slower_p=corrected[1][place],
+                control_speedup=math.exp(control.means[place]),
+                executes_change=traced.get(name),
+            )
         )
-    if slower:
-        worst = min(slower, key=lambda result: result.speedup)
-        text += f"; {len(slower)} slower, at worst {worst.speedup:.2f}x ({worst.benchmark})"
-    return text
+    return tuple(results)
+
+
+def _ratios(bounds: Interval) -> Interval:
+    return Interval(math.exp(bounds.low), math.exp(bounds.high))

@@ -9,22 +9,90 @@ from pydantic import Field
 from .base import Frozen, PullRequestRow
 
 
-class Side(StrEnum):
-    """Which code a sample timed. The placebo is the base, rebuilt the way the oracle is."""
+class Arm(StrEnum):
+    """Which code a sample timed. The control is the base once more, rebuilt the way the oracle is."""
 
     BASE = "base"
     ORACLE = "oracle"
-    PLACEBO = "placebo"
+    CONTROL = "control"
+
+
+class Unit(StrEnum):
+    """What chance deals out anew: a process for pure Python, a build (a layout of the binary) for compiled code."""
+
+    PROCESS = "process"
+    BUILD = "build"
+
+
+class Verdict(StrEnum):
+    """What a measurement says of a patch; only `faster` makes a task."""
+
+    FASTER = "faster"
+    TRADE_OFF = "trade_off"
+    """Some relevant workloads really are faster, and others really are slower."""
+    UNCHANGED = "unchanged"
+    SLOWER = "slower"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Look(Frozen):
+    """A moment, fixed before the first sample, at which it may be decided."""
+
+    units: int = Field(ge=2, description="rounds taken by then, or builds an arm")
+    processes: int = Field(default=1, ge=1, description="processes of each unit by then, in as many rounds")
+    alpha: float = Field(
+        ge=0, description="chance spent here to call a patch without effect faster; at 0 it can only be unchanged"
+    )
+
+
+class DecisionRule(Frozen):
+    """How samples are judged, fixed before they are taken; the alphas of all looks together bound false accepts."""
+
+    version: str = Field(description="of the rule; a verdict is computed again by its own")
+    unit: Unit = Field(description="process or build")
+    looks: tuple[Look, ...] = Field(min_length=1, description="when it may be decided, and at what level")
+    min_speedup: float = Field(
+        default=1.05, description="least geometric mean of a task; a 90 % interval below it excludes one"
+    )
+    min_bound: float = Field(default=1.02, description="least lower bound of its 95 % interval")
+    trade_off: float = Field(default=1.05, description="a workload surely slower than this makes a trade-off")
+    workload_alpha: float = Field(default=0.05, description="level at which single workloads are named, corrected")
+    seed: int = Field(default=0, description="of what is drawn while judging")
+
+    @property
+    def alpha(self) -> float:
+        """Bound on the share of patches without effect that are called faster."""
+        return sum(look.alpha for look in self.looks)
+
+    @property
+    def first_claim(self) -> Look:
+        """The first look at which a patch may be called faster."""
+        return next(look for look in self.looks if look.alpha)
 
 
 class Sample(Frozen):
-    """One benchmark process: the median time of one call, in seconds."""
+    """One benchmark in one process: the time of one call where nothing got in between, in seconds."""
 
-    side: Side
+    arm: Arm
+    build: int = Field(default=0, ge=0, description="number of the arm's build, from 0")
+    objects: str = Field(default="", description="hash over the build's shared objects; empty without any")
     round: int = Field(description="interleaving round, from 0")
-    position: int = Field(description="place within the round, from 0")
+    order: int = Field(description="place of the process within the round, from 0")
+    process: int = Field(default=0, description="number of the process within the measurement, from 0")
+    hash_seed: int = Field(default=0, description="PYTHONHASHSEED, the same for all arms of a round")
     seconds: float = Field(gt=0)
     calls: int = Field(ge=1, description="calls behind the value")
+
+
+class RoundConditions(Frozen):
+    """What else the machine did while a round was taken; the worst of its processes."""
+
+    round: int = Field(description="number of the round")
+    load: float = Field(description="load average of the last minute")
+    steal: float = Field(description="share of the core's time that the hypervisor took")
+    others: float = Field(description="share of the core's time that other processes took")
+    mhz: float = Field(description="clock of the core; 0 where it is not told")
+    disturbed: bool = Field(description="whether it was too much, so that the round was taken again")
 
 
 class BenchmarkResult(Frozen):
@@ -32,21 +100,22 @@ class BenchmarkResult(Frozen):
 
     benchmark: str = Field(description="asv's name, `bench_core.TimeSuite.time_sort(1000)`")
     samples: tuple[Sample, ...]
-    speedup: float = Field(description="median base / median oracle")
-    p_value: float = Field(description="exact two-sided Mann-Whitney, base against oracle")
-    effect_size: float = Field(description="Cliff's delta, -1..1; positive when the oracle is faster")
-    placebo_speedup: float = Field(description="median base / median placebo")
-    placebo_p_value: float
+    speedup: float = Field(description="geometric mean of base / oracle over the units of chance")
+    low: float = Field(description="lower bound of its 95 % interval")
+    high: float = Field(description="upper bound of it")
+    faster_p: float = Field(description="one-sided p-value of being faster, corrected over the task's benchmarks")
+    slower_p: float = Field(description="the same of being slower")
+    control_speedup: float = Field(description="geometric mean of base / control")
     executes_change: bool | None = Field(
         description="whether it executes a line the patch changed; None when not known"
     )
 
 
 class BenchmarkFailure(Frozen):
-    """A benchmark that could not be timed on one side. A timeout is a failure, never a pass."""
+    """A benchmark that could not be timed on one arm. A timeout is a failure, never a pass."""
 
     benchmark: str
-    side: Side
+    arm: Arm
     kind: str
     message: str
 
@@ -77,25 +146,56 @@ class Provenance(Frozen):
     )
 
 
-class Measurement(PullRequestRow):
-    """The author's patch timed against its base."""
+class Occasion(StrEnum):
+    """Why something was measured."""
 
+    FIRST = "first"
+    CHANGED = "changed"
+    """What the measurement before depended on is no longer the same, or it had failed."""
+    FORCED = "forced"
+
+
+class Measurement(PullRequestRow):
+    """The author's patch timed against its base, the newest of all times that this was done."""
+
+    attempt: int = Field(default=1, ge=1, description="how many times it was measured by then; none is ever replaced")
+    occasion: Occasion = Field(default=Occasion.FIRST, description="why: `first`, `changed` or `forced`")
+    reason: str = Field(default="", description="what the person who forced it said")
+    run_id: str = Field(default="", description="the run that measured it")
     engine: str = Field(description="docker or process")
     image_digest: str = Field(description="the image it was measured in")
     instrument: tuple[str, ...] = Field(description="pinned measuring tools, e.g. `asv_runner==0.2.1`")
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
     provenance: Provenance = Field(default=Provenance(), description="where the benchmarks that were timed come from")
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
-        default_factory=dict, description="changed lines that each benchmark executes: by benchmark, side and path"
+        default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
     )
-    rounds: int = Field(description="interleaving rounds, each with a sample of every side")
+    verdict: Verdict = Field(description="`faster`, `trade_off`, `unchanged`, `slower` or `inconclusive`")
+    speedup: float = Field(description="geometric mean of base / oracle over all relevant benchmarks")
+    low: float = Field(description="lower bound of its 95 % interval")
+    high: float = Field(description="upper bound of it")
+    p_value: float = Field(description="exact one-sided p-value of the task being faster")
+    slower_p_value: float = Field(description="exact one-sided p-value of its being slower")
+    control_speedup: float = Field(description="geometric mean of base / control: what arises without a change")
+    control_low: float = Field(description="lower bound of its 95 % interval")
+    control_high: float = Field(description="upper bound of it")
+    disturbed: bool = Field(description="whether the control differs from the base by the rule that judges patches")
+    faster: tuple[str, ...] = Field(description="benchmarks that really are faster by the rule's margin, corrected")
+    slower: tuple[str, ...] = Field(description="benchmarks that really are slower by it, corrected")
+    needs: str = Field(description="what an inconclusive one would take; empty otherwise")
+    rule: DecisionRule = Field(description="how it was decided, fixed before")
+    look: int = Field(description="the look at which it was decided, from 0")
+    rounds: int = Field(description="interleaving rounds, each with a sample of every arm")
     results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
     failures: tuple[BenchmarkFailure, ...] = Field(
         default=(), description="benchmarks that could not be timed, and why"
     )
-    speedup: float = Field(
-        description="geometric mean over the significantly faster benchmarks; 1.0 when there is none"
-    )
-    significant: tuple[str, ...] = Field(description="benchmarks that are really faster, by `measurement.verdict`")
-    is_faster: bool = Field(description="whether the speed-up is real")
+    untimed: tuple[str, ...] = Field(default=(), description="relevant benchmarks that the time did not suffice for")
+    conditions: tuple[RoundConditions, ...] = Field(default=(), description="what else the machine did, by round")
+    seconds: float = Field(default=0.0, description="wall time of surveys, warm-up and rounds")
     machine: str = Field(description="CPU model and cores the samples were taken on")
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether it is a task."""
+        return self.verdict is Verdict.FASTER

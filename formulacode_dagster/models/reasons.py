@@ -24,6 +24,12 @@ class RejectionReason(StrEnum):
     NO_SUITE = "no_suite"
     NO_RELEVANT_WORKLOAD = "no_relevant_workload"
     NO_SPEEDUP = "no_speedup"
+    """Surely about as fast as before."""
+    SLOWER = "slower"
+    TRADE_OFF = "trade_off"
+    """Faster in some relevant workloads, and slower in others."""
+    INCONCLUSIVE = "inconclusive"
+    """The samples do not decide; the detail tells what it would take."""
     ORACLE_BREAKS_TESTS = "oracle_breaks_tests"
     """Faster, and wrong: a test that passes in every run of the base passes in none of the author's patch."""
 
@@ -37,6 +43,15 @@ SCREENED_OUT = frozenset(
     }
 )
 """Reasons the symbolic filter gives: such a pull request never was a candidate."""
+NOT_FASTER = frozenset(
+    {
+        RejectionReason.NO_SPEEDUP,
+        RejectionReason.SLOWER,
+        RejectionReason.TRADE_OFF,
+        RejectionReason.INCONCLUSIVE,
+    }
+)
+"""Reasons a measurement gives: it was measured, and is no task."""
 
 
 class SkipReason(StrEnum):

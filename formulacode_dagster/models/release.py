@@ -44,7 +44,7 @@ class TaskRecord(Frozen):
     lock: str = Field(description="requirements with hashes, as resolved for the date of the merge")
     speedup: float = Field(description="measured: geometric mean over `benchmarks` of time before / time after")
     benchmarks: tuple[str, ...] = Field(
-        description="asv benchmarks that are significantly faster with the author's patch"
+        description="asv benchmarks that execute what the author's patch changes, faster or not"
     )
     benchmark_speedups: tuple[float, ...] = Field(
         description="time before / time after of each of them, in the same order"

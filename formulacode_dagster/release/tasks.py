@@ -37,15 +37,15 @@ def build_task_record(
     """
     parts = (classification, statement, environment, measurement, image, published)
     _require_one_task(pr, [part for part in parts if part], measurement, image, published)
-    if not measurement.is_faster or not measurement.significant:
+    if not measurement.is_faster:
         raise ItemFailure(
             FailureKind.NOT_A_TASK,
             f"{pr.item} is not a task",
-            why="no benchmark was measured to be faster",
-            remedy="Only release pull requests whose measurement says is_faster",
+            why=f"it was measured to be {measurement.verdict.replace('_', '-')}",
+            remedy="Only release pull requests that were measured to be faster",
         )
     text, encoding = patch_text(patch)
-    faster = _significant(pr, measurement)
+    timed = _timed(pr, measurement)
     return TaskRecord(
         task_id=pr.task_id,
         repo_name=pr.facts.repository,
@@ -65,8 +65,8 @@ def build_task_record(
         python=environment.python,
         lock=environment.lock,
         speedup=measurement.speedup,
-        benchmarks=tuple(result.benchmark for result in faster),
-        benchmark_speedups=tuple(result.speedup for result in faster),
+        benchmarks=tuple(result.benchmark for result in timed),
+        benchmark_speedups=tuple(result.speedup for result in timed),
         statement_minimal=statement.statement_minimal,
         statement_issue=statement.statement_issue,
         verified=published is not None and published.pulled_digest == published.digest,
@@ -85,17 +85,17 @@ def patch_text(patch: bytes) -> tuple[str, str]:
         return patch.decode("latin-1"), "latin-1"
 
 
-def _significant(pr: PullRequest, measurement: Measurement) -> list[BenchmarkResult]:
+def _timed(pr: PullRequest, measurement: Measurement) -> list[BenchmarkResult]:
     by_name = {result.benchmark: result for result in measurement.results}
-    missing = sorted(set(measurement.significant) - set(by_name))
+    missing = sorted({*measurement.faster, *measurement.slower} - set(by_name))
     if missing:
         raise ItemFailure(
             FailureKind.MISMATCH,
             f"{pr.item}: the measurement of {missing[0]} is missing",
-            why=f"{len(missing)} benchmarks are called faster and have no samples",
+            why=f"{len(missing)} benchmarks are called faster or slower and have no samples",
             remedy="Measure the pull request again with --force",
         )
-    return [by_name[name] for name in sorted(measurement.significant)]
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _require_one_task(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from formulacode_dagster.models.measurement import Verdict
+
 from .facts import MeasuredTask, MonthFacts
 from .funnel import Funnel
 
@@ -15,7 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, GREEN, RED = "#3b6ea5", "#2f855a", "#b5494b"
+AMBER = "#b7791f"
 INK, GREY, PALE = "#1f2933", "#7b8794", "#e4e7eb"
+VERDICT_COLOURS = {
+    Verdict.FASTER: GREEN,
+    Verdict.TRADE_OFF: AMBER,
+    Verdict.UNCHANGED: BLUE,
+    Verdict.SLOWER: RED,
+    Verdict.INCONCLUSIVE: GREY,
+}
 DPI = 140
 SHOWN_TASKS = 30
 SHOWN_REASONS = 3
@@ -75,7 +85,7 @@ def funnel_chart(funnel: Funnel) -> bytes:
 
 
 def speedup_chart(facts: MonthFacts) -> bytes:
-    """One row a measured pull request: its speed-up, its benchmarks and its placebo, on a logarithmic axis."""
+    """One row a measured pull request: speed-up with its interval, benchmarks and control, on a logarithmic axis."""
     from matplotlib.figure import Figure
 
     tasks = facts.measured[:SHOWN_TASKS]
@@ -85,7 +95,7 @@ def speedup_chart(facts: MonthFacts) -> bytes:
     _plain(axes, f"Measured speed-ups of {facts.month}{of}")
     if tasks:
         _draw_tasks(axes, tasks)
-        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8.5, labelcolor=INK)
+        figure.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=8.5, labelcolor=INK)
     else:
         axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", va="center", color=GREY)
         axes.set_xticks([])
@@ -102,22 +112,26 @@ def _draw_tasks(axes: Axes, tasks: Sequence[MeasuredTask]) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     rows = range(len(tasks))
-    values = [task.speedup if task.is_faster else task.best for task in tasks]
-    colours = [GREEN if task.is_faster else RED for task in tasks]
+    values = [task.speedup for task in tasks]
+    colours = [VERDICT_COLOURS[task.verdict] for task in tasks]
     axes.axvline(1.0, color=GREY, linewidth=1, zorder=1)
     for row, task in zip(rows, tasks, strict=True):
         axes.scatter(task.ratios, [row] * len(task.ratios), s=14, color=colours[row], alpha=0.25, zorder=2, linewidth=0)
-    axes.hlines(rows, 1.0, values, color=colours, linewidth=2, alpha=0.5, zorder=2)
+    lows, highs = [task.low for task in tasks], [task.high for task in tasks]
+    axes.hlines(rows, lows, highs, color=colours, linewidth=3, alpha=0.5, zorder=2)
     axes.scatter([], [], s=14, color=INK, alpha=0.3, linewidth=0, label="one benchmark")
-    axes.scatter([task.placebo for task in tasks], rows, s=60, color=INK, marker="|", zorder=4, label="placebo")
-    for colour, label, faster in ((GREEN, "really faster", True), (RED, "not faster (its best benchmark)", False)):
-        chosen = [row for row in rows if tasks[row].is_faster is faster]
-        axes.scatter([values[row] for row in chosen], chosen, s=46, color=colour, zorder=3, label=label)
+    axes.scatter([task.control for task in tasks], rows, s=60, color=INK, marker="|", zorder=4, label="control")
+    for verdict, colour in VERDICT_COLOURS.items():
+        chosen = [row for row in rows if tasks[row].verdict is verdict]
+        if chosen:
+            label = verdict.replace("_", "-")
+            axes.scatter([values[row] for row in chosen], chosen, s=46, color=colour, zorder=3, label=label)
     for row, task in zip(rows, tasks, strict=True):
-        right = max(values[row], task.placebo, *task.ratios, 1.0)
-        text = ratio_text(values[row]) if task.is_faster else "none"
+        right = max(values[row], task.high, task.control, *task.ratios, 1.0)
+        text = ratio_text(values[row])
         axes.annotate(text, (right, row), xytext=(9, 0), textcoords="offset points", va="center", size=8, color=INK)
-    everything = [1.0, *values, *(task.placebo for task in tasks), *(ratio for task in tasks for ratio in task.ratios)]
+    everything = [1.0, *values, *lows, *highs, *(task.control for task in tasks)]
+    everything += [ratio for task in tasks for ratio in task.ratios]
     low, high = min(0.8, min(everything) * 0.9), max(2.0, max(everything) * 1.35)
     axes.set_xscale("log")
     axes.set_xlim(low, high)

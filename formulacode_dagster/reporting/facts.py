@@ -9,6 +9,7 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
+from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import artifacts, ledger
@@ -29,13 +30,16 @@ class MeasuredTask(Frozen):
     item: str
     category: str
     difficulty: str
-    speedup: float = Field(description="geometric mean over the benchmarks that are really faster, 1.0 when none is")
-    best: float = Field(description="largest ratio of medians among its benchmarks")
-    placebo: float = Field(description="ratio of medians of base against base, largest deviation from 1")
-    ratios: tuple[float, ...] = Field(default=(), description="ratio of medians of each benchmark")
-    is_faster: bool
+    verdict: Verdict
+    speedup: float = Field(description="geometric mean over all its relevant benchmarks")
+    low: float = Field(description="lower bound of its 95 % interval")
+    high: float = Field(description="upper bound of it")
+    control: float = Field(description="the same of base against base")
+    ratios: tuple[float, ...] = Field(default=(), description="geometric mean of each benchmark")
     benchmarks: int
-    significant: int
+    faster: tuple[str, ...] = Field(default=(), description="benchmarks that really are faster")
+    slower: tuple[str, ...] = Field(default=(), description="benchmarks that really are slower")
+    needs: str = Field(default="", description="what an inconclusive one would take")
 
 
 class MonthFacts(Frozen):
@@ -76,13 +80,16 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
                 item=name,
                 category=verdict.category.value,
                 difficulty=verdict.difficulty.value,
+                verdict=row.verdict,
                 speedup=row.speedup,
-                best=max((result.speedup for result in row.results), default=1.0),
-                placebo=max((result.placebo_speedup for result in row.results), key=lambda r: abs(r - 1), default=1.0),
+                low=row.low,
+                high=row.high,
+                control=row.control_speedup,
                 ratios=tuple(result.speedup for result in row.results),
-                is_faster=row.is_faster,
                 benchmarks=len(row.results),
-                significant=len(row.significant),
+                faster=row.faster,
+                slower=row.slower,
+                needs=row.needs,
             )
         )
     usage = usage_totals(connection, key)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.reasons import SCREENED_OUT, RejectionReason
+from formulacode_dagster.models.reasons import NOT_FASTER, SCREENED_OUT, RejectionReason
 from formulacode_dagster.store.usage import UsageTotal
 
 _STEP_MISSED = {
@@ -18,7 +18,9 @@ _STEP_MISSED = {
     Stage.PUBLISHED_DATASET: "published",
 }
 
-_MEASURED_BUT: dict[str, str] = {RejectionReason.NO_SPEEDUP: "faster", RejectionReason.ORACLE_BREAKS_TESTS: "right"}
+_MEASURED_BUT: dict[str, str] = {reason.value: "faster" for reason in NOT_FASTER} | {
+    RejectionReason.ORACLE_BREAKS_TESTS.value: "right"
+}
 """The step that a measured pull request missed, by its reason; with any other it was not measured."""
 
 
@@ -101,7 +103,7 @@ def count_funnel(
     asked = [entry for entry in items if entry.state is not ItemState.SKIPPED]
     merged = sum(entry.stage is Stage.PULL_REQUESTS for entry in asked)
     candidates = sum(entry.stage is Stage.CLASSIFICATIONS and entry.reason not in SCREENED_OUT for entry in asked)
-    slow = sum(entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.NO_SPEEDUP for entry in items)
+    others = sum(entry.stage is Stage.MEASUREMENTS and entry.reason in NOT_FASTER for entry in items)
     wrong = sum(
         entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.ORACLE_BREAKS_TESTS for entry in items
     )
@@ -111,7 +113,7 @@ def count_funnel(
         ("performance", "performance PRs", done[Stage.CLASSIFICATIONS]),
         ("environments", "environments", done[Stage.ENVIRONMENTS]),
         ("images", "images", done[Stage.IMAGES]),
-        ("measured", "measured", done[Stage.MEASUREMENTS] + slow + wrong),
+        ("measured", "measured", done[Stage.MEASUREMENTS] + others + wrong),
         ("faster", "really faster", done[Stage.MEASUREMENTS] + wrong),
         ("right", "right by their tests", done[Stage.MEASUREMENTS]),
         ("published_images", "images published", done[Stage.PUBLISHED_IMAGES]),

@@ -224,5 +224,12 @@ SURVEYS = Table(
 REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
 CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
+MEASUREMENTS_EVER = Table(
+    "measurements_ever",
+    METADATA,
+    *_pull_request_key(),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_json("document"),
+)
 PUBLISHED_IMAGES = Table("published_image_documents", METADATA, *_pull_request_key(), *_json("document"))
 RELEASES = Table("release_documents", METADATA, *_text("month", "tag", key=True), *_json("document"))

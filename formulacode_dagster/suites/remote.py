@@ -7,7 +7,8 @@ import io
 import json
 import secrets
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, TypeVar
 
@@ -20,10 +21,20 @@ from formulacode_dagster.models.reasons import FailureKind
 
 ARCHIVE = "fc_harness.pyz"
 FILE_SECONDS = 120.0
+RELINK_SECONDS = 900.0
 START_SECONDS = 20.0
 """What starting the interpreter and importing a benchmark's module may take on top of the benchmark's own timeout."""
 MAX_LOST_MODULES = 20
 TAIL_CHARACTERS = 4000
+
+ONE_THREAD = dict.fromkeys(
+    (
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+        *("NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS"),
+    ),
+    "1",
+)
+"""A benchmark runs on one core, where more threads would only take turns."""
 
 M = TypeVar("M", bound=BaseModel)
 Request = Mapping[str, object]
@@ -75,10 +86,11 @@ class Survey(Frozen):
 
 
 class Timed(Frozen):
-    """One sample: median seconds of one call, and the calls behind it."""
+    """One sample: seconds of one call in the quickest batch, the calls behind it, and what all of it took."""
 
     seconds: float = Field(gt=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
+    wall: float = Field(default=0.0, description="seconds with setup and warm-up")
 
 
 class NotTimed(Frozen):
@@ -86,6 +98,58 @@ class NotTimed(Frozen):
 
     kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_result`")
     message: str
+    wall: float = 0.0
+
+
+class Conditions(Frozen):
+    """What else the machine did while one process took its samples; shares are of the time of its core."""
+
+    machine: str = Field(description="CPU model and cores")
+    load: float = 0.0
+    steal: float = 0.0
+    others: float = 0.0
+    mhz: float = 0.0
+
+
+class KeptBuild(Frozen):
+    """A build of the package whose shared objects are kept in the session."""
+
+    folder: str = ""
+    objects: str = Field(default="", description="hash over them; empty without any")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One benchmark to be timed in a process."""
+
+    benchmark: SurveyedBenchmark
+    isolate: bool
+    """Whether each call has a setup of its own."""
+    once: bool = False
+    """Whether one call has to do."""
+
+
+@dataclass(frozen=True)
+class ProcessSetting:
+    """What is the same for all arms of a round: how the hash is seeded, and where stack and heap start."""
+
+    hash_seed: int = 0
+    padding: int = 0
+    core: int = 0
+    """Which core it is kept on, counted from the last."""
+    build: str = ""
+    """Folder of the build that is laid before; empty: the one that is installed."""
+
+
+@dataclass(frozen=True)
+class ProcessAnswer:
+    """What came of one process."""
+
+    samples: tuple[Timed | NotTimed, ...]
+    """One for each benchmark asked, in that order."""
+    conditions: Conditions | None
+    seconds: float
+    """What all of it took."""
 
 
 class Remote:
@@ -190,31 +254,59 @@ class Remote:
                 seen=_all_names(answers, "seen"),
             )
 
-    def time(
-        self, benchmark: SurveyedBenchmark, *, isolate: bool, seconds: float, hash_seed: int
-    ) -> tuple[Timed | NotTimed, float]:
-        """One sample of *benchmark* from a fresh process, and how long all of it took, in seconds."""
+    def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
+        """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout"}
         request = {
             "command": "time",
             "root": self._root,
             "checkout": self._session.repository,
             "tests": self._session.tests,
-            "isolate": isolate,
             "seconds": seconds,
-            **benchmark.model_dump(include={"name", "module", "owner", "attribute", "index", "cache_folder"}),
+            "core": setting.core,
+            "padding": setting.padding,
+            "build": setting.build,
+            "benchmarks": [
+                {**one.benchmark.model_dump(include=fields), "isolate": one.isolate, "once": one.once} for one in asked
+            ],
         }
-        completed, answers = self.ask(
-            request, timeout=benchmark.timeout + self._start_seconds, environment={"PYTHONHASHSEED": str(hash_seed)}
-        )
-        if completed.timed_out:
-            return NotTimed(kind="timeout", message=describe(completed)), completed.seconds
-        for answer in answers:
-            if answer["event"] == "timed":
-                return _parse(Timed, answer), completed.seconds
-            if answer["event"] == "failed":
-                return _parse(NotTimed, answer), completed.seconds
-        kind = "no_result" if completed.rc == 0 else "crash"
-        return NotTimed(kind=kind, message=describe(completed)), completed.seconds
+        environment = {"PYTHONHASHSEED": str(setting.hash_seed), "FC_PADDING": "." * setting.padding}
+        longest = sum(one.benchmark.timeout for one in asked) + self._start_seconds
+        completed, answers = self.ask(request, timeout=longest, environment=environment)
+        lost = NotTimed(kind=_ending(completed), message=describe(completed))
+        samples = {int(str(answer["place"])): _sample(answer) for answer in answers if answer["event"] == "sample"}
+        told = [_parse(Conditions, answer) for answer in answers if answer["event"] == "conditions"]
+        taken = tuple(samples.get(place, lost) for place in range(len(asked)))
+        return ProcessAnswer(taken, told[-1] if told else None, completed.seconds)
+
+    def idlest_core(self, taken: Collection[int]) -> int:
+        """The core that others use least just now, counted from the last; one of those *taken* only if all are."""
+        completed, answers = self.ask({"command": "idlest", "taken": sorted(taken)}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "choosing a core")
+        return next(int(str(answer["number"])) for answer in answers if answer["event"] == "core")
+
+    def linkers(self, *, code: int, data: int) -> str:
+        """A folder of linkers that move code and data of what they link by so many bytes; `` where none can be made."""
+        request = {"command": "vary", "code": code, "data": data}
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "making linkers")
+        return next(str(answer["folder"]) for answer in answers if answer["event"] == "linkers")
+
+    def keep_build(self) -> KeptBuild:
+        """Keep the shared objects of the package as it is installed now."""
+        completed, answers = self.ask({"command": "keep"}, timeout=FILE_SECONDS)
+        require_end(completed, answers, "keeping a build")
+        return next(_parse(KeptBuild, answer) for answer in answers if answer["event"] == "kept")
+
+    def relink(self, linkers: str, *, code: int, data: int) -> KeptBuild | None:
+        """Link again what the folder *linkers* kept, moved by so many bytes, and keep that as a build.
+
+        None where that does not give the very objects that are installed: then only another build has another layout.
+        """
+        request = {"command": "relink", "linkers": linkers, "code": code, "data": data}
+        completed, answers = self.ask(request, timeout=RELINK_SECONDS)
+        require_end(completed, answers, "linking again")
+        return next((_parse(KeptBuild, answer) for answer in answers if answer["event"] == "kept"), None)
 
     def ask(
         self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
@@ -226,7 +318,7 @@ class Remote:
             [self._session.python, self._archive],
             timeout=timeout,
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
-            environment={**self._environment, **(environment or {})},
+            environment={**self._environment, **ONE_THREAD, **(environment or {})},
         )
         prefix = f"{nonce} ".encode()
         lines = [line[len(prefix) :] for line in completed.stdout.split(b"\n") if line.startswith(prefix)]
@@ -240,6 +332,19 @@ class Remote:
             if isinstance(answer, dict) and "event" in answer:
                 answers.append(answer)
         return completed, answers
+
+
+def _sample(answer: Mapping[str, object]) -> Timed | NotTimed:
+    if answer["outcome"] == "timed":
+        return _parse(Timed, {name: answer[name] for name in ("seconds", "calls", "wall")})
+    wall = float(str(answer["wall"]))
+    return NotTimed(kind=str(answer["outcome"]), message=str(answer.get("message", "")), wall=wall)
+
+
+def _ending(completed: Completed) -> str:
+    if completed.timed_out:
+        return "timeout"
+    return "no_result" if completed.rc == 0 else "crash"
 
 
 def harness_archive() -> bytes:

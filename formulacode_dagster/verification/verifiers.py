@@ -22,7 +22,7 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, Verification
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import START_SECONDS, NotTimed, Survey, SurveyedBenchmark
+from formulacode_dagster.suites.remote import START_SECONDS, Asked, NotTimed, ProcessSetting, Survey, SurveyedBenchmark
 
 from .discovery import benchmarks
 from .evidence import BENCHMARK_SECONDS, Evidence, Subject, gathering
@@ -185,7 +185,8 @@ def _bringing(facts: ImageFacts, package: str) -> list[Distribution]:
 
 
 def _timed(evidence: Evidence, benchmark: SurveyedBenchmark) -> str:
-    sample, _ = evidence.remote.time(benchmark, isolate=benchmark.isolate, seconds=SAMPLE_SECONDS, hash_seed=0)
+    asked = [Asked(benchmark, benchmark.isolate)]
+    (sample,) = evidence.remote.time(asked, seconds=SAMPLE_SECONDS, setting=ProcessSetting()).samples
     return "" if isinstance(sample, NotTimed) else f"{benchmark.name}: {sample.seconds:.6g} s of {sample.calls} calls"
 
 

@@ -9,6 +9,7 @@ import pytest
 from assets.all import ASSET_CHECKS
 from formulacode_dagster.cli.demo import DEMO_MONTHS
 from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.measurement import Unit
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.checks import verdicts
@@ -70,16 +71,18 @@ def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
     assert [one.passed for one in judged if one.check == "reproduces"] == [True], "an image built again is the same"
 
 
-def test_samples_are_stored_with_a_placebo_beside_them(demo, demo_database) -> None:
+def test_samples_are_stored_with_a_control_beside_them(demo, demo_database) -> None:
     with demo_database.transaction() as connection:
         measured = artifacts.MEASUREMENTS.read(connection, "2026-01")
     assert measured
     for row in measured:
         for result in row.results:
-            sides = [sample.side for sample in result.samples]
-            assert {sides.count(side) for side in set(sides)} == {row.rounds}
-            assert len(set(sides)) == 3
-            assert row.rounds >= 7
+            arms = [sample.arm for sample in result.samples]
+            builds = 5 if row.rule.unit is Unit.BUILD else 1
+            assert {arms.count(arm) for arm in set(arms)} == {row.rounds * builds}
+            assert len(set(arms)) == 3
+            assert row.rounds >= (4 if row.rule.unit is Unit.PROCESS else 1)
+            assert not row.is_faster or row.rounds * builds >= row.rule.first_claim.units
 
 
 @pytest.mark.parametrize("month", DEMO_MONTHS)

@@ -24,7 +24,7 @@ mutation Terminate($id: String!) {
 
 def test_a_measurement_is_terminated(demo, serve_ui, demo_database) -> None:
     sessions = demo.home / "builds" / "sessions"
-    with serve_ui(demo, FC_SAMPLE_SECONDS="5", FC_ROUNDS="50") as served:
+    with serve_ui(demo, FC_SAMPLE_SECONDS="5") as served:
         run = served.launch(
             {
                 "selector": {**REPOSITORY, "pipelineName": f"{Stage.MEASUREMENTS.value}_only"},

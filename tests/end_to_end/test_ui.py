@@ -60,7 +60,7 @@ def test_the_asset_graph_shows_every_group_and_every_asset(seen) -> None:
 
 def test_an_asset_says_what_one_row_is_and_what_its_columns_are(seen) -> None:
     assert "One row is" in seen["overview"]
-    assert "geometric mean over the significantly faster benchmarks" in seen["overview"]
+    assert "geometric mean of base / oracle over all relevant benchmarks" in seen["overview"]
 
 
 def test_a_month_that_was_materialized_is_green(seen) -> None:

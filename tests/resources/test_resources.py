@@ -123,7 +123,7 @@ def test_the_home_is_made_and_an_unwritable_one_is_named(tmp_path: Path, monkeyp
         ("containers", "FC_BUILD_CACHE_GB", "some", lambda one: one.budgets),
         ("containers", "FC_BUILD_SECONDS", "0", lambda one: one.limits),
         ("containers", "FC_BENCHMARK_SECONDS", "1.5", lambda one: one.limits),
-        ("sampling", "FC_ROUNDS", "6", lambda one: one.plan()),
+        ("sampling", "FC_MEASURED_AT_ONCE", "0", lambda one: one.plan()),
         ("sampling", "FC_SAMPLE_SECONDS", "inf", lambda one: one.plan()),
         ("sampling", "FC_MEASURE_SECONDS", "9", lambda one: one.plan()),
         ("containers", "FC_CA_BUNDLE", "/no/such.pem", lambda one: one.chosen()),
@@ -146,7 +146,7 @@ def test_a_value_that_cannot_be_is_named_with_its_setting(
 def test_the_defaults_are_values_that_can_be(tmp_path: Path) -> None:
     containers = default_resources()["containers"]
     assert (containers.limits.cpus, containers.limits.memory_mb) == (2.0, 4096)
-    assert default_resources()["sampling"].plan().rounds == 7
+    assert default_resources()["sampling"].plan().max_seconds == 600
     assert default_resources()["registry"].client() is None
     assert default_resources()["reports"].folder() == tmp_path / "home" / "reports"
 

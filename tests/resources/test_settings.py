@@ -45,11 +45,17 @@ def test_values_have_their_types_and_an_empty_one_stands_for_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = {"FC_CPUS": "1.5", "FC_ROUNDS": "9", "FC_ENGINE": "docker", "FC_LANGUAGES": " C, Rust ,", "LLM_SECONDS": ""}
+    given = {
+        "FC_CPUS": "1.5",
+        "FC_MEASURED_AT_ONCE": "9",
+        "FC_ENGINE": "docker",
+        "FC_LANGUAGES": " C, Rust ,",
+        "LLM_SECONDS": "",
+    }
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     settings = read_settings()
-    assert (settings.cpus, settings.rounds, settings.llm_seconds) == (1.5, 9, 120)
+    assert (settings.cpus, settings.measured_at_once, settings.llm_seconds) == (1.5, 9, 120)
     assert (settings.engine, settings.languages) == (EngineChoice.docker, ("C", "Rust"))
     assert (settings.home, settings.mirrors_root) == (tmp_path / ".formulacode", tmp_path / ".formulacode" / "mirrors")
     assert settings.llm_dollars_per_month is None
@@ -75,16 +81,16 @@ def test_a_failure_budget_that_cannot_be_is_named(budget: str, monkeypatch: pyte
 
 
 def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FC_ROUNDS", "9")
-    assert read_settings({"rounds": 8}).rounds == 8
+    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "9")
+    assert read_settings({"measured_at_once": 8}).measured_at_once == 8
 
 
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
-        ("FC_ROUNDS", "seven", "Write a whole number, 7 or more for FC_ROUNDS"),
-        ("FC_ROUNDS", "6", "Write a whole number, 7 or more for FC_ROUNDS"),
-        ("FC_ROUNDS", "7.5", "Write a whole number, 7 or more for FC_ROUNDS"),
+        ("FC_MEASURED_AT_ONCE", "seven", "Write a whole number, 1 or more for FC_MEASURED_AT_ONCE"),
+        ("FC_MEASURED_AT_ONCE", "0", "Write a whole number, 1 or more for FC_MEASURED_AT_ONCE"),
+        ("FC_MEASURED_AT_ONCE", "7.5", "Write a whole number, 1 or more for FC_MEASURED_AT_ONCE"),
         ("FC_CPUS", "nan", "Write a number above 0 for FC_CPUS"),
         ("FC_IMAGES_GB", "inf", "Write a number, 0 or more for FC_IMAGES_GB"),
         ("LLM_DOLLARS_PER_MONTH", "few", "Write a number, 0 or more for LLM_DOLLARS_PER_MONTH"),
@@ -102,9 +108,11 @@ def test_a_value_that_cannot_be_is_told_with_its_setting_and_what_to_write(
 
 
 def test_all_that_cannot_be_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FC_ROUNDS", "6")
+    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "0")
     monkeypatch.setenv("FC_MEMORY_MB", "255")
-    with pytest.raises(ConfigurationError, match=r"FC_MEMORY_MB is '255'; FC_ROUNDS is '6'\..*256 or more.*7 or more"):
+    with pytest.raises(
+        ConfigurationError, match=r"FC_MEMORY_MB is '255'; FC_MEASURED_AT_ONCE is '0'\..*256 or more.*1 or more"
+    ):
         read_settings()
 
 
@@ -115,14 +123,14 @@ def test_a_malformed_env_file_names_its_line(tmp_path: Path) -> None:
 
 
 def test_the_environment_wins_over_the_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FC_ROUNDS", "9")
+    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "9")
     # so that it is taken away again
     monkeypatch.setenv("FC_CPUS", "")
     monkeypatch.delenv("FC_CPUS")
-    (tmp_path / ".env").write_text("FC_ROUNDS=7\nFC_CPUS=1\n")
+    (tmp_path / ".env").write_text("FC_MEASURED_AT_ONCE=7\nFC_CPUS=1\n")
     monkeypatch.chdir(tmp_path)
     settings = read_settings()
-    assert (settings.rounds, settings.cpus, os.environ["FC_CPUS"]) == (9, 1, "1")
+    assert (settings.measured_at_once, settings.cpus, os.environ["FC_CPUS"]) == (9, 1, "1")
 
 
 def test_the_certificates_of_the_system_are_trusted_where_nothing_names_others(

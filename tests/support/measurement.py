@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.engines.protocol import Completed
+from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.verdict import judge
 from formulacode_dagster.models.image import BuiltImage, EngineName
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Sample, Side
+from formulacode_dagster.models.measurement import Arm, Measurement, Sample, Unit
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
-from formulacode_dagster.suites.remote import NotTimed, Remote, SurveyedBenchmark, Timed
+from formulacode_dagster.suites.remote import Asked, NotTimed, ProcessSetting, Remote, SurveyedBenchmark, Timed
 from tests.records import make_image, make_merged, make_pull_request, make_spec
 from tests.support.git_world import patch_between
 
@@ -121,18 +122,18 @@ def _pull_request(*paths: str) -> PullRequest:
     return make_pull_request(facts, files=tuple(ChangedFile(path=path, status="M") for path in paths))
 
 
-def _samples(**sides: Sequence[float]) -> tuple[Sample, ...]:
-    """Samples of the sides named, one a round."""
+def _samples(**arms: Sequence[float]) -> tuple[Sample, ...]:
+    """Samples of the arms named, one a round."""
     return tuple(
-        Sample(side=Side(side), round=number, position=0, seconds=seconds, calls=10)
-        for side, values in sides.items()
+        Sample(arm=Arm(arm), round=number, order=0, seconds=seconds, calls=10)
+        for arm, values in arms.items()
         for number, seconds in enumerate(values)
     )
 
 
-def _measurement(measured: Sequence[BenchmarkResult], /, **changes: object) -> Measurement:
-    """The row that `measure_task` would make of *measured*, with *changes*."""
-    verdict = judge(measured)
+def _measurement(samples: Mapping[str, Sequence[Sample]], look: int = 1, /, **changes: object) -> Measurement:
+    """The row that `measure_task` would make of *samples* by benchmark at a look, with *changes*."""
+    rule = SamplingPlan().rule(Unit.PROCESS)
     row = Measurement(
         month="2026-02",
         repository_id=7,
@@ -141,11 +142,10 @@ def _measurement(measured: Sequence[BenchmarkResult], /, **changes: object) -> M
         image_digest="sha256:1",
         instrument=("asv_runner==0.2.0",),
         suite="base",
-        rounds=7,
-        results=tuple(measured),
-        speedup=verdict.speedup,
-        significant=verdict.significant,
-        is_faster=verdict.is_faster,
+        **judge(samples, rule, look).figures(),
+        rule=rule,
+        look=look,
+        rounds=rule.looks[look].units,
         machine="a machine",
     )
     return row.model_copy(update=changes)
@@ -153,7 +153,8 @@ def _measurement(measured: Sequence[BenchmarkResult], /, **changes: object) -> M
 
 def take(remote: Remote, benchmark: SurveyedBenchmark, seconds: float = 0.01) -> Timed | NotTimed:
     """A sample of *benchmark*, taken as its survey says, or why there is none."""
-    return remote.time(benchmark, isolate=benchmark.isolate, seconds=seconds, hash_seed=1)[0]
+    asked = [Asked(benchmark, benchmark.isolate)]
+    return remote.time(asked, seconds=seconds, setting=ProcessSetting(hash_seed=1)).samples[0]
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ else:
     Protocol = object  # came with CPython 3.8
 
 
+WITHOUT_RUNNER = frozenset({"read", "write", "vary", "keep", "relink", "idlest", "test", "instrument"})
+
+
 class Emit(Protocol):
     """Sends one answer to the host."""
 
@@ -42,7 +45,11 @@ def main() -> None:
         "survey": ("survey", "survey"),
         "collect": ("collect", "collect"),
         "test": ("testing", "run_tests"),
-        "time": ("timing", "time_one"),
+        "time": ("timing", "time_all"),
+        "idlest": ("conditions", "idlest"),
+        "vary": ("builds", "vary"),
+        "keep": ("builds", "keep"),
+        "relink": ("builds", "relink"),
         "read": ("files", "read"),
         "write": ("files", "write"),
         "instrument": ("native", "instrument"),
@@ -50,7 +57,7 @@ def main() -> None:
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)
     # From here on the archive must not be importable: a suite may have a module of the same name.
     sys.path.pop(0)
-    if request["command"] not in ("read", "write", "test", "instrument"):
+    if request["command"] not in WITHOUT_RUNNER:
         # what a plug-in adds measures no time: only a survey names it
         runner.load(plugins=request["command"] == "survey")
     if "root" in request:

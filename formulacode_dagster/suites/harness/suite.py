@@ -40,6 +40,7 @@ class Benchmark(Protocol):
     repeat: Any
     min_run_count: int
     warmup_time: float
+    sample_time: float
     timeout: float | None
     setup_cache_key: str | None
     _setups: list[Callable[..., object]]

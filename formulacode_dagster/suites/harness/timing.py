@@ -1,4 +1,4 @@
-"""One sample: the median time of one call of one benchmark, taken in this process."""
+"""Samples of one process: modules imported once, and each benchmark timed in a fork of its own."""
 
 from __future__ import annotations
 
@@ -6,59 +6,94 @@ import importlib
 import os
 import shutil
 import tempfile
+import time
 from typing import TYPE_CHECKING, Any
 
 from . import suite
+from .child import Answer, in_child
+from .conditions import Watch, machine, pin
+from .own_time import own_time
 
 if TYPE_CHECKING:
     from .answers import Emit
 
 MAX_REPEATS = 1000
+ASV_BATCH_SECONDS = 0.01
+"""What asv batches short calls to, where the author asks for nothing else."""
+BATCH_SECONDS = 0.001
+"""Shorter than the turns that processes take on a core, so that some batches are undisturbed on a busy machine too."""
+HEAP_BYTES = 64
+"""By how much a step of `padding` moves what is put on the heap later."""
 
 
-def time_one(request: dict[str, Any], emit: Emit) -> None:
-    """Time one benchmark with one combination of parameters, or say why that was not possible."""
+def time_all(request: dict[str, Any], emit: Emit) -> None:
+    """Time every one of `benchmarks`, in order, each once; say of each what came of it, and what the machine did."""
+    described = machine()
+    core = pin(int(request["core"]))
+    if request["build"]:
+        from . import builds
+
+        builds.lay(request["build"])
+    # Held until the end: where the heap starts is part of a layout, as is where the stack does.
+    padding = bytearray(HEAP_BYTES * int(request["padding"]))
+    watch = Watch(core)
+    modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str] = {}
+    for place, asked in enumerate(request["benchmarks"]):
+        started = time.monotonic()
+        emit(event="sample", place=place, **_sample(asked, modules, request), wall=time.monotonic() - started)
+    emit(event="conditions", machine=described, **watch.told())
+    del padding
+
+
+def _sample(
+    asked: dict[str, Any], modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str], request: dict[str, Any]
+) -> Answer:
+    module = asked["module"]
+    if module not in modules:
+        modules[module] = _load(module)
+    benchmarks = modules[module]
+    if isinstance(benchmarks, str):
+        return {"outcome": "error", "message": benchmarks}
+    benchmark = benchmarks.get((asked["owner"], asked["attribute"]))
+    index = int(asked["index"])
+    if benchmark is None or index >= suite.combinations(benchmark) or suite.label(benchmark, index) != asked["name"]:
+        return {"outcome": "missing", "message": "not defined here, or with other parameters"}
     folder = tempfile.mkdtemp(prefix="fc-work-")
     try:
-        os.chdir(folder)
-        emit(**_timed(request))
-    except NotImplementedError:
-        emit(event="failed", kind="skipped", message=suite.failure_message())
-    except BaseException:  # noqa: BLE001 - whatever a benchmark raises is its result
-        emit(event="failed", kind="error", message=suite.failure_message())
+        return in_child(lambda: _timed(benchmark, asked, folder, float(request["seconds"])), float(asked["timeout"]))
     finally:
-        os.chdir("/")
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _timed(request: dict[str, Any]) -> dict[str, object]:
+def _load(name: str) -> dict[tuple[str, str], suite.Benchmark] | str:
+    """The benchmarks of a module, or why it cannot be imported."""
     errors: list[str] = []
-    benchmark = _find(request, errors)
-    if benchmark is None:
-        message = "\n".join(errors) or "not defined here, or with other parameters"
-        return {"event": "failed", "kind": "missing", "message": message}
-    suite.prepare(benchmark, int(request["index"]), request["cache_folder"])
-    if benchmark.do_setup():
-        return {"event": "failed", "kind": "skipped", "message": "the benchmark skips these parameters"}
     try:
-        timings, number = _timings(benchmark, bool(request["isolate"]), float(request["seconds"]))
-    finally:
-        benchmark.do_teardown()
-    seconds = suite.median(timings) / number
-    return {"event": "timed", "seconds": seconds, "calls": number * len(timings)}
+        defined = suite.benchmarks_of(importlib.import_module(name), lambda _name, message: errors.append(message))
+        benchmarks = {(owner, attribute): benchmark for owner, attribute, benchmark in defined}
+    except BaseException:  # noqa: BLE001 - an import may raise anything, SystemExit included
+        return suite.failure_message()
+    return benchmarks or "\n".join(errors) or "no benchmark is defined here"
 
 
-def _find(request: dict[str, Any], errors: list[str]) -> suite.Benchmark | None:
-    module, index = importlib.import_module(request["module"]), int(request["index"])
-    for owner, attribute, benchmark in suite.benchmarks_of(module, lambda _name, message: errors.append(message)):
-        if (owner, attribute) == (request["owner"], request["attribute"]):
-            same = index < suite.combinations(benchmark) and suite.label(benchmark, index) == request["name"]
-            return benchmark if same else None
-    return None
+def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, seconds: float) -> Answer:
+    os.chdir(folder)
+    try:
+        suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
+        if benchmark.do_setup():
+            return {"outcome": "skipped", "message": "the benchmark skips these parameters"}
+        try:
+            timings, number = _timings(benchmark, bool(asked["isolate"]), bool(asked["once"]), seconds)
+        finally:
+            benchmark.do_teardown()
+    except NotImplementedError:
+        return {"outcome": "skipped", "message": suite.failure_message()}
+    # whatever else runs only ever adds to a batch: the least of many is nearest to what the code takes
+    return {"outcome": "timed", "seconds": min(timings) / number, "calls": number * len(timings)}
 
 
-def _timings(benchmark: suite.Benchmark, isolate: bool, seconds: float) -> tuple[list[float], int]:
-    """Timings of several batches and the calls in each, by asv_runner's own loop.
+def _timings(benchmark: suite.Benchmark, isolate: bool, once: bool, seconds: float) -> tuple[list[float], int]:
+    """Timings of several batches and the calls in each, by asv_runner's own loop; a single call with *once*.
 
     Newer asv_runners time a single call wherever there is a setup, which for short calls is timer noise. Here calls are
     batched behind one setup, as asv always did, unless the author said `number = 1` or *isolate* is asked for.
@@ -69,16 +104,25 @@ def _timings(benchmark: suite.Benchmark, isolate: bool, seconds: float) -> tuple
     elif benchmark.repeat:
         most = int(benchmark.repeat)
     longest = min(longest, seconds)
+    if benchmark.sample_time == ASV_BATCH_SECONDS:
+        benchmark.sample_time = BATCH_SECONDS
     raw = suite.is_raw(benchmark)
     warmup = float(benchmark.warmup_time)
     if warmup < 0:
         warmup = 0.0 if raw else seconds / 2
-    timer = benchmark._get_timer(*suite.arguments(benchmark))
+    timer = own_time(benchmark._get_timer(*suite.arguments(benchmark)))
+    if once:
+        return [timer.timeit(1)], 1
     if raw or not (isolate or benchmark.number == 1):
-        return benchmark.benchmark_timing(
+        timings, number = benchmark.benchmark_timing(
             timer, least, most, longest, warmup, benchmark.number, benchmark.min_run_count
         )
-    if warmup > 0:
-        # asv_runner's own warm-up calls again without a setup, which a benchmark that uses up its state cannot bear.
-        benchmark.benchmark_timing(timer, 1, MAX_REPEATS, warmup, 0, 1, 1)
-    return benchmark.benchmark_timing(timer, least, most, longest, 0, 1, 1)
+    else:
+        if warmup > 0:
+            # asv_runner's own warm-up calls again without a setup, which one that uses up its state cannot bear.
+            benchmark.benchmark_timing(timer, 1, MAX_REPEATS, warmup, 0, 1, 1)
+        timings, number = benchmark.benchmark_timing(timer, least, most, longest, 0, 1, 1)
+    # asv_runner stops by the clock, which goes on while others have the core
+    while len(timings) < most and sum(timings) < longest:
+        timings.append(timer.timeit(number))
+    return timings, number

@@ -138,7 +138,7 @@ def test_a_known_error_is_one_line_and_status_1(call_fc_data: FcData, arguments:
 
 @pytest.mark.parametrize("line", ["BAD='unclosed", "= nothing", "two words"])
 def test_a_malformed_env_file_is_named_with_its_line(tmp_path: Path, call_fc_data: FcData, line: str) -> None:
-    (tmp_path / ".env").write_text(f"FC_ROUNDS=7\nGH_TOKENS=secret-token\n{line}\n")
+    (tmp_path / ".env").write_text(f"FC_CPUS=2\nGH_TOKENS=secret-token\n{line}\n")
     said = complaint(call_fc_data("migrate"))
     assert ".env, line 3 cannot be read. Write NAME=value on each line" in said
     assert "secret-token" not in said

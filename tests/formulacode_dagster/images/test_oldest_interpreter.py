@@ -15,6 +15,7 @@ from formulacode_dagster.suites.remote import Remote, Timed
 from tests.support.declarations import resolve
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec
+from tests.support.measurement import take
 from tests.support.sampling import sampled
 
 ENGINES = sampled(["process", pytest.param("docker", marks=pytest.mark.docker)], most=1, of=__name__)
@@ -46,5 +47,5 @@ def test_a_task_of_the_oldest_interpreter_is_built_verified_and_timed(
     with engine.session(image, run_id="test-oldest") as session:
         remote = Remote(session, benchmark_dir="benchmarks")
         survey = remote.survey(lines={}, limit=10, budget=30)
-        timed, _ = remote.time(survey.benchmarks[0], isolate=False, seconds=0.05, hash_seed=1)
+        timed = take(remote, survey.benchmarks[0], seconds=0.05)
         assert isinstance(timed, Timed)

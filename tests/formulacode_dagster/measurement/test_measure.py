@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 import tempfile
@@ -12,11 +13,12 @@ from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Side, Source
+from formulacode_dagster.models.measurement import Arm, Look, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
 
-PLAN = SamplingPlan(seconds_per_sample=0.02)
+PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, process_looks=(Look(units=8, alpha=0.004),))
+"""One look, so that a test on a busy machine does not wait for the last."""
 CORE = """
 def total(n):
     result = 0
@@ -89,19 +91,25 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
 
 
 @pytest.mark.slow
-def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
-    after = {"pkg/core.py": FASTER.replace("[i * 2 for", "[2 * i for")}
+def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
+    after = {"pkg/core.py": FASTER.replace("for i in range(n)]", "for i in range(n) if True]")}
     files = FILES | {"benchmarks/bench_download.py": "import a_download_that_is_not_there\n"}
     measured, log = measure(after, files=files)
     assert measured.is_faster
-    assert measured.significant == ("bench.time_total",)
-    assert measured.speedup > 5
+    assert measured.faster == ("bench.time_total",)
+    assert measured.slower == ()
+    by_name = {result.benchmark: result.speedup for result in measured.results}
+    assert by_name["bench.time_total"] > 5
+    # the speed-up is that of all relevant workloads, not of the winner alone
+    assert measured.speedup == pytest.approx(math.sqrt(math.prod(by_name.values())))
     # Both functions changed, so both benchmarks were timed; the third runs neither.
     assert {result.benchmark for result in measured.results} == {"bench.time_total", "bench.time_double"}
     assert all(result.executes_change for result in measured.results)
+    # a clear effect ends at the first look
+    assert (measured.look, measured.rounds, measured.rule.unit) == (0, 8, Unit.PROCESS)
     for result in measured.results:
-        for side in Side:
-            assert sorted(s.round for s in result.samples if s.side is side) == list(range(7))
+        for arm in Arm:
+            assert sorted(s.round for s in result.samples if s.arm is arm) == list(range(8))
     assert measured.suite == "base"
     # A module that fails at import is reported and takes no other with it (failure 54).
     assert {(f.benchmark, f.kind) for f in measured.failures} == {("benchmarks.bench_download", "import")}
@@ -110,7 +118,20 @@ def test_a_real_speedup_is_found_and_a_refactoring_is_not(measure):
     assert [session.reinstalls for session in measure.engine.sessions] == [1, 1, 1]
     assert not any(session.folder.exists() for session in measure.engine.sessions)
     assert "changed lines: 5 on the base, 2 with the patch" in log
-    assert "round 7 of 7" in measure.progress
+    assert "round 8 of at most 8" in measure.progress
+
+
+def test_a_refactoring_is_no_speedup(measure):
+    measured, _ = measure({"pkg/core.py": CORE.replace("result", "found")})
+    assert measured.verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
+    assert speedup_is_real("2026-02", [measured]).passed
+
+
+def test_one_winner_among_losers_is_a_trade_off(measure):
+    slower = FASTER.replace("[i * 2 for i in range(n)]", "[int(str(i)) * 2 for i in range(n) if str(i) != '']")
+    measured, _ = measure({"pkg/core.py": slower})
+    assert measured.verdict is Verdict.TRADE_OFF
+    assert (measured.faster, measured.slower) == (("bench.time_total",), ("bench.time_double",))
 
 
 @pytest.mark.slow
@@ -125,8 +146,8 @@ def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
     overlay = {path: text.encode() for path, text in new.items()}
     measured, _ = measure(after, files=files, suite_files=overlay)
     assert measured.suite == "merge commit"
-    assert measured.significant == ("bench.time_total",)
-    assert [(f.benchmark, f.side, f.kind) for f in measured.failures] == [("bench.time_new", Side.BASE, "error")]
+    assert measured.faster == ("bench.time_total",)
+    assert [(f.benchmark, f.arm, f.kind) for f in measured.failures] == [("bench.time_new", Arm.BASE, "error")]
 
 
 @pytest.mark.slow
@@ -141,7 +162,7 @@ def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_ch
         yield SuiteFiles("later commit 2", {"benchmarks/bench.py": BENCH.encode()})
 
     measured, log = measure({"pkg/core.py": FASTER}, files=files, later=later)
-    assert (measured.suite, measured.significant) == ("later commit 2", ("bench.time_total",))
+    assert (measured.suite, measured.faster) == ("later commit 2", ("bench.time_total",))
     # What an earlier suite laid down is gone: its benchmarks would be the later one's.
     assert "nothing" not in log.partition("later commit 2")[2]
     assert asked == [{"total", "double", "untouched"}]

@@ -13,7 +13,7 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Arm, Look, Measurement, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
@@ -24,7 +24,9 @@ from tests.support.git_world import BareRepository
 pytestmark = pytest.mark.network
 
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
-PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4)
+LOOKS = (Look(units=3, processes=3, alpha=0.05),)
+PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, build_looks=LOOKS)
+"""Three builds an arm: enough to see that each is another."""
 SLOW_C = """
 #include <Python.h>
 static PyObject *total(PyObject *self, PyObject *argument) {
@@ -193,10 +195,16 @@ def measure(built, tmp_path, git_patch, pull_request) -> Measure:
 def test_a_faster_c_extension_is_rebuilt_and_measured_faster(measure):
     """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
     measured = measure({"src/tinyc/_fast.c": FAST_C})
-    assert measured.significant == ("bench.time_total",)
+    assert measured.faster == ("bench.time_total",)
     assert measured.speedup > 5
     # No other benchmark is timed: a build with coverage tells that none of them executes what changed.
     assert [result.benchmark for result in measured.results] == ["bench.time_total"]
+    assert measured.rule.unit is Unit.BUILD
+    # every build has a layout of its own, and each ran in every round
+    for arm in Arm:
+        taken = [sample for sample in measured.results[0].samples if sample.arm is arm]
+        assert len({sample.objects for sample in taken}) == 3
+        assert len({(sample.build, sample.round) for sample in taken}) == len(taken) == 9
 
 
 def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure):
@@ -210,6 +218,13 @@ def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure):
     measured = measure({"src/tinyc/_cubes.pyx": FAST_CYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_cubes"]
     assert measured.is_faster
+
+
+def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure):
+    measured = measure({"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
+    assert measured.rule.unit is Unit.PROCESS
+    assert len({sample.objects for result in measured.results for sample in result.samples}) == 1
+    assert measured.verdict is not Verdict.FASTER
 
 
 def test_a_faster_python_function_is_found_where_it_is_installed(measure):

@@ -1,9 +1,17 @@
 import pytest
 
 from formulacode_dagster.measurement.changed_code import ChangedCode
-from formulacode_dagster.measurement.relevance import Candidate, comparable, completed, select
+from formulacode_dagster.measurement.relevance import (
+    Candidate,
+    comparable,
+    completed,
+    disagreeing,
+    renewed,
+    select,
+    with_surveys,
+)
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.measurement import Side
+from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 
@@ -121,12 +129,12 @@ def test_what_fails_on_the_base_alone_is_reported_and_left_out():
     base = survey(surveyed("time_new", outcome="error", message="no attribute"), surveyed("time_it"))
     candidates, failures = comparable(base, survey(surveyed("time_new"), surveyed("time_it")), CHANGED)
     assert names(candidates) == ["bench.time_it(0)"]
-    assert [(f.benchmark, f.side, f.kind) for f in failures] == [("bench.time_new(0)", Side.BASE, "error")]
+    assert [(f.benchmark, f.arm, f.kind) for f in failures] == [("bench.time_new(0)", Arm.BASE, "error")]
 
 
 def test_what_exists_on_one_side_only_is_reported():
     _, failures = comparable(survey(surveyed("time_it"), surveyed("time_old")), survey(surveyed("time_it")), CHANGED)
-    assert [(f.benchmark, f.side, f.kind) for f in failures] == [("bench.time_old(0)", Side.ORACLE, "missing")]
+    assert [(f.benchmark, f.arm, f.kind) for f in failures] == [("bench.time_old(0)", Arm.ORACLE, "missing")]
 
 
 def test_skipped_combinations_are_neither_timed_nor_failures():
@@ -144,14 +152,36 @@ def test_when_no_benchmark_runs_the_task_fails():
     assert "still running" in failure.value.log_tail
 
 
-def test_a_benchmark_that_fails_on_the_placebo_is_not_timed():
-    candidate = Candidate({Side.BASE: surveyed("time_it"), Side.ORACLE: surveyed("time_it")}, True)
-    ready, failures = completed([candidate], {Side.PLACEBO: survey(surveyed("time_it", outcome="crash"))})
+def test_a_benchmark_that_fails_on_the_control_is_not_timed():
+    candidate = Candidate({Arm.BASE: surveyed("time_it"), Arm.ORACLE: surveyed("time_it")}, True)
+    seen = with_surveys(candidate, {Arm.CONTROL: survey(surveyed("time_it", outcome="crash"))})
+    ready, failures = completed([seen])
     assert ready == []
-    assert [(f.side, f.kind) for f in failures] == [(Side.PLACEBO, "crash")]
+    assert [(f.arm, f.kind) for f in failures] == [(Arm.CONTROL, "crash")]
 
 
 def test_one_side_that_needs_fresh_setups_gives_them_to_all():
-    candidate = Candidate({Side.BASE: surveyed("time_it"), Side.ORACLE: surveyed("time_it", isolate=True)}, True)
-    (ready,), _ = completed([candidate], {Side.PLACEBO: survey(surveyed("time_it"))})
+    candidate = Candidate({Arm.BASE: surveyed("time_it"), Arm.ORACLE: surveyed("time_it", isolate=True)}, True)
+    (ready,), _ = completed([with_surveys(candidate, {Arm.CONTROL: survey(surveyed("time_it"))})])
     assert ready.isolate
+
+
+def test_what_fails_on_one_arm_alone_is_doubtful_on_either():
+    base = survey(surveyed("time_a"), surveyed("time_b", outcome="crash"), surveyed("time_c", outcome="error"))
+    oracle = survey(surveyed("time_a", outcome="timeout"), surveyed("time_b"), surveyed("time_c", outcome="error"))
+    assert disagreeing(base, oracle) == ["bench.time_a(0)", "bench.time_b(0)"]
+    lost = survey(lost={"benchmarks.bench": "killed"})
+    assert disagreeing(survey(surveyed("time_a")), lost) == ["bench.time_a(0)"]
+
+
+def test_what_runs_at_the_second_try_is_nobodys_fault():
+    base = survey(surveyed("time_a", lines=HIT))
+    hiccup = survey(lost={"benchmarks.bench": "killed"})
+    with pytest.raises(ItemFailure):
+        comparable(base, hiccup, CHANGED)
+    candidates, failures = comparable(base, renewed(hiccup, survey(surveyed("time_a", lines=HIT))), CHANGED)
+    assert names(candidates) == ["bench.time_a(0)"]
+    assert failures == []
+    with pytest.raises(ItemFailure) as failure:
+        comparable(base, renewed(survey(surveyed("time_a", outcome="crash")), hiccup), CHANGED)
+    assert failure.value.kind == "oracle_breaks_benchmarks"

@@ -1,92 +1,232 @@
+import random
 from collections import Counter
 
 import pytest
 
+from formulacode_dagster.measurement.budget import Budget
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
-from formulacode_dagster.measurement.sampling import take_samples
+from formulacode_dagster.measurement.sampling import Sampler
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Side
-from formulacode_dagster.suites.remote import NotTimed, SurveyedBenchmark, Timed
+from formulacode_dagster.models.measurement import Arm, Unit, Verdict
+from formulacode_dagster.suites.remote import Conditions, KeptBuild, NotTimed, ProcessAnswer, SurveyedBenchmark, Timed
+
+BROKEN = NotTimed(kind="crash", message="segfault", wall=0.1)
 
 
 class ScriptedRemote:
-    """A session's harness that answers from a script and remembers what it was asked."""
+    """A session's harness that answers from a script, on a clock of its own, and remembers what it was asked."""
 
-    def __init__(self, side, asked, answer):
-        self.side, self.asked, self.answer = side, asked, answer
+    def __init__(self, arm, world):
+        self.arm, self.world = arm, world
 
-    def time(self, benchmark, *, isolate, seconds, hash_seed):
-        self.asked.append((benchmark.attribute, self.side, hash_seed))
-        return self.answer(benchmark.attribute, self.side, len(self.asked))
+    def time(self, asked, *, seconds, setting):
+        world = self.world
+        samples = []
+        for one in asked:
+            world.asked.append((one.benchmark.attribute, self.arm, setting, one.once, seconds))
+            samples.append(world.answer(one.benchmark.attribute, self.arm, len(world.asked)))
+        spent = sum(sample.wall for sample in samples)
+        world.now += spent
+        conditions = Conditions(machine="a machine", **world.conditions(len(world.asked)))
+        return ProcessAnswer(tuple(samples), conditions, spent)
 
 
-def candidate(name):
+class World:
+    """What the samples depend on."""
+
+    def __init__(self, answer):
+        self.asked, self.builds, self.now = [], [], 0.0
+        self.answer = answer
+        self.conditions = lambda _: {}
+
+
+def candidate(name, seconds=0.001):
     fields = {"name": name, "module": "m", "owner": "", "attribute": name, "index": 0, "timeout": 1.0}
-    surveyed = SurveyedBenchmark.model_validate(fields | {"cache_folder": "", "outcome": "ran"})
-    return Candidate(dict.fromkeys(Side, surveyed), True)
+    surveyed = SurveyedBenchmark.model_validate(fields | {"cache_folder": "", "outcome": "ran", "seconds": seconds})
+    return Candidate(dict.fromkeys(Arm, surveyed), True)
 
 
 @pytest.fixture
 def take():
-    def run(names, answer, plan):
-        run.asked = []
-        remotes = {side: ScriptedRemote(side, run.asked, answer) for side in Side}
-        return take_samples(remotes, [candidate(name) for name in names], plan=plan, note=lambda _: None)
+    """Take samples of benchmarks (names, or candidates) in a scripted world; `take.world` is the last one."""
+
+    def run(names, answer, plan=None, *, unit=Unit.PROCESS, conditions=None):
+        plan = plan or SamplingPlan()
+        world = run.world = World(answer)
+        world.conditions = conditions or world.conditions
+
+        def make_build(arm, number):
+            world.builds.append((arm, number))
+            return KeptBuild(folder=f"/{number}", objects=f"{arm}{number}")
+
+        sampler = Sampler(
+            {arm: ScriptedRemote(arm, world) for arm in Arm},
+            [candidate(one) if isinstance(one, str) else one for one in names],
+            plan=plan,
+            rule=plan.rule(unit),
+            budget=Budget(plan.max_seconds, clock=lambda: world.now),
+            make_build=make_build,
+            core=0,
+            note=lambda _: None,
+        )
+        return sampler.take()
 
     return run
 
 
-def quick(name, side, count):
-    return Timed(seconds=0.1, calls=5), 1.0
+def twice_as_fast(name, arm, count):
+    return Timed(seconds=(1 + count % 7 / 1000) / (2 if arm is Arm.ORACLE else 1), calls=5, wall=1.0)
 
 
-def test_a_discarded_warm_up_goes_before_seven_samples_a_side(take):
-    samples = take(["a", "b"], quick, SamplingPlan())
-    assert len(take.asked) == 2 * 3 * 8
-    assert Counter(s.side for s in samples.by_benchmark["a"]) == dict.fromkeys(Side, 7)
-    assert {s.round for s in samples.by_benchmark["a"]} == set(range(7))
+def undecided(name, arm, count):
+    spread = 2.0 if (count // 3) % 2 else 0.5
+    return Timed(seconds=spread if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0)
 
 
-def test_the_sides_share_a_hash_seed_in_each_round_and_rounds_do_not(take):
-    take(["a"], quick, SamplingPlan())
-    seeds = [seed for _, _, seed in take.asked]
-    assert all(len(set(seeds[start : start + 3])) == 1 for start in range(0, 24, 3))
-    assert len(set(seeds)) == 8
+def samples_of(taken, place=0):
+    return taken.judged.results[place].samples
 
 
-def test_benchmarks_that_do_not_fit_into_the_time_are_dropped_whole(take):
-    samples = take(["a", "b", "c"], quick, SamplingPlan(max_seconds=45))
-    assert set(samples.by_benchmark) == {"a", "b"}
-    assert samples.dropped == ("c",)
+def test_a_clear_effect_ends_at_the_first_look(take):
+    taken = take(["a", "b"], twice_as_fast)
+    assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.FASTER, 1, 8)
+    # a call of each for warming up goes before, and is thrown away
+    assert len(take.world.asked) == 2 * 3 * 9
+    assert Counter(s.arm for s in samples_of(taken)) == dict.fromkeys(Arm, 8)
+    assert taken.machine == "a machine"
 
 
-def test_one_benchmark_is_timed_even_when_none_fits(take):
-    samples = take(
-        ["a", "b"],
-        lambda name, *_: (Timed(seconds=1, calls=1), 9.0 if name == "a" else 3.0),
-        SamplingPlan(max_seconds=1),
+def test_what_excludes_any_effect_ends_at_half_the_rounds_of_a_claim(take):
+    taken = take(["a", "b"], lambda *_: Timed(seconds=1, calls=5, wall=1.0))
+    assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.UNCHANGED, 0, 4)
+
+
+def test_an_unclear_one_goes_on_to_the_last_look(take):
+    taken = take(["a"], undecided)
+    assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 4, 24)
+    assert "rounds to decide" in taken.judged.needs
+
+
+def test_the_time_ends_it_at_the_level_of_the_next_look(take):
+    taken = take(["a"], undecided, SamplingPlan(max_seconds=3 * 11.5))
+    assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 2, 10)
+    assert take.world.now <= 3 * 11.5
+
+
+def test_the_arms_of_a_round_share_hash_seed_and_layout_of_stack_and_heap_and_rounds_do_not(take):
+    taken = take(["a"], twice_as_fast)
+    settings = [setting for _, _, setting, once, _ in take.world.asked if not once]
+    assert all(len(set(settings[start : start + 3])) == 1 for start in range(0, 24, 3))
+    assert len({setting.hash_seed for setting in settings}) == 8
+    assert len({setting.padding for setting in settings}) == 8
+    assert [s.hash_seed for s in samples_of(taken)] == [setting.hash_seed for setting in settings]
+
+
+def test_the_order_of_the_arms_is_drawn_in_each_round(take):
+    taken = take(["a"], twice_as_fast)
+    orders = Counter((s.arm, s.order) for s in samples_of(taken))
+    assert len(orders) > 6
+    assert len({s.process for s in samples_of(taken)}) == 24
+
+
+def test_a_slow_benchmark_is_called_once_a_process_and_not_left_out(take):
+    taken = take([candidate("slow", seconds=30.0), "quick"], twice_as_fast)
+    assert not taken.untimed
+    assert {(name, once) for name, _, _, once, _ in take.world.asked[6:]} == {("slow", True), ("quick", False)}
+
+
+def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
+    taken = take(["a", "b"], lambda *_: Timed(seconds=1, calls=1, wall=0.01), SamplingPlan(max_seconds=2.0))
+    assert not taken.untimed
+    seconds = {seconds for _, _, _, once, seconds in take.world.asked if not once}
+    assert len(seconds) == 1
+    assert 0.005 <= seconds.pop() < 0.1
+
+
+def test_what_alone_takes_more_than_all_the_time_is_told(take):
+    def answer(name, arm, count):
+        return Timed(seconds=1, calls=1, wall=9.0 if name == "b" else 0.1)
+
+    taken = take(["a", "b"], answer, SamplingPlan(max_seconds=100))
+    assert taken.untimed == ("b",)
+    assert [result.benchmark for result in taken.judged.results] == ["a"]
+
+
+def test_a_disturbed_round_is_taken_again_a_few_times_whatever_its_timings(take):
+    taken = take(
+        ["a"], twice_as_fast, SamplingPlan(max_repeats=2), conditions=lambda count: {"steal": 0.3 if count < 30 else 0}
     )
-    assert set(samples.by_benchmark) == {"b"}
-    assert samples.dropped == ("a",)
+    assert [one.disturbed for one in taken.conditions[:3]] == [True, True, False]
+    assert taken.rounds == 8
+    # the third try was as bad, and stays: a machine that is always busy would never be done
+    assert taken.conditions[2].steal == 0.3
+    assert len(samples_of(taken)) == 24
 
 
-def test_a_timeout_on_one_side_takes_the_benchmark_out_on_all(take):
-    def answer(name, side, count):
-        if name == "a" and side is Side.BASE and count > 20:
-            return NotTimed(kind="timeout", message="timed out"), 1.0
-        return quick(name, side, count)
+def test_a_hiccup_is_nobodys_fault(take):
+    """One failure, on whatever arm, is tried again on all of them, and the round's samples come from there."""
+    for arm in Arm:
+        failed = []
 
-    samples = take(["a", "b"], answer, SamplingPlan())
-    assert set(samples.by_benchmark) == {"b"}
-    assert [(f.benchmark, f.side, f.kind) for f in samples.failures] == [("a", Side.BASE, "timeout")]
+        def answer(name, on, count, arm=arm, failed=failed):
+            if on is arm and count > 20 and not failed:
+                failed.append(count)
+                return BROKEN
+            return twice_as_fast(name, on, count)
+
+        taken = take(["a", "b"], answer)
+        assert not taken.failures
+        assert {len(result.samples) for result in taken.judged.results} == {24}
 
 
-def test_a_failure_with_the_oracle_alone_fails_the_task(take):
-    def answer(name, side, count):
-        return (NotTimed(kind="crash", message="segfault"), 1.0) if side is Side.ORACLE else quick(name, side, count)
+def test_what_fails_twice_takes_the_benchmark_out_on_all_arms(take):
+    def answer(name, arm, count):
+        return BROKEN if name == "a" and arm is Arm.BASE and count > 20 else twice_as_fast(name, arm, count)
 
+    taken = take(["a", "b"], answer)
+    assert [result.benchmark for result in taken.judged.results] == ["b"]
+    assert [(f.benchmark, f.arm, f.kind) for f in taken.failures] == [("a", Arm.BASE, "crash")]
+
+
+def test_what_fails_with_the_oracle_alone_twice_is_its_fault(take):
     with pytest.raises(ItemFailure) as failure:
-        take(["a"], answer, SamplingPlan())
+        take(["a", "b"], lambda name, arm, n: BROKEN if arm is Arm.ORACLE and n > 20 else twice_as_fast(name, arm, n))
     assert failure.value.kind == "oracle_breaks_benchmarks"
-    assert failure.value.log_tail == "segfault"
+    assert "segfault" in failure.value.log_tail
+
+
+def test_what_fails_with_the_oracle_and_then_with_the_base_is_not(take):
+    def fails_wherever_it_is_second(name, arm, count):
+        broken = name == "a" and ((count < 26 and arm is Arm.ORACLE) or (count >= 26 and arm is Arm.BASE))
+        return BROKEN if broken and count > 20 else twice_as_fast(name, arm, count)
+
+    taken = take(["a", "b"], fails_wherever_it_is_second)
+    assert [result.benchmark for result in taken.judged.results] == ["b"]
+
+
+def test_a_task_none_of_whose_benchmarks_runs_is_a_failure(take):
+    with pytest.raises(ItemFailure) as failure:
+        take(["a"], lambda *_: BROKEN)
+    assert failure.value.kind == "benchmarks_fail"
+
+
+def test_compiled_code_is_built_several_times_and_all_builds_run_in_each_round(take):
+    taken = take(["a"], twice_as_fast, unit=Unit.BUILD)
+    assert (taken.judged.verdict, taken.rounds) == (Verdict.FASTER, 1)
+    assert Counter(arm for arm, _ in take.world.builds) == dict.fromkeys(Arm, 5)
+    samples = samples_of(taken)
+    assert Counter((s.arm, s.build) for s in samples) == {(arm, build): 1 for arm in Arm for build in range(5)}
+    assert {s.objects for s in samples if s.arm is Arm.BASE} == {f"base{n}" for n in range(5)}
+    laid = {setting.build for _, _, setting, once, _ in take.world.asked if not once}
+    assert laid == {f"/{n}" for n in range(5)}
+
+
+def test_more_rounds_and_then_more_builds_are_taken_where_five_builds_do_not_decide(take):
+    def answer(name, arm, count):
+        return Timed(seconds=random.Random(count).choice((0.4, 1.0, 2.5)), calls=1, wall=0.1)  # noqa: S311
+
+    taken = take(["a"], answer, unit=Unit.BUILD)
+    assert (taken.look, taken.rounds) == (2, 6)
+    assert len(take.world.builds) == 21
+    assert Counter((s.arm, s.build) for s in samples_of(taken)) == {(arm, n): 3 for arm in Arm for n in range(7)}

@@ -3,106 +3,188 @@ import random
 
 import pytest
 
-from formulacode_dagster.measurement.verdict import benchmark_result, judge
-from formulacode_dagster.models.measurement import Sample, Side
+from formulacode_dagster.measurement.chance import clopper_pearson
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.verdict import accepts_control, judge
+from formulacode_dagster.models.measurement import Arm, Sample, Unit, Verdict
+from tests.support.noise import SimulatedTask
 
-BASE = [1.00, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
-
-
-def noisy_task(generator, *, speedup, benchmarks=4, rounds=7):
-    """Samples as a shared machine gives them: drift over the rounds, skewed noise, and now and then a spike."""
-    results = []
-    for number in range(benchmarks):
-        taken = []
-        drift = generator.uniform(-0.03, 0.03)
-        for round_number in range(rounds):
-            machine = math.exp(drift * round_number + generator.gauss(0, 0.02))
-            sides = list(Side)
-            generator.shuffle(sides)
-            for position, side in enumerate(sides):
-                spike = generator.uniform(1.2, 2.0) if generator.random() < 0.05 else 1.0
-                seconds = machine * spike * (1 + generator.expovariate(1 / 0.03))
-                seconds /= speedup if side is Side.ORACLE else 1.0
-                taken.append(Sample(side=side, round=round_number, position=position, seconds=seconds, calls=100))
-        results.append(benchmark_result(f"bench.time_{number}", taken, executes_change=True))
-    return results
+RULE = SamplingPlan().rule(Unit.PROCESS)
+BUILDS = SamplingPlan().rule(Unit.BUILD)
+BASE = [1.00, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07]
+CONTROL = [1.01, 1.00, 1.03, 1.02, 1.05, 1.04, 1.07, 1.06]
+PROMISE = 0.01
 
 
-def test_tasks_without_effect_are_hardly_ever_called_faster():
+def sometimes_a_tenth(generator):
+    return math.log(1.1) if generator.random() < 0.3 else 0.0
+
+
+def layout(spread):
+    return lambda generator: generator.gauss(0, spread)
+
+
+@pytest.mark.parametrize(
+    ("unit", "task"),
+    [
+        (Unit.PROCESS, SimulatedTask()),
+        (Unit.PROCESS, SimulatedTask(workloads=1, noise=0.08)),
+        (Unit.BUILD, SimulatedTask(workloads=1, layout=layout(0.01))),
+        (Unit.BUILD, SimulatedTask(workloads=1, layout=layout(0.03))),
+        (Unit.BUILD, SimulatedTask(workloads=1, layout=sometimes_a_tenth)),
+    ],
+    ids=["processes", "noisy processes", "layouts of 1 %", "layouts of 3 %", "10 % in 30 % of builds"],
+)
+def test_patches_without_effect_are_called_faster_no_more_often_than_promised(unit, task):
+    """One build a side called up to a quarter of these faster."""
     generator = random.Random(1)  # noqa: S311
-    called = sum(judge(noisy_task(generator, speedup=1.0)).is_faster for _ in range(400))
-    assert called <= 2
+    accepted = sum(task.judged(generator, unit)[0].verdict is Verdict.FASTER for _ in range(150))
+    assert clopper_pearson(accepted, 150)[0] <= PROMISE
 
 
-def test_tasks_made_slower_are_never_called_faster():
+@pytest.mark.parametrize(
+    ("unit", "task"),
+    [
+        (Unit.PROCESS, SimulatedTask(speedup=1.2)),
+        (Unit.BUILD, SimulatedTask(speedup=1.2, workloads=1, layout=layout(0.03))),
+    ],
+    ids=["processes", "builds"],
+)
+def test_a_fifth_is_found(unit, task):
     generator = random.Random(2)  # noqa: S311
-    assert not any(judge(noisy_task(generator, speedup=0.8)).is_faster for _ in range(100))
+    found = sum(task.judged(generator, unit)[0].verdict is Verdict.FASTER for _ in range(60))
+    assert found >= 57
 
 
-def test_tasks_a_third_faster_are_nearly_always_found():
+def test_twice_as_fast_is_seen_at_the_first_look_that_may_claim_it():
     generator = random.Random(3)  # noqa: S311
-    found = sum(judge(noisy_task(generator, speedup=1.3)).is_faster for _ in range(100))
-    assert found >= 97
+    ends = [SimulatedTask(speedup=2.0, noise=0.05).judged(generator, Unit.PROCESS) for _ in range(20)]
+    assert {(judged.verdict, look) for judged, look in ends} == {(Verdict.FASTER, 1)}
 
 
-def test_a_clear_speedup_is_found_with_its_size(samples):
-    taken = samples(base=BASE, placebo=BASE[::-1], oracle=[v / 2 for v in BASE])
-    verdict = judge([benchmark_result("bench.time_it", taken, executes_change=True)])
-    assert verdict.is_faster
-    assert verdict.significant == ("bench.time_it",)
-    assert verdict.speedup == pytest.approx(2.0)
-    assert "2.00x" in verdict.detail
+def test_what_is_no_faster_ends_even_earlier():
+    generator = random.Random(4)  # noqa: S311
+    ends = [SimulatedTask().judged(generator, Unit.PROCESS) for _ in range(20)]
+    assert {judged.verdict for judged, _ in ends} == {Verdict.UNCHANGED}
+    assert sum(look == 0 for _, look in ends) >= 16
 
 
-def test_a_difference_that_the_placebo_shows_as_well_is_no_speedup(samples):
+def test_what_is_no_faster_is_seen_to_be_so_on_a_noisy_machine_too():
+    generator = random.Random(5)  # noqa: S311
+    ends = [SimulatedTask(workloads=1, noise=0.06).judged(generator, Unit.PROCESS)[0] for _ in range(20)]
+    assert sum(judged.verdict is Verdict.UNCHANGED for judged in ends) >= 18
+
+
+def test_a_slow_down_is_not_called_unchanged_before_it_can_be_told(samples):
+    slower = {"bench.a": samples(base=BASE[:4], control=CONTROL[:4], oracle=[v * 1.2 for v in CONTROL[:4]])}
+    assert judge(slower, RULE, 0).verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_goes_up_here_and_down_there_is_not_called_unchanged_before_it_can_be_told(samples):
+    both = {
+        "bench.a": samples(base=BASE[:4], control=CONTROL[:4], oracle=[v * 1.5 for v in CONTROL[:4]]),
+        "bench.b": samples(base=BASE[:4], control=CONTROL[:4], oracle=[v / 1.5 for v in CONTROL[:4]]),
+    }
+    assert judge(both, RULE, 0).verdict is Verdict.INCONCLUSIVE
+
+
+def test_nothing_is_called_faster_or_slower_where_no_chance_may_be_spent(samples):
+    for factor in (0.1, 10):
+        clear = {"bench.a": samples(base=BASE, control=CONTROL, oracle=[v * factor for v in CONTROL])}
+        assert judge(clear, RULE, 0).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_clear_speedup_is_told_with_its_size_and_interval(samples):
+    judged = judge({"bench.a": samples(base=BASE, control=CONTROL, oracle=[v / 2 for v in CONTROL])}, RULE, 1)
+    assert judged.verdict is Verdict.FASTER
+    assert judged.low < 2.0 < judged.high
+    assert judged.speedup == pytest.approx(2.0, rel=0.01)
+    assert judged.p_value == 2**-8
+    assert judged.faster == ("bench.a",)
+
+
+def test_the_speedup_is_over_all_workloads_and_winners_are_named(samples):
+    same = samples(base=BASE, control=CONTROL, oracle=CONTROL)
+    fast = samples(base=BASE, control=CONTROL, oracle=[v / 4 for v in CONTROL])
+    judged = judge({"bench.a": same, "bench.b": fast}, RULE, 1)
+    assert judged.verdict is Verdict.FASTER
+    assert judged.speedup == pytest.approx(2.0, rel=0.01)
+    assert (judged.faster, judged.slower) == (("bench.b",), ())
+
+
+def test_one_winner_and_23_five_times_slower_is_no_speedup(samples):
+    taken = {f"bench.{n}": samples(base=BASE, control=CONTROL, oracle=[v * 5 for v in CONTROL]) for n in range(23)}
+    taken["bench.win"] = samples(base=BASE, control=CONTROL, oracle=[v / 1.5 for v in CONTROL])
+    judged = judge(taken, RULE, 1)
+    assert judged.verdict is Verdict.TRADE_OFF
+    assert judged.speedup < 0.3
+    assert judged.faster == ("bench.win",)
+    assert len(judged.slower) == 23
+
+
+def test_a_loser_among_winners_is_a_trade_off(samples):
+    taken = {f"bench.{n}": samples(base=BASE, control=CONTROL, oracle=[v / 3 for v in CONTROL]) for n in range(3)}
+    taken["bench.lose"] = samples(base=BASE, control=CONTROL, oracle=[v * 1.3 for v in CONTROL])
+    judged = judge(taken, RULE, 1)
+    assert (judged.verdict, judged.slower) == (Verdict.TRADE_OFF, ("bench.lose",))
+    assert judged.speedup > 1.5
+
+
+def test_what_got_slower_is_slower(samples):
+    judged = judge({"bench.a": samples(base=BASE, control=CONTROL, oracle=[v * 2 for v in CONTROL])}, RULE, 1)
+    assert judged.verdict is Verdict.SLOWER
+    assert judged.slower_p_value == 2**-8
+
+
+def test_a_control_that_differs_makes_any_claim_worthless(samples):
     fast = [v / 2 for v in BASE]
-    taken = samples(base=BASE, placebo=fast[::-1], oracle=fast)
-    result = benchmark_result("bench.time_it", taken, executes_change=True)
-    assert result.speedup == pytest.approx(2.0)
-    verdict = judge([result])
-    assert not verdict.is_faster
-    assert verdict.speedup == 1.0
-    assert "placebo 2.000x" in verdict.detail
+    judged = judge({"bench.a": samples(base=BASE, control=fast, oracle=fast)}, RULE, 1)
+    assert (judged.verdict, judged.disturbed, judged.is_decided) == (Verdict.INCONCLUSIVE, True, True)
+    assert "quieter machine" in judged.needs
+    assert accepts_control({"bench.a": samples(base=BASE, control=fast, oracle=fast)}, RULE, 1)
+    assert not accepts_control({"bench.a": samples(base=BASE, control=CONTROL, oracle=fast)}, RULE, 1)
 
 
-def test_a_certain_but_tiny_difference_is_no_speedup(samples):
-    base = [1.0 + i * 1e-6 for i in range(7)]
-    taken = samples(base=base, placebo=base[::-1], oracle=[v / 1.02 for v in base])
-    assert not judge([benchmark_result("bench.time_it", taken, executes_change=True)]).is_faster
+def test_a_certain_but_tiny_difference_is_no_change(samples):
+    judged = judge({"bench.a": samples(base=BASE, control=CONTROL, oracle=[v / 1.02 for v in BASE])}, RULE, 1)
+    assert judged.verdict is Verdict.UNCHANGED
+    assert judged.p_value == 2**-8
 
 
-def test_one_lucky_benchmark_among_many_is_corrected_away(samples):
-    """Two samples overlap: p = 0.002 alone, and not below alpha among sixteen."""
-    oracle = [0.5, 0.51, 0.52, 0.53, 0.54, 1.005, 1.015]
-    lucky = benchmark_result(
-        "bench.time_lucky", samples(base=BASE, placebo=BASE[::-1], oracle=oracle), executes_change=True
-    )
-    same = samples(base=BASE, placebo=BASE[::-1], oracle=BASE)
-    others = [benchmark_result(f"bench.time_{n}", same, executes_change=True) for n in range(15)]
-    assert judge([lucky]).is_faster
-    assert not judge([lucky, *others]).is_faster
+def test_what_is_undecided_says_what_it_would_take(samples):
+    oracle = [v / (1.5 if n % 2 else 0.8) for n, v in enumerate(BASE)]
+    judged = judge({"bench.a": samples(base=BASE, control=CONTROL, oracle=oracle)}, RULE, 1)
+    assert judged.verdict is Verdict.INCONCLUSIVE
+    assert not judged.is_decided
+    assert "it would take about" in judged.needs
+    assert "rounds to decide" in judged.needs
 
 
-def test_what_got_slower_is_told(samples):
-    faster = samples(base=BASE, placebo=BASE[::-1], oracle=[v / 3 for v in BASE])
-    slower = samples(base=BASE, placebo=BASE[::-1], oracle=[v * 4 for v in BASE])
-    verdict = judge(
-        [
-            benchmark_result("bench.time_good", faster, executes_change=True),
-            benchmark_result("bench.time_bad", slower, executes_change=True),
-        ]
-    )
-    assert verdict.significant == ("bench.time_good",)
-    assert verdict.slower == ("bench.time_bad",)
-    assert "1 slower, at worst 0.25x (bench.time_bad)" in verdict.detail
+def built(effect, *, objects=lambda arm, build: f"{arm}{build}", builds=5):
+    return [
+        Sample(
+            arm=arm, build=build, objects=objects(arm, build), round=number, order=0, calls=1,
+            seconds=(1 + 0.01 * build + 0.001 * number) / (effect if arm is Arm.ORACLE else 1),
+        )
+        for arm in Arm for build in range(builds) for number in range(3)
+    ]  # fmt: skip
 
 
-def test_nothing_measured_is_not_faster():
-    verdict = judge([])
-    assert not verdict.is_faster
-    assert verdict.speedup == 1.0
+def test_builds_are_the_units_of_compiled_code():
+    judged = judge({"bench.a": built(1.5)}, BUILDS, 0)
+    assert (judged.verdict, judged.p_value) == (Verdict.FASTER, pytest.approx(1 / 252))
 
 
-def test_a_side_without_samples_is_refused(samples):
-    with pytest.raises(ValueError, match="both sides"):
-        benchmark_result("bench.time_it", samples(base=BASE, oracle=BASE), executes_change=True)
+def test_builds_with_equal_objects_are_one():
+    """However often the same binary is run, it is one sample of layouts."""
+    judged = judge({"bench.a": built(1.5, objects=lambda arm, build: f"{arm}{build // 2}")}, BUILDS, 0)
+    assert judged.p_value == pytest.approx(1 / math.comb(6, 3))
+    assert judged.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("rule", [RULE, BUILDS])
+def test_an_arm_without_samples_is_refused(samples, rule):
+    with pytest.raises(ValueError, match="base and control"):
+        judge({"bench.a": samples(base=BASE, oracle=BASE)}, rule, 0)
+    with pytest.raises(ValueError, match="without a benchmark"):
+        judge({}, rule, 0)

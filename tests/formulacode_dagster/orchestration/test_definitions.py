@@ -47,6 +47,7 @@ CHECKS = {
     ("environments", "interpreter_is_declared"): True,
     ("images", "verifications_hold"): True,
     ("images", "reproduces"): False,
+    ("measurements", "controls_within_promise"): True,
     ("measurements", "speedup_is_real"): True,
     ("measurements", "right_by_their_tests"): True,
     ("published_images", "every_digest_pulled"): True,

@@ -10,11 +10,18 @@ import pytest
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
+from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.release import PublishedImage, Release, TaskRecord
-from tests.records import make_image, make_merged, make_pull_request, make_spec, make_statement
+from tests.records import (
+    make_image,
+    make_measurement,
+    make_merged,
+    make_pull_request,
+    make_spec,
+    make_statement,
+)
 
 MONTH = "2026-02"
 IMAGE = "sha256:" + "1" * 64
@@ -119,33 +126,13 @@ def published() -> PublishedImage:
 @pytest.fixture
 def measurement() -> Measurement:
     """The measurement of `Acme/Fast.py#7`: of two benchmarks, one is faster."""
-
-    def result(name: str, speedup: float) -> BenchmarkResult:
-        return BenchmarkResult(
-            benchmark=name,
-            samples=(),
-            speedup=speedup,
-            p_value=0.001,
-            effect_size=1.0,
-            placebo_speedup=1.0,
-            placebo_p_value=0.9,
-            executes_change=True,
-        )
-
-    return Measurement(
+    return make_measurement(
+        {"bench.time_z": 3.0, "bench.time_a": 1.01},
         month=MONTH,
         repository_id=42,
         number=7,
         engine="docker",
         image_digest=IMAGE,
-        instrument=(),
-        suite="base",
-        rounds=7,
-        results=(result("bench.time_z", 3.0), result("bench.time_a", 1.01)),
-        speedup=3.0,
-        significant=("bench.time_z",),
-        is_faster=True,
-        machine="test",
     )
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Measurement, Verdict
 from formulacode_dagster.models.release import PublishedImage, Release
 from formulacode_dagster.release.checks import (
     every_digest_pulled,
@@ -51,7 +51,7 @@ def test_a_false_claim_about_an_image_fires(
 
 
 def test_an_image_published_without_a_speed_up_fires(published: PublishedImage, measurement: Measurement) -> None:
-    slow = measurement.model_copy(update={"is_faster": False})
+    slow = measurement.model_copy(update={"verdict": Verdict.SLOWER})
     assert not every_digest_pulled(MONTH, [published], [slow]).passed
 
 

@@ -186,7 +186,7 @@ def test_a_month_whose_tasks_were_all_lost_is_not_tagged(
         ("patch", "diff\n"),
         ("lock", "numpy==2.0.0\n"),
         ("spec", "{\n"),
-        ("samples", "benchmark\tside\t"),
+        ("samples", "benchmark\tarm\t"),
         ("row", '{\n  "task_id": "Acme__Fast.py-7",'),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Measurement, Verdict
 from formulacode_dagster.release.tasks import build_task_record, patch_text
 from tests.support.git_world import git, patch_between
 
@@ -41,8 +41,9 @@ def test_a_published_task_is_verified_and_names_its_image(parts: dict[str, Any])
     assert record.image_name == parts["published"].reference
     assert record.image_digest == parts["published"].digest
     assert (record.difficulty, record.classification) == ("hard", "cache_and_reuse")
-    assert record.benchmarks == ("bench.time_z",)
-    assert record.benchmark_speedups == (3.0,)
+    assert record.benchmarks == ("bench.time_a", "bench.time_z")
+    assert record.benchmark_speedups == (1.01, 3.0)
+    assert record.speedup == pytest.approx((3.0 * 1.01) ** 0.5)
 
 
 def test_without_a_published_image_a_task_is_not_verified(parts: dict[str, Any]) -> None:
@@ -58,8 +59,8 @@ def test_an_image_that_came_back_otherwise_is_not_verified(parts: dict[str, Any]
 
 
 def test_a_pull_request_that_is_not_faster_is_no_task(parts: dict[str, Any]) -> None:
-    slow: Measurement = parts["measurement"].model_copy(update={"is_faster": False, "significant": ()})
-    with pytest.raises(ItemFailure, match="not a task") as caught:
+    slow: Measurement = parts["measurement"].model_copy(update={"verdict": Verdict.TRADE_OFF})
+    with pytest.raises(ItemFailure, match="not a task: it was measured to be trade-off") as caught:
         build_task_record(**{**parts, "measurement": slow})
     assert caught.value.kind == "not_a_task"
 
@@ -76,8 +77,8 @@ def test_an_image_that_was_not_measured_is_refused(parts: dict[str, Any], part: 
         build_task_record(**{**parts, part: parts[part].model_copy(update={field: "sha256:" + "9" * 64})})
 
 
-def test_a_significant_benchmark_without_a_result_is_refused(parts: dict[str, Any]) -> None:
-    odd = parts["measurement"].model_copy(update={"significant": ("bench.gone",)})
+def test_a_winner_without_a_result_is_refused(parts: dict[str, Any]) -> None:
+    odd = parts["measurement"].model_copy(update={"faster": ("bench.gone",)})
     with pytest.raises(ItemFailure, match=r"bench\.gone"):
         build_task_record(**{**parts, "measurement": odd})
 

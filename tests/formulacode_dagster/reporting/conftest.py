@@ -11,6 +11,7 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, LedgerEntry, Stage
+from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
@@ -99,16 +100,25 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
         item="a/b#1",
         category="cache_and_reuse",
         difficulty="easy",
+        verdict=Verdict.FASTER,
         speedup=12.34,
-        best=20.0,
-        placebo=1.01,
+        low=11.0,
+        high=13.0,
+        control=1.01,
         ratios=(20.0, 7.6, 1.0),
-        is_faster=True,
         benchmarks=3,
-        significant=2,
+        faster=("bench.a", "bench.b"),
     )
     slow = fast.model_copy(
-        update={"item": "a/b#3", "speedup": 1.0, "best": 1.02, "ratios": (1.02,), "is_faster": False, "significant": 0}
+        update={
+            "item": "a/b#3",
+            "verdict": Verdict.UNCHANGED,
+            "speedup": 1.02,
+            "low": 1.0,
+            "high": 1.03,
+            "ratios": (1.02,),
+            "faster": (),
+        }
     )
     shut = CheckVerdict(
         stage=Stage.IMAGES,

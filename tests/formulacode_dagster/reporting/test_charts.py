@@ -6,6 +6,7 @@ import pytest
 from matplotlib.image import imread
 
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.measurement import Verdict
 from formulacode_dagster.reporting.charts import DPI, funnel_chart, ratio_text, speedup_chart
 from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
@@ -65,7 +66,15 @@ def test_nothing_measured_says_so(nothing: MonthFacts) -> None:
 
 @pytest.mark.parametrize("ratio", [1e-6, 0.5, 1.0, 1.0001, 3.0, 1e7])
 def test_any_ratio_can_be_drawn(facts: MonthFacts, ratio: float) -> None:
-    task = facts.measured[0].model_copy(update={"speedup": ratio, "best": ratio, "ratios": (ratio,), "placebo": ratio})
+    task = facts.measured[0].model_copy(
+        update={"speedup": ratio, "low": ratio, "high": ratio, "ratios": (ratio,), "control": ratio}
+    )
+    size(speedup_chart(facts.model_copy(update={"measured": (task,)})))
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_verdict_can_be_drawn(facts: MonthFacts, verdict: Verdict) -> None:
+    task = facts.measured[0].model_copy(update={"verdict": verdict})
     size(speedup_chart(facts.model_copy(update={"measured": (task,)})))
 
 

@@ -5,7 +5,7 @@ import pytest
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import LedgerEntry, Stage
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
+from formulacode_dagster.models.measurement import Measurement, Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.reporting.facts import MonthFacts, month_facts
 from formulacode_dagster.store import artifacts, ledger
@@ -14,7 +14,7 @@ from formulacode_dagster.store.checks import record_verdict
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import Spent, add_spending
 from formulacode_dagster.store.usage import add_usage
-from tests.records import make_merged
+from tests.records import make_measurement, make_merged
 from tests.support.entries import enter
 
 MONTH = "2026-02"
@@ -36,36 +36,10 @@ def classified(number: int) -> Classification:
     )
 
 
-def measured(number: int, *ratios: tuple[float, float], speedup: float = 1.0) -> Measurement:
-    """Ratios are (speed-up, placebo) of each benchmark."""
-    results = tuple(
-        BenchmarkResult(
-            benchmark=f"bench.time_{n}",
-            samples=(),
-            speedup=ratio,
-            p_value=0.001,
-            effect_size=1.0,
-            placebo_speedup=placebo,
-            placebo_p_value=0.9,
-            executes_change=True,
-        )
-        for n, (ratio, placebo) in enumerate(ratios)
-    )
-    return Measurement(
-        month=MONTH,
-        repository_id=7,
-        number=number,
-        engine="process",
-        image_digest="d",
-        instrument=(),
-        suite="base",
-        rounds=7,
-        results=results,
-        speedup=speedup,
-        significant=tuple(f"bench.time_{n}" for n, (ratio, _) in enumerate(ratios) if ratio > 1.1),
-        is_faster=speedup > 1,
-        machine="m",
-    )
+def measured(number: int, *speedups: float, **fields: object) -> Measurement:
+    """One with so many benchmarks of these speed-ups."""
+    by_name = {f"bench.time_{n}": speedup for n, speedup in enumerate(speedups)}
+    return make_measurement(by_name, month=MONTH, repository_id=7, number=number, **fields)
 
 
 @pytest.fixture
@@ -84,11 +58,11 @@ def told(
         artifacts.MEASUREMENTS.save(
             connection,
             [
-                measured(1, (3.0, 1.01), (1.0, 0.9), speedup=3.0),
-                measured(2, (9.0, 1.0), speedup=9.0),
-                measured(3, (1.01, 1.02)),
+                measured(1, 4.0, 1.0, control_speedup=0.9),
+                measured(2, 9.0),
+                measured(3, 1.01),
                 # repeated with force, and failed then
-                measured(4, (5.0, 1.0), speedup=5.0),
+                measured(4, 5.0),
             ],
         )
         for check in facts.checks:
@@ -113,15 +87,16 @@ def test_the_facts_are_read_from_the_store(told: MonthFacts, facts: MonthFacts) 
 
 
 def test_measured_tasks_come_fastest_first_with_what_the_picture_needs(told: MonthFacts) -> None:
-    assert [(task.item, task.speedup, task.is_faster) for task in told.measured] == [
-        ("a/b#2", 9.0, True),
-        ("a/b#1", 3.0, True),
-        ("a/b#3", 1.0, False),
+    assert [(task.item, round(task.speedup, 6), task.verdict) for task in told.measured] == [
+        ("a/b#2", 9.0, Verdict.FASTER),
+        ("a/b#1", 2.0, Verdict.FASTER),
+        ("a/b#3", 1.01, Verdict.UNCHANGED),
     ]
     first = told.measured[1]
     assert (first.category, first.difficulty) == ("cache_and_reuse", "hard")
-    assert (first.ratios, first.best, first.benchmarks, first.significant) == ((3.0, 1.0), 3.0, 2, 1)
-    assert first.placebo == 0.9
+    assert (first.ratios, first.benchmarks, first.faster) == ((4.0, 1.0), 2, ("bench.time_0",))
+    assert (first.low, first.high) == pytest.approx((1.9, 2.1))
+    assert first.control == 0.9
 
 
 def test_a_measurement_that_was_repeated_and_failed_is_no_result_any_more(told: MonthFacts) -> None:

@@ -73,6 +73,7 @@ def test_the_demo_has_some_forty_pull_requests_of_every_fate() -> None:
         "",
         *(RejectionReason.TITLE, RejectionReason.NO_CORE_FILE, RejectionReason.PATCH_TOO_LARGE),
         *(RejectionReason.NOT_PERFORMANCE, RejectionReason.NO_RELEVANT_WORKLOAD, RejectionReason.NO_SPEEDUP),
+        RejectionReason.SLOWER,
         *("lock", "build", "oracle_breaks_benchmarks", "oracle_breaks_tests"),
     }
     for month in MONTHS:

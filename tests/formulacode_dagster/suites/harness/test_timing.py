@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from formulacode_dagster.suites.harness import timing
 from formulacode_dagster.suites.remote import Remote, Timed
 from tests.support.measurement import take
 
@@ -28,7 +30,7 @@ def test_a_benchmark_that_prints_an_answer_is_not_believed(one):
     forged = json.dumps({"event": "timed", "seconds": 1e-12, "calls": 1})
     remote, survey = one(f"import os\ndef time_it():\n    os.write(1, b'{'0' * 32} {forged}\\n')\n    os._exit(0)\n")
     assert survey.benchmarks[0].outcome == "crash"
-    assert take(remote, survey.benchmarks[0]).kind == "no_result"
+    assert take(remote, survey.benchmarks[0]).kind == "crash"
 
 
 def test_what_the_author_said_about_the_timing_is_honoured(one):
@@ -52,6 +54,19 @@ class Suite:
     timed = take(remote, survey.benchmarks[0], seconds=1.0)
     assert isinstance(timed, Timed), timed
     assert timed.calls == 12
+
+
+def test_as_much_of_its_own_time_is_sampled_however_long_others_had_the_core():
+    """asv_runner's own loop ends when the time is over by the clock, perhaps after one batch."""
+    batches = iter([0.004] * 10)
+    suite = SimpleNamespace(
+        repeat=0, number=0, warmup_time=0.0, sample_time=0.01, min_run_count=1, _current_params=(),
+        _get_timer=lambda: SimpleNamespace(timeit=lambda _: next(batches)),
+        benchmark_timing=lambda timer, *_: ([timer.timeit(7)], 7),
+    )  # fmt: skip
+    timings, number = timing._timings(suite, isolate=False, once=False, seconds=0.02)
+    assert (number, timings) == (7, [0.004] * 5)
+    assert suite.sample_time == timing.BATCH_SECONDS
 
 
 def test_with_number_one_every_call_finds_a_fresh_setup(one):

@@ -1,0 +1,109 @@
+"""The arms of a task: a session each, at its code, built, and built again where the unit of chance is the build."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from formulacode_dagster.engines.protocol import Engine, Session
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.patching import apply_patch
+from formulacode_dagster.suites.remote import KeptBuild, Remote, describe
+
+from .log import Log
+from .patch import FileChange
+
+LOG_BYTES = 4000
+ALIGNMENT = 16
+CODE_STEPS, DATA_STEPS = 1024, 64
+"""Paddings go up to some pages of code, and as many bytes of data as decide what shares a cache line."""
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The sessions of one task, and the harness in each."""
+
+    sessions: Mapping[Arm, Session]
+    remotes: Mapping[Arm, Remote]
+    limits: ResourceLimits
+    log: Log
+    linkers: dict[Arm, str] = field(default_factory=dict)
+    """Where an arm's last build was linked, and what is needed to link it again."""
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, engine: Engine, image: BuiltImage, *, run_id: str, limits: ResourceLimits, log: Log
+    ) -> Iterator[Arms]:
+        """A session of *image* for each arm, gone afterwards."""
+        spec = image.spec
+        with ExitStack() as stack:
+            sessions = {arm: stack.enter_context(engine.session(image, run_id=run_id)) for arm in Arm}
+            remotes = {
+                arm: Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+                for arm, session in sessions.items()
+            }
+            yield cls(sessions, remotes, limits, log)
+
+    def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
+        """Bring each arm to its code, built; returns the changed Python files before and after.
+
+        Raises ItemFailure: `oracle_does_not_apply`, `oracle_does_not_build`, `base_does_not_build`, `timeout`.
+        """
+        python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
+        self.log("applying the author's patch")
+        base, oracle = self.remotes[Arm.BASE], self.remotes[Arm.ORACLE]
+        sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
+        apply_patch(self.sessions[Arm.ORACLE], patch)
+        sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
+        for arm in Arm:
+            if suite.files is not None:
+                self.remotes[arm].write(suite.files)
+            # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
+            self.log(f"rebuilding the {arm}")
+            if len(python) < len(files):
+                self.linkers[arm] = self.remotes[arm].linkers(code=0, data=0)
+            self._rebuild(arm)
+        return sources
+
+    def objects(self) -> dict[Arm, str]:
+        """A hash over the shared objects of each arm's package as it is installed; empty without any."""
+        return {arm: remote.keep_build().objects for arm, remote in self.remotes.items()}
+
+    def build_anew(self, arm: Arm, generator: random.Random) -> KeptBuild:
+        """A build of *arm* with a layout of its own: code and data moved by what the linker puts before them.
+
+        What is built already is linked again, where that gives the very objects that were built; else all is built.
+        """
+        code, data = ALIGNMENT * generator.randrange(CODE_STEPS), ALIGNMENT * generator.randrange(DATA_STEPS)
+        remote = self.remotes[arm]
+        if linkers := self.linkers.get(arm):
+            if again := remote.relink(linkers, code=code, data=data):
+                return again
+            self.log.keep(f"the {arm} cannot be linked again by itself")
+        self.linkers[arm] = remote.linkers(code=code, data=data)
+        self._rebuild(arm)
+        return remote.keep_build()
+
+    def _rebuild(self, arm: Arm) -> None:
+        # the compiler looks there for its linker first
+        environment = {"COMPILER_PATH": self.linkers[arm]} if self.linkers.get(arm) else {}
+        built = self.sessions[arm].reinstall(timeout=self.limits.build_seconds, environment=environment)
+        self.log.keep(f"rebuilt in {built.seconds:.1f} s; {describe(built)}")
+        if built.ok:
+            return
+        does_not_build = FailureKind.ORACLE_DOES_NOT_BUILD if arm is Arm.ORACLE else FailureKind.BASE_DOES_NOT_BUILD
+        what = "with the author's patch the package" if arm is Arm.ORACLE else "the unmodified package"
+        raise ItemFailure(
+            FailureKind.TIMEOUT if built.timed_out else does_not_build,
+            f"{what} {'takes too long to build' if built.timed_out else 'does not build'}",
+            why=describe(built).partition("\n")[0],
+            log_tail=f"{built.stdout[-LOG_BYTES:].decode(errors='replace')}\n{describe(built)}",
+        )

@@ -1,0 +1,36 @@
+"""The time that a task's measurement may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Budget:
+    """Counts down from so many seconds, but not while something else is done than running benchmarks."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._start = clock()
+        self._elsewhere = 0.0
+
+    @property
+    def spent(self) -> float:
+        """Seconds used up."""
+        return self._clock() - self._start - self._elsewhere
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, at least 0."""
+        return max(0.0, self._seconds - self.spent)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Builds have a limit of their own."""
+        start = self._clock()
+        try:
+            yield
+        finally:
+            self._elsewhere += self._clock() - start

@@ -1,0 +1,141 @@
+"""Finding the suite, and in it the benchmarks, that tell something about a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.remote import Remote, Survey
+
+from .budget import Budget
+from .changed_code import ChangedCode, changed_code
+from .compiled_lines import CompiledLines
+from .log import Log
+from .patch import FileChange
+from .plan import SamplingPlan
+from .relevance import Candidate, comparable, completed, disagreeing, renewed, select, with_surveys
+from .sampling import nothing_timed
+from .surveyed import Surveyed
+
+TRIES = 2
+"""Of running a benchmark once on an arm."""
+TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
+"""Failures that another suite may spare a task."""
+SURVEY_SHARE = 0.25
+"""Of the time that is left, for a survey of one arm."""
+
+LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
+"""Gives suites of later commits for the names of what a patch changes."""
+OtherSuites = Callable[[ChangedCode], Iterable[SuiteFiles]]
+"""Gives suites beside the first for what a patch changes."""
+
+
+def no_later_suites(_names: Collection[str]) -> Iterable[SuiteFiles]:
+    """None: the suite at hand has to do."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is timed."""
+
+    suite: SuiteFiles
+    candidates: list[Candidate]
+    failures: list[BenchmarkFailure]
+    changed: ChangedCode
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """Finds the suite, and in it the benchmarks, that tell something about the change."""
+
+    remotes: Mapping[Arm, Remote]
+    files: Sequence[FileChange]
+    sources: Mapping[Arm, Mapping[str, bytes]]
+    compiled: CompiledLines
+    surveyed: Surveyed
+    benchmark_dir: str
+    limits: ResourceLimits
+    plan: SamplingPlan
+    budget: Budget
+    log: Log
+
+    def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
+        """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
+
+        Raises what the first suite ended with when no later one does better.
+        """
+        try:
+            return self._select(suite)
+        except (Rejection, ItemFailure) as end:
+            if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
+                raise
+            ended: Rejection | ItemFailure = end
+        self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
+        for other in others(self._changed(())):
+            self.log(f"trying the suite of the {other.name}")
+            for arm in Arm:
+                self.remotes[arm].write(other.files or {})
+            try:
+                return self._select(other)
+            except (Rejection, ItemFailure) as end:
+                if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
+                    raise
+                self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
+        raise ended
+
+    def _survey(self, arm: Arm, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()) -> Survey:
+        self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {arm}")
+        changed = self._changed(())
+        return self.remotes[arm].survey(
+            lines=changed.oracle if arm is Arm.ORACLE else changed.base,
+            limit=float(self.limits.benchmark_seconds),
+            budget=min(self.plan.max_survey_seconds, SURVEY_SHARE * self.budget.left),
+            only=only,
+            names=changed.names,
+            ruled_out=ruled_out,
+        )
+
+    def _changed(self, extensions: Sequence[str]) -> ChangedCode:
+        return changed_code(
+            self.files,
+            base=self.sources[Arm.BASE],
+            oracle=self.sources[Arm.ORACLE],
+            benchmark_dir=self.benchmark_dir,
+            extensions=extensions,
+        )
+
+    def _select(self, suite: SuiteFiles) -> Choice:
+        if ruled_out := self.surveyed.ruled_out(suite):
+            self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
+        base, oracle = (self._survey(arm, ruled_out=ruled_out) for arm in (Arm.BASE, Arm.ORACLE))
+        if doubtful := disagreeing(base, oracle):
+            # what fails once on one of them may be a hiccup of the machine: nobody is blamed for that
+            base = renewed(base, self._survey(Arm.BASE, doubtful))
+            oracle = renewed(oracle, self._survey(Arm.ORACLE, doubtful))
+        if base.uninstalled:
+            self.log(f"last on the import path, though not installed: {', '.join(base.uninstalled)}")
+        changed = self._changed(base.extensions)
+        lines = {arm: sum(map(len, at.values())) for arm, at in (("base", changed.base), ("oracle", changed.oracle))}
+        self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")
+        if changed.untraceable:
+            self.log(f"Python cannot trace: {', '.join(changed.untraceable)}")
+        candidates, failures = comparable(base, oracle, changed)
+        candidates = self.compiled.settle(candidates, changed, suite)
+        self.surveyed.add(suite, candidates)
+        selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
+        self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
+        ready = selected
+        for _ in range(TRIES):
+            missing = {arm: [candidate.name for candidate in ready if not candidate.runs_on(arm)] for arm in Arm}
+            surveys = {arm: self._survey(arm, names) for arm, names in missing.items() if names}
+            ready = [with_surveys(candidate, surveys) for candidate in ready]
+        ready, stopped = completed(ready)
+        if not ready:
+            raise nothing_timed(stopped)
+        return Choice(suite, ready, [*failures, *stopped], changed)

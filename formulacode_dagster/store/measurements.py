@@ -1,0 +1,42 @@
+"""Measurements: each is kept for good, and the newest of a task is the row that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from formulacode_dagster.models.measurement import Measurement
+
+from .artifacts import MEASUREMENTS, PullRequestKey
+from .bulk import insert_new
+from .tables import MEASUREMENTS_EVER
+
+_COLUMNS = MEASUREMENTS_EVER.c
+
+
+def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> None:
+    """Add *rows* to all there ever were, numbered on, and make each the newest of its task."""
+    for row in rows:
+        attempt = last_attempt(connection, row.month, (row.repository_id, row.number)) + 1
+        numbered = row.model_copy(update={"attempt": attempt})
+        key = {"month": row.month, "repository_id": row.repository_id, "number": row.number, "attempt": attempt}
+        insert_new(connection, MEASUREMENTS_EVER, [{**key, "document": numbered.model_dump(mode="json")}])
+        MEASUREMENTS.save(connection, [numbered])
+
+
+def last_attempt(connection: Connection, month: str, key: PullRequestKey) -> int:
+    """Number of the newest measurement of the task with this (repository id, number); 0 when there is none."""
+    statement = select(func.coalesce(func.max(_COLUMNS.attempt), 0)).where(*_of_task(month, key))
+    return int(connection.execute(statement).scalar_one())
+
+
+def measurements_of(connection: Connection, month: str, key: PullRequestKey) -> list[Measurement]:
+    """All measurements of the task with this (repository id, number) by the present rules, oldest first."""
+    statement = select(_COLUMNS.document).where(*_of_task(month, key)).order_by(_COLUMNS.attempt)
+    documents = connection.execute(statement).scalars()
+    return [Measurement.model_validate(document) for document in documents if "rule" in document]
+
+
+def _of_task(month: str, key: PullRequestKey) -> tuple[ColumnElement[bool], ...]:
+    return _COLUMNS.month == month, _COLUMNS.repository_id == key[0], _COLUMNS.number == key[1]
