@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, Unit
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import Asked, KeptBuild, NotTimed, ProcessAnswer, ProcessSetting, Remote, Timed
+from formulacode_dagster.suites.remote import (
+    Asked,
+    Conditions,
+    KeptBuild,
+    NotTimed,
+    ProcessAnswer,
+    ProcessSetting,
+    Remote,
+    Timed,
+)
 
 from .budget import Budget
 from .plan import SamplingPlan
@@ -80,6 +91,7 @@ class Sampler:
         self._conditions: list[RoundConditions] = []
         self._machine = UNKNOWN_MACHINE
         self._processes = 0
+        self._is_abreast = False
         self._rounds = 0
         self._repeats = plan.max_repeats
         self._round_seconds = 0.0
@@ -164,6 +176,9 @@ class Sampler:
                 calls[name] = max(calls[name], sample.wall)
             overhead = max(overhead, answer.seconds - sum(sample.wall for sample in answer.samples))
         self._mend(taken, ProcessSetting(core=self._core), once=True)
+        self._is_abreast = not any(
+            isinstance(sample, Timed) and sample.waited for samples in taken.values() for sample in samples.values()
+        )
         self._fit(calls, overhead)
 
     def _fit(self, calls: Mapping[str, float], overhead: float) -> None:
@@ -205,8 +220,11 @@ class Sampler:
             )
             order = self._generator.sample(list(processes), len(processes))
             candidates = self._generator.sample(self._candidates, len(self._candidates))
-            answers = {process: self._run(process, candidates, setting) for process in order}
-            conditions = self._conditions_of(list(answers.values()))
+            groups = self._groups(order)
+            answers = {
+                process: answer for group in groups for process, answer in self._run_abreast(group, candidates, setting)
+            }
+            conditions = self._conditions_of([[answers[process] for process in group] for group in groups])
             self._conditions.append(conditions)
             if not conditions.disturbed:
                 break
@@ -214,7 +232,7 @@ class Sampler:
             self._note(f"disturbed: {conditions.steal:.0%} stolen, {conditions.others:.0%} taken by others; once more")
         taken = {process: _by_name(candidates, answer) for process, answer in answers.items()}
         self._mend(taken, setting)
-        first = self._processes - len(order)
+        first, self._processes = self._processes, self._processes + len(order)
         for place, process in enumerate(order):
             for name, sample in taken[process].items():
                 if name in self._samples and isinstance(sample, Timed):
@@ -237,17 +255,34 @@ class Sampler:
     def _run(
         self, process: _Process, candidates: Sequence[Candidate], setting: ProcessSetting, *, once: bool = False
     ) -> ProcessAnswer:
-        self._processes += 1
         asked = [
             Asked(candidate.by_arm[process.arm], candidate.isolate, once or self._once(candidate))
             for candidate in candidates
         ]
         build = process.build.folder if self._rule.unit is Unit.BUILD else ""
-        setting = ProcessSetting(setting.hash_seed, setting.padding, setting.core, build)
+        setting = dataclasses.replace(setting, build=build)
         return self._remotes[process.arm].time(asked, seconds=self._seconds, setting=setting)
 
-    def _conditions_of(self, answers: Sequence[ProcessAnswer]) -> RoundConditions:
-        told = [answer.conditions for answer in answers if answer.conditions is not None]
+    def _groups(self, processes: Sequence[_Process]) -> list[list[_Process]]:
+        """Those that run at the same time: one of each arm, or, where calls wait for something, each by itself."""
+        if not self._is_abreast:
+            return [[process] for process in processes]
+        groups: dict[int, list[_Process]] = {}
+        for process in processes:
+            groups.setdefault(process.number, []).append(process)
+        return list(groups.values())
+
+    def _run_abreast(
+        self, group: Sequence[_Process], candidates: Sequence[Candidate], setting: ProcessSetting
+    ) -> list[tuple[_Process, ProcessAnswer]]:
+        """Run them at once on one core, so that its slow moments are those of all."""
+        setting = dataclasses.replace(setting, abreast=len(group))
+        with ThreadPoolExecutor(len(group)) as pool:
+            answers = pool.map(lambda process: self._run(process, candidates, setting), group)
+            return list(zip(group, answers, strict=True))
+
+    def _conditions_of(self, groups: Sequence[Sequence[ProcessAnswer]]) -> RoundConditions:
+        told = [conditions for group in groups for conditions in _told(group)]
         steal, others = (
             max((getattr(conditions, name) for conditions in told), default=0.0) for name in ("steal", "others")
         )
@@ -315,6 +350,16 @@ def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemF
         why="; ".join(f"{failure.benchmark}: {failure.kind} on the {failure.arm}" for failure in failures[:shown]),
         log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures[:shown]),
     )
+
+
+def _told(group: Sequence[ProcessAnswer]) -> list[Conditions]:
+    """What each process met, but for what those beside it took of the core."""
+    told = [answer.conditions for answer in group if answer.conditions is not None]
+    own = sum(conditions.own for conditions in told)
+    return [
+        conditions.model_copy(update={"others": max(0.0, conditions.others - (own - conditions.own))})
+        for conditions in told
+    ]
 
 
 def _by_name(candidates: Sequence[Candidate], answer: ProcessAnswer) -> dict[str, Timed | NotTimed]:

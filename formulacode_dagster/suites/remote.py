@@ -86,11 +86,12 @@ class Survey(Frozen):
 
 
 class Timed(Frozen):
-    """One sample: seconds of one call in the quickest batch, the calls behind it, and what all of it took."""
+    """One sample: seconds of a call in the lower quartile of batches, the calls behind it, and what all of it took."""
 
     seconds: float = Field(gt=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
     wall: float = Field(default=0.0, description="seconds with setup and warm-up")
+    waited: bool = Field(description="whether calls gave up the core by themselves, or may have")
 
 
 class NotTimed(Frozen):
@@ -108,6 +109,7 @@ class Conditions(Frozen):
     load: float = 0.0
     steal: float = 0.0
     others: float = 0.0
+    own: float = 0.0
     mhz: float = 0.0
 
 
@@ -139,6 +141,8 @@ class ProcessSetting:
     """Which core it is kept on, counted from the last."""
     build: str = ""
     """Folder of the build that is laid before; empty: the one that is installed."""
+    abreast: int = 1
+    """How many processes share the core: each has so much less of it."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +260,7 @@ class Remote:
 
     def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""
-        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout"}
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder"}
         request = {
             "command": "time",
             "root": self._root,
@@ -267,11 +271,17 @@ class Remote:
             "padding": setting.padding,
             "build": setting.build,
             "benchmarks": [
-                {**one.benchmark.model_dump(include=fields), "isolate": one.isolate, "once": one.once} for one in asked
+                {
+                    **each.benchmark.model_dump(include=fields),
+                    "timeout": each.benchmark.timeout * setting.abreast,
+                    "isolate": each.isolate,
+                    "once": each.once,
+                }
+                for each in asked
             ],
         }
         environment = {"PYTHONHASHSEED": str(setting.hash_seed), "FC_PADDING": "." * setting.padding}
-        longest = sum(one.benchmark.timeout for one in asked) + self._start_seconds
+        longest = setting.abreast * (sum(each.benchmark.timeout for each in asked) + self._start_seconds)
         completed, answers = self.ask(request, timeout=longest, environment=environment)
         lost = NotTimed(kind=_ending(completed), message=describe(completed))
         samples = {int(str(answer["place"])): _sample(answer) for answer in answers if answer["event"] == "sample"}
@@ -336,7 +346,7 @@ class Remote:
 
 def _sample(answer: Mapping[str, object]) -> Timed | NotTimed:
     if answer["outcome"] == "timed":
-        return _parse(Timed, {name: answer[name] for name in ("seconds", "calls", "wall")})
+        return _parse(Timed, {name: answer[name] for name in Timed.model_fields})
     wall = float(str(answer["wall"]))
     return NotTimed(kind=str(answer["outcome"]), message=str(answer.get("message", "")), wall=wall)
 

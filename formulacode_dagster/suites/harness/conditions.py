@@ -47,7 +47,7 @@ class Watch:
         self._start = self._read()
 
     def told(self) -> dict[str, Any]:
-        """Shares of the time since then that went to the hypervisor and to others, the load, the clock in MHz."""
+        """Shares of the time since then: the hypervisor's, of others, its own; the load, the clock in MHz."""
         (busy, stolen, total, own), (busy0, stolen0, total0, own0) = self._read(), self._start
         ticks = max(total - total0, 1.0)
         load, mhz = 0.0, 0.0
@@ -59,6 +59,7 @@ class Watch:
         return {
             "steal": max(0.0, stolen - stolen0) / ticks if total0 else 0.0,
             "others": max(0.0, busy - busy0 - (own - own0)) / ticks if total0 else 0.0,
+            "own": max(0.0, own - own0) / ticks if total0 else 0.0,
             "load": load,
             "mhz": mhz,
         }

@@ -29,11 +29,14 @@ class OwnTime:
         self._began: tuple[int, float] | None = None
         self._waits = 0
         self._had = 0.0
+        self.waited = False
+        """Whether any calls did."""
 
     def timeit(self, number: int) -> float:
         """Seconds that *number* calls took."""
         self._began = None
         passed: float = self._timer.timeit(number)
+        self.waited = self.waited or self._waits > 0
         return passed if self._waits else min(passed, self._had)
 
     def _clock(self) -> float:
