@@ -22,6 +22,9 @@ ASV_BATCH_SECONDS = 0.01
 """What asv batches short calls to, where the author asks for nothing else."""
 BATCH_SECONDS = 0.001
 """Shorter than the turns that processes take on a core, so that some batches are undisturbed on a busy machine too."""
+LEAST_BATCHES = 4
+MOST_FACTOR = 2
+"""A sample takes at most so many times what its timing may, setups included, unless it has too few batches by then."""
 HEAP_BYTES = 64
 """By how much a step of `padding` moves what is put on the heap later."""
 
@@ -80,8 +83,13 @@ def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, secon
     os.chdir(folder)
     try:
         suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
+        before = time.process_time()
         if benchmark.do_setup():
             return {"outcome": "skipped", "message": "the benchmark skips these parameters"}
+        setup = time.process_time() - before
+        if benchmark.sample_time == ASV_BATCH_SECONDS:
+            # each batch has a setup, which is not to take most of the time
+            benchmark.sample_time = min(max(BATCH_SECONDS, setup), ASV_BATCH_SECONDS)
         try:
             timer = own_time(benchmark._get_timer(*suite.arguments(benchmark)))
             timings, number = _timings(benchmark, timer, bool(asked["isolate"]), bool(asked["once"]), seconds)
@@ -109,14 +117,13 @@ def _timings(
     elif benchmark.repeat:
         most = int(benchmark.repeat)
     longest = min(longest, seconds)
-    if benchmark.sample_time == ASV_BATCH_SECONDS:
-        benchmark.sample_time = BATCH_SECONDS
     raw = suite.is_raw(benchmark)
     warmup = float(benchmark.warmup_time)
     if warmup < 0:
         warmup = 0.0 if raw else seconds / 2
     if once:
         return [timer.timeit(1)], 1
+    began = time.process_time()
     if raw or not (isolate or benchmark.number == 1):
         timings, number = benchmark.benchmark_timing(
             timer, least, most, longest, warmup, benchmark.number, benchmark.min_run_count
@@ -126,7 +133,9 @@ def _timings(
             # asv_runner's own warm-up calls again without a setup, which one that uses up its state cannot bear.
             benchmark.benchmark_timing(timer, 1, MAX_REPEATS, warmup, 0, 1, 1)
         timings, number = benchmark.benchmark_timing(timer, least, most, longest, 0, 1, 1)
-    # asv_runner stops by the clock, which goes on while others have the core
+    # asv_runner stopped by the clock, which goes on while others have the core
     while len(timings) < most and sum(timings) < longest:
+        if len(timings) >= LEAST_BATCHES and time.process_time() - began > MOST_FACTOR * (warmup + longest):
+            break
         timings.append(timer.timeit(number))
     return timings, number
