@@ -21,16 +21,26 @@ SHORTEST_LINE = 24
 
 _SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|CREDENTIAL", re.IGNORECASE)
 _USER_INFO = re.compile(r"://([^/\s:@]*):([^/\s@]+)@")
-_FORMS: Mapping[str, re.Pattern[bytes]] = {
-    "a GitHub token": re.compile(rb"\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{30})"),
-    "a Hugging Face token": re.compile(rb"\bhf_[A-Za-z0-9]{30}"),
-    "a key of a model's endpoint": re.compile(rb"\bsk-(ant-|proj-|svcacct-)?[A-Za-z0-9_-]{0,12}[A-Za-z0-9]{20}"),
-    "an AWS key": re.compile(rb"\b(AKIA|ASIA)[0-9A-Z]{16}\b"),
-    "a Docker Hub token": re.compile(rb"\bdckr_pat_[A-Za-z0-9_-]{20}"),
-    "a token of a package index": re.compile(rb"\bpypi-AgE[A-Za-z0-9_-]{30}"),
-    "a private key": re.compile(rb"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----"),
-    "an address with a password": re.compile(rb"[a-z]://[^/\s:@\"'<>{}$]+:[^/\s:@\"'<>{}$]+@[A-Za-z0-9]"),
+_FORMS: Mapping[str, tuple[tuple[bytes, ...], re.Pattern[bytes]]] = {
+    "a GitHub token": (
+        (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
+        re.compile(rb"\b(gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{30})"),
+    ),
+    "a Hugging Face token": ((b"hf_",), re.compile(rb"\bhf_[A-Za-z0-9]{30}")),
+    "a key of a model's endpoint": (
+        (b"sk-",),
+        re.compile(rb"\bsk-(ant-|proj-|svcacct-)?[A-Za-z0-9_-]{0,12}[A-Za-z0-9]{20}"),
+    ),
+    "an AWS key": ((b"AKIA", b"ASIA"), re.compile(rb"\b(AKIA|ASIA)[0-9A-Z]{16}\b")),
+    "a Docker Hub token": ((b"dckr_pat_",), re.compile(rb"\bdckr_pat_[A-Za-z0-9_-]{20}")),
+    "a token of a package index": ((b"pypi-AgE",), re.compile(rb"\bpypi-AgE[A-Za-z0-9_-]{30}")),
+    "a private key": ((b"PRIVATE KEY-----",), re.compile(rb"-----BEGIN ([A-Z]+ )?PRIVATE KEY-----")),
+    "an address with a password": (
+        (b"://",),
+        re.compile(rb"[a-z]://[^/\s:@\"'<>{}$]+:[^/\s:@\"'<>{}$]+@[A-Za-z0-9]"),
+    ),
 }
+"""By name: the words of which one has to stand there, which is sooner seen, and the form."""
 _OWN_FOLDERS = ("etc/", "home/", "mnt/", "opt/", "root/", "run/", "srv/", "tmp/", "var/", "workspace/", "logs/")
 _DEBIANS = ("var/cache/", "var/lib/dpkg/", "var/lib/apt/", "etc/ssl/", "etc/ca-certificates")
 _NOT_TEXT = b"\0"
@@ -93,8 +103,11 @@ def secrets_in(content: bytes, secrets: Iterable[Secret]) -> list[str]:
 
 def forms_in(content: bytes) -> list[str]:
     """What in *content* has the form of a credential."""
-    bare = _RECORDED_HASH.sub(b"", content)
-    return [what for what, form in _FORMS.items() if form.search(bare)]
+    forms = {what: form for what, (words, form) in _FORMS.items() if any(word in content for word in words)}
+    seen = [what for what, form in forms.items() if form.search(content)]
+    # few files hold any, and only those are copied without their hashes
+    bare = _RECORDED_HASH.sub(b"", content) if seen else content
+    return [what for what in seen if forms[what].search(bare)]
 
 
 def own_secrets(environment: Mapping[str, str]) -> tuple[Secret, ...]:

@@ -19,13 +19,13 @@ from sandbox.samples.history import history_of
 
 HEADS = {
     "dmoreau/gridpath": "736c20669fd4bedc9201f955220fcb6e892338ba",
-    "loomworks/wordloom": "4feb124661a08feb6c786c7fbd364fd1bda6f38d",
+    "loomworks/wordloom": "a95210c4515d06b8e95a829defc1e6a472e8e1b2",
     "numeric-samples/tilemath": "c64b97201577a64fbe3f20a00b746fba73d51135",
     "sample-org/gridpath": "3798cf5f154e928a994feff1cef60852c0221497",
     "sample-org/pairheap": "55a15ecfbbaab141fd82649bd9e39dd73b5f86ec",
     "signal-kit/rollwin": "66f32a9ca5cc475cf79c76845f4bfec76338184a",
 }
-MERGES_SHA256 = "1b96320b2bc6d1f1cef00fb29272d348bdec8cead3c0623576502a5fc789f8ba"
+MERGES_SHA256 = "dff1dcdb0004c31fe55a38b7fb82e57f30aeeff6fabccac5b5efce5eee074221"
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
