@@ -93,7 +93,8 @@ class Measurements:
             environments = ENVIRONMENTS.read_keys(connection, self.run.month, [pr.key for pr in prs])
         items = [
             WorkItem(pr.item, inputs_of(task, self.plan, self.limits), task)
-            for pr in prs
+            # what takes long to build is built several times an arm: begun last, it would be waited for alone
+            for pr in sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
             for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
         ]
         return await run_items(self.run, items, in_thread(self.measure), _save, concurrency=self.at_once)

@@ -1,4 +1,5 @@
 import random
+import threading
 from collections import Counter
 
 import pytest
@@ -76,12 +77,12 @@ def take():
 
 
 def twice_as_fast(name, arm, count):
-    return Timed(seconds=(1 + count % 7 / 1000) / (2 if arm is Arm.ORACLE else 1), calls=5, wall=1.0)
+    return Timed(seconds=(1 + count % 7 / 1000) / (2 if arm is Arm.ORACLE else 1), calls=5, wall=1.0, waited=True)
 
 
 def undecided(name, arm, count):
     spread = 2.0 if (count // 3) % 2 else 0.5
-    return Timed(seconds=spread if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0)
+    return Timed(seconds=spread if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=True)
 
 
 def samples_of(taken, place=0):
@@ -98,8 +99,39 @@ def test_a_clear_effect_ends_at_the_first_look(take):
 
 
 def test_what_excludes_any_effect_ends_at_half_the_rounds_of_a_claim(take):
-    taken = take(["a", "b"], lambda *_: Timed(seconds=1, calls=5, wall=1.0))
+    taken = take(["a", "b"], lambda *_: Timed(seconds=1, calls=5, wall=1.0, waited=True))
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.UNCHANGED, 0, 4)
+
+
+class Beside:
+    """Lets a process end only when so many run at the same time."""
+
+    def __init__(self, processes):
+        self.barrier = threading.Barrier(processes, timeout=5)
+
+    def __call__(self, name, arm, count):
+        if count > len(Arm):
+            self.barrier.wait()
+        return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_the_arms_of_a_round_run_at_the_same_time_where_no_call_waits_for_anything(take, unit):
+    taken = take(["a"], Beside(len(Arm)), unit=unit)
+    assert taken.judged.verdict is Verdict.FASTER
+    shared = [(arm, setting.build, setting.abreast) for _, arm, setting, once, _ in take.world.asked if not once]
+    assert {abreast for _, _, abreast in shared} == {len(Arm)}
+    # of one arm never two builds at once: each is laid where the package has its own
+    groups = [shared[start : start + len(Arm)] for start in range(0, len(shared), len(Arm))]
+    assert all({arm for arm, _, _ in group} == set(Arm) and len({b for _, b, _ in group}) == 1 for group in groups)
+
+
+def test_what_the_arms_take_of_the_core_from_each_other_is_no_disturbance(take):
+    def answer(name, arm, count):
+        return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
+
+    taken = take(["a"], answer, conditions=lambda _: {"own": 0.3, "others": 0.65})
+    assert [round(conditions.others, 2) for conditions in taken.conditions] == [0.05] * 8
 
 
 def test_an_unclear_one_goes_on_to_the_last_look(take):
@@ -137,7 +169,9 @@ def test_a_slow_benchmark_is_called_once_a_process_and_not_left_out(take):
 
 
 def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
-    taken = take(["a", "b"], lambda *_: Timed(seconds=1, calls=1, wall=0.01), SamplingPlan(max_seconds=2.0))
+    taken = take(
+        ["a", "b"], lambda *_: Timed(seconds=1, calls=1, wall=0.01, waited=True), SamplingPlan(max_seconds=2.0)
+    )
     assert not taken.untimed
     seconds = {seconds for _, _, _, once, seconds in take.world.asked if not once}
     assert len(seconds) == 1
@@ -146,7 +180,7 @@ def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
 
 def test_what_alone_takes_more_than_all_the_time_is_told(take):
     def answer(name, arm, count):
-        return Timed(seconds=1, calls=1, wall=9.0 if name == "b" else 0.1)
+        return Timed(seconds=1, calls=1, wall=9.0 if name == "b" else 0.1, waited=True)
 
     taken = take(["a", "b"], answer, SamplingPlan(max_seconds=100))
     assert taken.untimed == ("b",)
@@ -224,7 +258,7 @@ def test_compiled_code_is_built_several_times_and_all_builds_run_in_each_round(t
 
 def test_more_rounds_and_then_more_builds_are_taken_where_five_builds_do_not_decide(take):
     def answer(name, arm, count):
-        return Timed(seconds=random.Random(count).choice((0.4, 1.0, 2.5)), calls=1, wall=0.1)  # noqa: S311
+        return Timed(seconds=random.Random(count).choice((0.4, 1.0, 2.5)), calls=1, wall=0.1, waited=True)  # noqa: S311
 
     taken = take(["a"], answer, unit=Unit.BUILD)
     assert (taken.look, taken.rounds) == (2, 6)

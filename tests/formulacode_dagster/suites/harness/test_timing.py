@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,12 +62,45 @@ def test_as_much_of_its_own_time_is_sampled_however_long_others_had_the_core():
     batches = iter([0.004] * 10)
     suite = SimpleNamespace(
         repeat=0, number=0, warmup_time=0.0, sample_time=0.01, min_run_count=1, _current_params=(),
-        _get_timer=lambda: SimpleNamespace(timeit=lambda _: next(batches)),
         benchmark_timing=lambda timer, *_: ([timer.timeit(7)], 7),
     )  # fmt: skip
-    timings, number = timing._timings(suite, isolate=False, once=False, seconds=0.02)
+    timer = SimpleNamespace(timeit=lambda _: next(batches))
+    timings, number = timing._timings(suite, timer, isolate=False, once=False, seconds=0.02)
     assert (number, timings) == (7, [0.004] * 5)
-    assert suite.sample_time == timing.BATCH_SECONDS
+
+
+def test_a_setup_that_takes_longer_than_the_calls_is_not_repeated_for_ever(monkeypatch):
+    spent = itertools.count(0, 0.05)
+    monkeypatch.setattr(timing.time, "process_time", lambda: next(spent))
+    suite = SimpleNamespace(
+        repeat=0, number=0, warmup_time=0.0, sample_time=0.01, min_run_count=1, _current_params=(),
+        benchmark_timing=lambda timer, *_: ([timer.timeit(7)], 7),
+    )  # fmt: skip
+    timer = SimpleNamespace(timeit=lambda _: 0.0001)
+    timings, _ = timing._timings(suite, timer, isolate=False, once=False, seconds=0.02)
+    assert len(timings) == timing.LEAST_BATCHES
+
+
+def test_calls_are_batched_for_as_long_as_their_setup_takes_up_to_what_asv_does(one):
+    source = """
+import time
+class Suite:
+    def setup(self):
+        end = time.process_time() + 0.005
+        while time.process_time() < end:
+            pass
+    def time_it(self):
+        sum(range(1000))
+"""
+    remote, survey = one(source)
+    timed = take(remote, survey.benchmarks[0], seconds=0.1)
+    assert timed.calls * timed.seconds > timing.LEAST_BATCHES * 0.003
+
+
+@pytest.mark.parametrize(("call", "waits"), [("time.sleep(0.001)", True), ("pass", False)])
+def test_a_call_that_waits_for_something_says_so(one, call, waits):
+    remote, survey = one(f"import time\ndef time_it():\n    {call}\n")
+    assert take(remote, survey.benchmarks[0]).waited is waits
 
 
 def test_with_number_one_every_call_finds_a_fresh_setup(one):
