@@ -120,16 +120,23 @@ class DockerSession:
 
         with self._daemon.watched(f"look after {argv[0]}"):
             try:
-                running = self._container.top()["Processes"]
+                # one that is just ending answers, and lists nothing
+                running = self._container.top()["Processes"] or []
+                if not running:
+                    raise _gone(argv[0])
                 if done.timed_out or len(running) > IDLE_PROCESSES:
                     # A signal from inside could be dodged; the end of the container's processes cannot.
                     self._container.restart(timeout=0)
             except docker.errors.APIError as error:
                 if "no space left" in str(error):
                     raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error
-                raise ItemFailure(
-                    FailureKind.SESSION_GONE,
-                    f"the container ended under {argv[0]}",
-                    why=str(error.explanation)[:300],
-                    remedy="Look at what the code does to other processes",
-                ) from error
+                raise _gone(argv[0], str(error.explanation)[:300]) from error
+
+
+def _gone(command: str, why: str = "") -> ItemFailure:
+    return ItemFailure(
+        FailureKind.SESSION_GONE,
+        f"the container ended under {command}",
+        why=why,
+        remedy="Look at what the code does to other processes",
+    )

@@ -1,4 +1,4 @@
-"""`kill -9` in every stage in turn: nothing that was done is done again, nothing is left half done."""
+"""`kill -9` in one stage after the other: nothing that was done is done again, nothing is left half done."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sqlalchemy import text
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import artifacts
 from sandbox.samples import expected_outcomes
+from tests.support.sampling import sampled
 
 MONTH = "2026-02"
 REPOSITORIES = ("sample-org/gridpath", "sample-org/pairheap", "dmoreau/gridpath")
@@ -22,7 +23,7 @@ HOLD = 4242
 CALLS_IN_FLIGHT = 8
 # as Dagster runs them: neither of these two needs the other
 FIRST, SECOND = Stage.ENVIRONMENTS, Stage.PROBLEM_STATEMENTS
-ORDER = [{SECOND: FIRST, FIRST: SECOND}.get(stage, stage) for stage in Stage]
+ORDER = sampled([{SECOND: FIRST, FIRST: SECOND}.get(stage, stage) for stage in Stage], most=5, of=__name__)
 PROCESS_END = (Stage.PUBLISHED_IMAGES, ItemState.SKIPPED, "process_engine")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -99,7 +100,7 @@ def postmaster(platform) -> str:
     return (platform.home / "postgres" / "postmaster.pid").read_text().splitlines()[0]
 
 
-def test_a_month_that_is_killed_in_every_stage_ends_as_if_it_had_not_been(own_platform) -> None:
+def test_a_month_that_is_killed_in_stage_after_stage_ends_as_if_it_had_not_been(own_platform) -> None:
     platform = own_platform
     platform.database.migrate()
     server = postmaster(platform)
@@ -126,7 +127,7 @@ def test_a_month_that_is_killed_in_every_stage_ends_as_if_it_had_not_been(own_pl
     assert_rows_agree_with_the_ledger(platform)
     with dg.DagsterInstance.from_config(str(platform.home / "dagster")) as instance:
         ends = Counter(run.status for run in instance.get_runs())
-    assert ends == {dg.DagsterRunStatus.FAILURE: len(Stage), dg.DagsterRunStatus.SUCCESS: 1}, "none seems to run"
+    assert ends == {dg.DagsterRunStatus.FAILURE: len(ORDER), dg.DagsterRunStatus.SUCCESS: 1}, "none seems to run"
 
 
 def kill_in(platform, stage: Stage) -> None:

@@ -170,6 +170,15 @@ def test_code_that_ends_its_container_fails_its_item(docker: DockerEngine, image
     assert containers(docker, f"suicide-{MARK}") == []
 
 
+def test_a_container_that_is_just_ending_and_lists_no_process_has_ended(
+    docker: DockerEngine, image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with docker.session(image, run_id=f"ending-{MARK}") as session:
+        monkeypatch.setattr(session._container, "top", lambda: {"Processes": None})
+        with pytest.raises(ItemFailure, match="container ended"):
+            session.run(["true"], timeout=30)
+
+
 def test_a_build_that_hangs_is_killed_in_the_daemon_too(
     make_docker_engine: MakeDockerEngine, docker: DockerEngine, lock: str, tmp_path: Path
 ) -> None:
