@@ -38,11 +38,11 @@ def reaching(changed: ChangedLines, base: TestRun, oracle: TestRun) -> tuple[str
     """
     if changed.untraceable:
         return tuple(sorted(base.tests.keys() | oracle.tests.keys()))
-    found: set[str] = set()
+    names: set[str] = set()
     for run in (base, oracle):
         imported = set(_only_imported(run))
-        found |= {name for name, test in run.tests.items() if any(test.lines.values()) or test.entered & imported}
-    return tuple(sorted(found))
+        names |= {name for name, test in run.tests.items() if any(test.lines.values()) or test.entered & imported}
+    return tuple(sorted(names))
 
 
 def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:
