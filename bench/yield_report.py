@@ -38,6 +38,8 @@ class Trial:
     verification_seconds: float = 0.0
     image_bytes: int = 0
     suite: str = ""
+    source: str = ""
+    """Where its workloads come from, of those that are tried here: no test is run."""
     discovered: int = 0
     timed: int = 0
     """Benchmarks that gave a time until enough was known; there may be more."""
@@ -97,6 +99,7 @@ def _cells(trial: Trial) -> Mapping[str, object]:
         "verify s": round(trial.verification_seconds, 1),
         "image bytes": trial.image_bytes,
         "suite": trial.suite,
+        "source": trial.source,
         "found": trial.discovered,
         "timed": trial.timed,
         "aimed": "compiled" if trial.aimed == COMPILED else trial.aimed,
@@ -124,6 +127,7 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "share_timed": round(len(timed) / len(counted), 3) if counted else 0.0,
         "timed_with_a_benchmark_aimed_at_the_change": sum(trial.aimed > 0 for trial in timed),
         "timed_with_an_untraceable_change": sum(trial.aimed == COMPILED for trial in timed),
+        "aimed_by_source": dict(Counter(trial.source for trial in timed if trial.aimed > 0)),
         "repaired": sum(trial.attempts > 1 for trial in timed),
         "losses": dict(Counter(f"{trial.stage}: {trial.reason}" for trial in counted if not trial.is_timed)),
         "counted_apart": {

@@ -200,7 +200,15 @@ class Laboratory:
                 ]
                 words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
                 tried.append(
-                    replace(trial, stage=DONE, suite=suite.name, timed=len(ran), aimed=aimed, log="\n".join(words))
+                    replace(
+                        trial,
+                        stage=DONE,
+                        suite=suite.name,
+                        source=suite.source,
+                        timed=len(ran),
+                        aimed=aimed,
+                        log="\n".join(words),
+                    )
                 )
                 if ran and aimed:
                     break

@@ -21,7 +21,14 @@ def report(monkeypatch):
 @pytest.fixture
 def timed(report):
     return report.Trial(
-        "acme/fast#1", stage="timed", plan="tag base", attempts=2, way=("task", "header: done"), timed=3, aimed=1
+        "acme/fast#1",
+        stage="timed",
+        plan="tag base",
+        attempts=2,
+        way=("task", "header: done"),
+        timed=3,
+        aimed=1,
+        source="later_suite",
     )
 
 
@@ -55,6 +62,7 @@ def test_what_is_counted_apart_is_named_and_lowers_no_share(report, timed, lost)
     figures = report.figures([timed, lost, rust], {"acme/rust": "no crates here"})
     assert (figures["pull_requests"], figures["repositories"], figures["share_timed"]) == (2, 1, 0.5)
     assert figures["timed_with_a_benchmark_aimed_at_the_change"] == 1
+    assert figures["aimed_by_source"] == {"later_suite": 1}
     assert figures["losses"] == {"image: build": 1}
     assert figures["counted_apart"] == {"acme/rust#9": "image build"}
 
