@@ -41,9 +41,6 @@ def demo() -> None:
     console.print(f"{len(samples.heads)} sample repositories in {repositories}", highlight=False)
     with running_sandbox(repositories, state) as sandbox:
         os.environ.update(sandbox.environment)
-        # the speed-ups of the samples are large: short samples tell them from noise, also when two run at once
-        os.environ.setdefault("FC_SAMPLE_SECONDS", "0.02")
-        os.environ.setdefault("FC_MEASURED_AT_ONCE", "2")
         for service, url in sandbox.urls.items():
             console.print(f"sandbox {service}: {url}", highlight=False)
         _, why = ContainersResource().chosen()

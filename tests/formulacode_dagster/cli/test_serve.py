@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.serve import sandbox_unless_set
-from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
+from sandbox.session import SUITS_SAMPLES, TAKES_THE_PLACE_OF, running_sandbox
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a demo has left its repositories; no outside system is set."""
     subprocess.run(["git", "init", "--quiet", "--bare", str(tmp_path / "repositories/a/b.git")], check=True)
     with monkeypatch.context() as patched:
-        for name in (*TAKES_THE_PLACE_OF, "FC_MINIMUM_STARS", "FC_LANGUAGES"):
+        for name in (*TAKES_THE_PLACE_OF, *SUITS_SAMPLES, "FC_MINIMUM_STARS", "FC_LANGUAGES"):
             # set, so that it is taken back at the end; an empty one is none
             patched.setenv(name, "")
         yield tmp_path
@@ -47,7 +47,17 @@ def test_one_that_is_set_is_never_overridden_nor_mixed_with_the_sandbox(
     assert f"not serving the sandbox, though the demo was run: {name} set" in said.getvalue()
 
 
+def test_samples_are_measured_as_the_demo_did_unless_a_person_has_said_otherwise(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured in another way, all would be measured again."""
+    monkeypatch.setenv("FC_MEASURED_AT_ONCE", "1")
+    with sandbox_unless_set(Console(file=io.StringIO()), state):
+        assert os.environ["FC_SAMPLE_SECONDS"] == SUITS_SAMPLES["FC_SAMPLE_SECONDS"]
+        assert os.environ["FC_MEASURED_AT_ONCE"] == "1"
+
+
 def test_all_that_the_sandbox_sets_is_known(state: Path) -> None:
     with running_sandbox(state / "repositories", state) as sandbox:
         filters = {"FC_MINIMUM_STARS", "FC_LANGUAGES"}
-        assert set(sandbox.environment) - filters == set(TAKES_THE_PLACE_OF) - {"HF_TOKEN_PATH"}
+        assert set(sandbox.environment) - filters - set(SUITS_SAMPLES) == set(TAKES_THE_PLACE_OF) - {"HF_TOKEN_PATH"}
