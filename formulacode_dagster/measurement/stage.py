@@ -30,9 +30,8 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.running.turns import Turns
 from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES
-from formulacode_dagster.store.measurements import last_attempt, save_measurements
+from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
-from formulacode_dagster.store.surveys import read_surveys, save_survey
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.suites.remote import harness_archive
 from formulacode_dagster.workloads.suites import other_suites

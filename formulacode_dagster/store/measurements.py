@@ -1,4 +1,4 @@
-"""Measurements: each is kept for good, and the newest of a task is the row that people read."""
+"""Measurements: each is kept for good, the newest of a task is what people read; and surveys that ran out of time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from formulacode_dagster.models.measurement import Measurement
 
 from .artifacts import MEASUREMENTS, PullRequestKey
-from .bulk import insert_new
-from .tables import MEASUREMENTS_EVER
+from .bulk import insert_new, upsert
+from .tables import MEASUREMENTS_EVER, SURVEYS
 
 _COLUMNS = MEASUREMENTS_EVER.c
 
@@ -36,6 +36,22 @@ def measurements_of(connection: Connection, month: str, key: PullRequestKey) -> 
     statement = select(_COLUMNS.document).where(*_of_task(month, key)).order_by(_COLUMNS.attempt)
     documents = connection.execute(statement).scalars()
     return [Measurement.model_validate(document) for document in documents if "rule" in document]
+
+
+def read_surveys(connection: Connection, month: str, key: PullRequestKey, inputs: str) -> dict[str, frozenset[str]]:
+    """Names of the benchmarks ruled out by suite, for the task with this (repository id, number) and *inputs*."""
+    columns = SURVEYS.c
+    of_task = (columns.month == month, columns.repository_id == key[0], columns.number == key[1])
+    statement = select(columns.suite, columns.ruled_out).where(*of_task, columns.inputs == inputs)
+    return {suite: frozenset(names) for suite, names in connection.execute(statement)}
+
+
+def save_survey(
+    connection: Connection, month: str, key: PullRequestKey, inputs: str, *, suite: str, ruled_out: frozenset[str]
+) -> None:
+    """Keep what is *ruled_out* of *suite*, in place of what was, with other *inputs* too."""
+    row = {"month": month, "repository_id": key[0], "number": key[1], "suite": suite}
+    upsert(connection, SURVEYS, [{**row, "inputs": inputs, "ruled_out": sorted(ruled_out)}])
 
 
 def _of_task(month: str, key: PullRequestKey) -> tuple[ColumnElement[bool], ...]:

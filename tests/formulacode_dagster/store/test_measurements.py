@@ -5,7 +5,13 @@ from sqlalchemy import func, select, text
 from formulacode_dagster.models.measurement import Occasion
 from formulacode_dagster.store.artifacts import MEASUREMENTS
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.measurements import last_attempt, measurements_of, save_measurements
+from formulacode_dagster.store.measurements import (
+    last_attempt,
+    measurements_of,
+    read_surveys,
+    save_measurements,
+    save_survey,
+)
 from formulacode_dagster.store.tables import MEASUREMENTS_EVER
 from tests.records import KEY, MONTH, make_measurement
 
@@ -40,3 +46,16 @@ def test_the_view_names_the_verdict(database: Database) -> None:
         save_measurements(connection, [make_measurement({"bench.a": 2.0})])
         row = connection.execute(text("SELECT verdict, speedup, attempt, occasion FROM measurements")).one()
     assert tuple(row) == ("faster", 2.0, 1, "first")
+
+
+def test_what_a_survey_ruled_out_is_read_by_suite_for_the_same_inputs_alone(database: Database) -> None:
+    with database.transaction() as connection:
+        save_survey(connection, MONTH, TASK, "one", suite="base", ruled_out=frozenset({"a"}))
+        save_survey(connection, MONTH, TASK, "one", suite="later", ruled_out=frozenset({"b"}))
+        save_survey(connection, MONTH, (7, 2), "one", suite="base", ruled_out=frozenset({"c"}))
+    with database.transaction() as connection:
+        assert read_surveys(connection, MONTH, TASK, "one") == {"base": {"a"}, "later": {"b"}}
+        assert read_surveys(connection, MONTH, TASK, "two") == {}
+        save_survey(connection, MONTH, TASK, "two", suite="base", ruled_out=frozenset({"d"}))
+        assert read_surveys(connection, MONTH, TASK, "two") == {"base": {"d"}}
+        assert read_surveys(connection, MONTH, TASK, "one") == {"later": {"b"}}
