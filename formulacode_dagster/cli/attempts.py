@@ -1,4 +1,4 @@
-"""What `fc-data why` tells of the attempts at an item's image."""
+"""What `fc-data why` tells of the attempts at an item's image, and of every measurement of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.store.attempts import attempts_of, log_of_attempt
 from formulacode_dagster.store.lookup import find_pull_request
+from formulacode_dagster.store.measurements import measurements_of
 
 from .console import table_of
 from .terminal import plain
@@ -42,6 +43,26 @@ def show_attempts(console: Console, connection: Connection, item: ItemName) -> N
             f"{attempt.seconds:.1f}",
             escape(attempt.rule),
             escape(words[:400]),
+        )
+    console.print(table)
+
+
+def show_measurements(console: Console, connection: Connection, item: ItemName) -> None:
+    """One line for each measurement of *item*, oldest first; nothing when there was none."""
+    task = _task(connection, item)
+    measurements = [] if task is None else measurements_of(connection, *task)
+    if not measurements:
+        return
+    table = table_of("number", "why", "verdict", "speed-up", "95 %", "rounds", "run", title="Measurements of it")
+    for measured in measurements:
+        table.add_row(
+            str(measured.attempt),
+            measured.occasion.value,
+            measured.verdict.value,
+            f"{measured.speedup:.2f}×",
+            f"{measured.low:.2f} to {measured.high:.2f}",
+            str(measured.rounds),
+            measured.run_id,
         )
     console.print(table)
 

@@ -22,11 +22,11 @@ def why(
         int | None, typer.Option(help="Print the whole log of this attempt at the image too.", show_default="no log")
     ] = None,
 ) -> None:
-    """Tell an item's whole story: every stage, state, reason, error, cost, and every attempt at its image."""
+    """Tell an item's whole story: every stage, state, reason, error, cost, attempt at its image and measurement."""
     from formulacode_dagster.store import ledger
     from formulacode_dagster.store.blobs import get_log
 
-    from .attempts import show_attempts, show_log
+    from .attempts import show_attempts, show_log, show_measurements
     from .operate import database
     from .terminal import plain, show_story
 
@@ -39,6 +39,7 @@ def why(
             )
         show_story(console, name, story)
         show_attempts(console, connection, ItemName.parse(item))
+        show_measurements(console, connection, ItemName.parse(item))
         if ItemName.parse(item).number is not None:
             console.print(
                 f"What the stages left of it: fc-data show {name} {'|'.join(Part)}", highlight=False, markup=False

@@ -6,16 +6,18 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.cli.attempts import show_attempts, show_log
+from formulacode_dagster.cli.attempts import show_attempts, show_log, show_measurements
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.measurement import Occasion
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import save_attempt
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.measurements import save_measurements
 from tests import records
-from tests.records import make_merged, make_spec
+from tests.records import make_measurement, make_merged, make_spec
 
 ITEM = ItemName.parse("a/b#5")
 GSL = Fix(rule="missing_header", evidence="fatal error: [/x] gsl/gsl_math.h", apt_packages=("libgsl-dev",))
@@ -73,3 +75,20 @@ def test_one_attempts_log_is_printed_whole(told: Database) -> None:
 def test_nothing_is_said_of_an_item_without_attempts(told: Database) -> None:
     assert shown(told, ItemName.parse("a/b")) == ""
     assert shown(told, ItemName.parse("a/b#6")) == ""
+
+
+def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> None:
+    first = make_measurement({"bench.a": 1.0}, number=5, run_id="one")
+    forced = make_measurement({"bench.a": 2.0}, number=5, run_id="two", occasion=Occasion.FORCED)
+    console = Console(file=io.StringIO(), width=200)
+    with told.transaction() as connection:
+        show_measurements(console, connection, ITEM)
+        save_measurements(connection, [first, forced])
+        show_measurements(console, connection, ITEM)
+    assert isinstance(console.file, io.StringIO)
+    _, _, *lines = console.file.getvalue().splitlines()
+    assert [line.split()[:4] for line in lines] == [
+        ["1", "first", "unchanged", "1.00×"],
+        ["2", "forced", "faster", "2.00×"],
+    ]
+    assert [line.split()[-1] for line in lines] == ["one", "two"]
