@@ -97,7 +97,7 @@ class Bench:
         """Sample and judge one task."""
         image = self._image(task.is_compiled)
         seed = random.Random(f"{task}").randrange(2**31)  # noqa: S311 - an edit, not a secret
-        edit = changed(task, random.Random(seed))  # noqa: S311
+        edit = changed(task, random.Random(seed))  # noqa: S311 - a draw, not a secret
         patch = diff(self._repositories[task.is_compiled], edit)
         plan = SamplingPlan(seconds_per_sample=self._sample_seconds, seed=seed)
         start, spent = time.monotonic(), cpu_seconds()

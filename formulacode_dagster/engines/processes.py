@@ -120,11 +120,12 @@ def run_bounded(
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     """Whether *process* ends in time: told by the kernel, where `Popen.wait` looks again every 50 ms."""
     pidfd = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
     try:
-        ready, _, _ = select.select([pidfd], [], [], seconds)
+        return bool(poll.poll(1000 * seconds))
     finally:
         os.close(pidfd)
-    return bool(ready)
 
 
 def _end(process: subprocess.Popen[bytes], lifeline: _Lifeline) -> None:

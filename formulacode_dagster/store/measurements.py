@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 
 from formulacode_dagster.models.measurement import Measurement
 
@@ -12,7 +12,7 @@ from .artifacts import MEASUREMENTS, PullRequestKey
 from .bulk import insert_new, upsert
 from .tables import MEASUREMENTS_EVER, SURVEYS
 
-_COLUMNS = MEASUREMENTS_EVER.c
+_EVER = MEASUREMENTS_EVER.c
 
 
 def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> None:
@@ -27,22 +27,21 @@ def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> No
 
 def last_attempt(connection: Connection, month: str, key: PullRequestKey) -> int:
     """Number of the newest measurement of the task with this (repository id, number); 0 when there is none."""
-    statement = select(func.coalesce(func.max(_COLUMNS.attempt), 0)).where(*_of_task(month, key))
+    statement = select(func.coalesce(func.max(_EVER.attempt), 0)).where(_of_task(MEASUREMENTS_EVER, month, key))
     return int(connection.execute(statement).scalar_one())
 
 
 def measurements_of(connection: Connection, month: str, key: PullRequestKey) -> list[Measurement]:
     """All measurements of the task with this (repository id, number) by the present rules, oldest first."""
-    statement = select(_COLUMNS.document).where(*_of_task(month, key)).order_by(_COLUMNS.attempt)
+    statement = select(_EVER.document).where(_of_task(MEASUREMENTS_EVER, month, key)).order_by(_EVER.attempt)
     documents = connection.execute(statement).scalars()
     return [Measurement.model_validate(document) for document in documents if "rule" in document]
 
 
 def read_surveys(connection: Connection, month: str, key: PullRequestKey, inputs: str) -> dict[str, frozenset[str]]:
     """Names of the benchmarks ruled out by suite, for the task with this (repository id, number) and *inputs*."""
-    columns = SURVEYS.c
-    of_task = (columns.month == month, columns.repository_id == key[0], columns.number == key[1])
-    statement = select(columns.suite, columns.ruled_out).where(*of_task, columns.inputs == inputs)
+    of_task = _of_task(SURVEYS, month, key)
+    statement = select(SURVEYS.c.suite, SURVEYS.c.ruled_out).where(of_task, SURVEYS.c.inputs == inputs)
     return {suite: frozenset(names) for suite, names in connection.execute(statement)}
 
 
@@ -54,5 +53,6 @@ def save_survey(
     upsert(connection, SURVEYS, [{**row, "inputs": inputs, "ruled_out": sorted(ruled_out)}])
 
 
-def _of_task(month: str, key: PullRequestKey) -> tuple[ColumnElement[bool], ...]:
-    return _COLUMNS.month == month, _COLUMNS.repository_id == key[0], _COLUMNS.number == key[1]
+def _of_task(table: Table, month: str, key: PullRequestKey) -> ColumnElement[bool]:
+    columns = table.c
+    return and_(columns.month == month, columns.repository_id == key[0], columns.number == key[1])

@@ -105,8 +105,9 @@ def forms_in(content: bytes) -> list[str]:
     """What in *content* has the form of a credential."""
     forms = {what: form for what, (words, form) in _FORMS.items() if any(word in content for word in words)}
     seen = [what for what, form in forms.items() if form.search(content)]
-    # few files hold any, and only those are copied without their hashes
-    bare = _RECORDED_HASH.sub(b"", content) if seen else content
+    if not seen:
+        return []
+    bare = _RECORDED_HASH.sub(b"", content)
     return [what for what in seen if forms[what].search(bare)]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -147,3 +148,15 @@ def test_code_of_others_cannot_read_the_tokens_of_the_process_that_started_it(tm
 
 
 FORBIDDING = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+
+
+def test_a_process_with_more_files_open_than_select_can_watch_waits_all_the_same(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 2048), before[1]))
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert run_bounded(["true"], timeout=20, bounds=Bounds(), environment=ENVIRONMENT, cwd=tmp_path).rc == 0
+    finally:
+        for number in files:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -127,7 +127,7 @@ def test_a_row_without_results_fails(measurement, faster):
 @pytest.fixture
 def row_of(measurement, samples):
     """A row whose control is so much faster than the base."""
-    generator = random.Random(1)  # noqa: S311
+    generator = random.Random(1)  # noqa: S311 - a draw, not a secret
 
     def make(control, number):
         noise = [[generator.gauss(1, 0.01) for _ in range(8)] for _ in range(3)]

@@ -258,7 +258,7 @@ def test_compiled_code_is_built_several_times_and_all_builds_run_in_each_round(t
 
 def test_more_rounds_and_then_more_builds_are_taken_where_five_builds_do_not_decide(take):
     def answer(name, arm, count):
-        return Timed(seconds=random.Random(count).choice((0.4, 1.0, 2.5)), calls=1, wall=0.1, waited=True)  # noqa: S311
+        return Timed(seconds=random.Random(count).choice((0.4, 1.0, 2.5)), calls=1, wall=0.1, waited=True)  # noqa: S311 - a draw, not a secret
 
     taken = take(["a"], answer, unit=Unit.BUILD)
     assert (taken.look, taken.rounds) == (2, 6)
