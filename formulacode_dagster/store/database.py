@@ -20,9 +20,11 @@ from .views import VIEWS
 CONNECT_SECONDS = 10
 LOCK_TRIES = 5
 LOCK_PAUSE = 0.2
+# a server has many databases, each with locks of its own under the same keys
 _LOCK_HOLDER = text(
     "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
-    " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key"
+    " JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = :key AND l.objsubid = 1"
 )
 _OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many connections
 

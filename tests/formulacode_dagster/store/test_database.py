@@ -18,6 +18,22 @@ def test_two_runs_of_the_same_month_at_once_are_refused_and_the_first_is_named(d
         pytest.fail("the second run got in")
 
 
+@pytest.mark.slow
+def test_who_holds_the_month_in_another_database_of_the_server_is_not_named(
+    database: Database, empty_database_url: str
+) -> None:
+    other = Database(empty_database_url)
+    with (
+        other.month_lock(Stage.IMAGES, "2026-02", "elsewhere"),
+        database.month_lock(Stage.IMAGES, "2026-02", "ours"),
+    ):
+        with pytest.raises(BusyError, match="ours"), database.month_lock(Stage.IMAGES, "2026-02", "second"):
+            pytest.fail("the second run got in")
+        with pytest.raises(BusyError, match="elsewhere"), other.month_lock(Stage.IMAGES, "2026-02", "third"):
+            pytest.fail("the third run got in")
+    other.close()
+
+
 def test_the_lock_is_free_again_afterwards_and_other_months_never_wait(database: Database) -> None:
     with database.month_lock(Stage.IMAGES, "2026-02", "a"), database.month_lock(Stage.IMAGES, "2026-01", "b"):
         pass
