@@ -200,7 +200,7 @@ def test_the_rooms_of_the_map_are_those_of_the_repository_and_of_the_contract() 
     rooms |= {"assets", "resources", "sandbox"}
     assert rooms <= mapped
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    (floors,) = [one["layers"] for one in contract if one["type"] == "layers"]
+    (floors,) = [entry["layers"] for entry in contract if entry["type"] == "layers"]
     held = {name.strip().replace(".", "/") for floor in floors for name in floor.split("|")}
     assert rooms <= held
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()

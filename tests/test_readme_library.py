@@ -83,7 +83,7 @@ def test_an_example_does_what_it_says(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (example,) = [one for one in EXAMPLES if name in one]
+    (example,) = [example for example in EXAMPLES if name in example]
     monkeypatch.chdir(tmp_path)
     for setting, value in environment.items():
         monkeypatch.setenv(setting, value)

@@ -131,8 +131,8 @@ def test_a_month_of_mirrors_needs_no_token_no_network_and_no_stars(world, offlin
     assert (count.reported, count.stored) == (3, 3)
     assert {entry.state for entry in entries} == {ItemState.DONE}
     # nobody kept the branches, and nothing is made up in their place
-    assert {one.head_sha for one in facts} == {""}
-    rows = [PullRequest(facts=one, change=change) for one, change in zip(facts, changes, strict=True)]
+    assert {fact.head_sha for fact in facts} == {""}
+    rows = [PullRequest(facts=fact, change=change) for fact, change in zip(facts, changes, strict=True)]
     assert window_and_shas_valid(MONTH, rows).passed
 
 
@@ -140,7 +140,7 @@ def test_a_month_of_mirrors_needs_no_token_no_network_and_no_stars(world, offlin
 def test_it_is_read_again_only_when_it_changed(world, offline):
     offline(world.folder)
     again = offline(world.folder)
-    assert [one["worked_in_this_run"] for one in again] == [0, 0]
+    assert [run["worked_in_this_run"] for run in again] == [0, 0]
     keep_suite(world, "a/new", 2)
     found, taken = offline(world.folder)
     assert (found["dagster/row_count"], taken["dagster/row_count"]) == (2, 5)

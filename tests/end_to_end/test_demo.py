@@ -54,7 +54,7 @@ def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> Non
         funnel = count_funnel(month, entries, usage, spending_of(connection, month))
         released = artifacts.RELEASES.read(connection, month)
     expected = [expected for expected in expected_outcomes(month) if "#" in expected.item]
-    tasks = sum(one.last_stage is Stage.PUBLISHED_DATASET and one.state is ItemState.DONE for one in expected)
+    tasks = sum(entry.last_stage is Stage.PUBLISHED_DATASET and entry.state is ItemState.DONE for entry in expected)
     assert funnel.count("pull_requests") == len(expected)
     assert funnel.count("published") == tasks == released[0].tasks > 0
     assert funnel.count("published_images") == 0
@@ -66,9 +66,11 @@ def test_the_funnel_is_what_the_samples_imply(demo, demo_database, month) -> Non
 def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
     with demo_database.transaction() as connection:
         judged = verdicts(connection, month)
-    assert {one.check for one in judged} == {key.name for check in ASSET_CHECKS for key in check.check_keys}
-    assert [one.check for one in judged if not one.passed and one.blocking] == []
-    assert [one.passed for one in judged if one.check == "reproduces"] == [True], "an image built again is the same"
+    assert {verdict.check for verdict in judged} == {key.name for check in ASSET_CHECKS for key in check.check_keys}
+    assert [verdict.check for verdict in judged if not verdict.passed and verdict.blocking] == []
+    assert [verdict.passed for verdict in judged if verdict.check == "reproduces"] == [True], (
+        "an image built again is the same"
+    )
 
 
 def test_samples_are_stored_with_a_control_beside_them(demo, demo_database) -> None:

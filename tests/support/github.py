@@ -126,8 +126,8 @@ class World:
         (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
         served = ServedFolder(self.folder).repositories()
         return [
-            repository(id=one.id, node_id=one.node_id, full_name=renamed.get(one.short_name, one.name))
-            for one in sorted(served, key=lambda one: one.name)
+            repository(id=stored.id, node_id=stored.node_id, full_name=renamed.get(stored.short_name, stored.name))
+            for stored in sorted(served, key=lambda stored: stored.name)
         ]
 
     @contextmanager

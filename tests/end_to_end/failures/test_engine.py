@@ -142,7 +142,7 @@ def test_a_build_that_hangs_in_docker_leaves_neither_container_nor_process(seede
     assert docker("ps", "--all", "--quiet", "--filter", f"label=formulacode.run={failed.run_id}") == []
     repository = SLEEPER.partition("#")[0]
     mine = (f"installation={installation_id(platform.home)}", f"repository={repository}")
-    of_task = ("images", "--quiet", *(f"--filter=label=formulacode.{one}" for one in mine))
+    of_task = ("images", "--quiet", *(f"--filter=label=formulacode.{label}" for label in mine))
     assert docker(*of_task, "--filter", "label=formulacode.task") == [], "no half image"
     for image in docker(*of_task):
         docker("rmi", "--force", image)

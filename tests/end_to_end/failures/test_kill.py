@@ -93,7 +93,9 @@ def processes_of(home: Path) -> list[int]:
 
 
 def finished(entries: dict[tuple[Stage, str], LedgerEntry]) -> dict[tuple[Stage, str], object]:
-    return {key: (one.finished_at, one.run_id) for key, one in entries.items() if one.state is not ItemState.SKIPPED}
+    return {
+        key: (entry.finished_at, entry.run_id) for key, entry in entries.items() if entry.state is not ItemState.SKIPPED
+    }
 
 
 def postmaster(platform) -> str:
@@ -160,8 +162,8 @@ def outcomes(platform) -> dict[str, tuple[Stage, ItemState, str]]:
     """The last entry of every item, leaving out that the process engine publishes nothing."""
     order = list(Stage)
     last: dict[str, tuple[Stage, ItemState, str]] = {}
-    for (stage, item), one in sorted(platform.ledger().items(), key=lambda pair: order.index(pair[0][0])):
-        end = (stage, one.state, one.reason)
+    for (stage, item), entry in sorted(platform.ledger().items(), key=lambda pair: order.index(pair[0][0])):
+        end = (stage, entry.state, entry.reason)
         if item in expected() and end != PROCESS_END:
             last[item] = end
     return last

@@ -88,7 +88,7 @@ class Platform:
 
     def entries(self) -> list[LedgerEntry]:
         with self._database.transaction() as connection:
-            return [one for stage in (Stage.REPOSITORIES, Stage.PULL_REQUESTS) for one in self._of(connection, stage)]
+            return [line for stage in (Stage.REPOSITORIES, Stage.PULL_REQUESTS) for line in self._of(connection, stage)]
 
     @staticmethod
     def _of(connection: Any, stage: Stage) -> list[LedgerEntry]:
@@ -110,8 +110,8 @@ class Platform:
         """What the month holds: the checksum of its facts, every change, every item's end."""
         with self._database.transaction() as connection:
             changes = sorted(
-                (one.repository_id, one.number, one.merge_kind, one.base_sha, one.patch_sha256)
-                for one in CHANGES.read(connection, MONTH)
+                (change.repository_id, change.number, change.merge_kind, change.base_sha, change.patch_sha256)
+                for change in CHANGES.read(connection, MONTH)
             )
             checksum = checksum_of_month(connection, MONTH)
         return (

@@ -40,7 +40,7 @@ def call(database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch)
 
 def names(database: Database) -> dict[str, tuple[str, str]]:
     with database.transaction() as connection:
-        return {name: (one.verdict.value, one.reason) for name, one in listed(connection).items()}
+        return {name: (repository.verdict.value, repository.reason) for name, repository in listed(connection).items()}
 
 
 def test_a_repository_is_allowed_denied_and_forgotten_in_any_case(call, database):

@@ -116,7 +116,7 @@ for folder in Path("/proc").iterdir():
                     found += [f"{name} of {folder.name}"] if name == "mem" or b"a-very-secret" in file.read() else []
             except OSError:
                 continue
-print([one for one in found if not one.endswith(f" {pid}")])
+print([line for line in found if not line.endswith(f" {pid}")])
 """
 """Whose memory can be opened, and in whose environment the token is; one's own aside."""
 

@@ -24,9 +24,9 @@ def test_a_scratch_folder_is_gone_afterwards_and_only_ours_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with scratch_folder() as one, scratch_folder() as other:
-        assert one.name != other.name
-        assert one.parent.stat().st_mode & 0o777 == 0o700
+    with scratch_folder() as first, scratch_folder() as second:
+        assert first.name != second.name
+        assert first.parent.stat().st_mode & 0o777 == 0o700
         assert abandoned_scratch() == ()
     assert list(tmp_path.iterdir()) == []
 

@@ -63,11 +63,11 @@ def models() -> list[type[Answered]]:
     found: dict[type[Answered], None] = {}
     pending = [Answered]
     while pending:
-        for one in pending.pop().__subclasses__():
-            found[one] = None
-            pending.append(one)
+        for model in pending.pop().__subclasses__():
+            found[model] = None
+            pending.append(model)
     # A generic one is known by what was made of it.
-    return [one for one in found if not getattr(one, "__pydantic_generic_metadata__", {}).get("parameters")]
+    return [model for model in found if not getattr(model, "__pydantic_generic_metadata__", {}).get("parameters")]
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +113,8 @@ def test_every_query_is_valid_against_github_s_schema(published_schema, name):
 def test_every_model_reads_what_some_answer_holds(answers, rest_answers):
     homeless = {}
     for model in models():
-        faults = [misfits(model, one, camel=True) for one in answers]
-        faults += [misfits(model, one, camel=False) for one in rest_answers]
+        faults = [misfits(model, answer, camel=True) for answer in answers]
+        faults += [misfits(model, answer, camel=False) for answer in rest_answers]
         if [] not in faults:
             homeless[model.__name__] = min(faults, key=len)
     assert homeless == {}
@@ -135,7 +135,10 @@ def test_every_parameter_of_a_rest_call_is_one_of_github_s(published_rest):
         if named not in PATHS or len(call.args) < 2 or not isinstance(call.args[1], ast.Dict):
             continue
         told = operation(published_rest, PATHS[named]).get("parameters", ())
-        known = {parameters[one["$ref"].rpartition("/")[2]]["name"] if "$ref" in one else one["name"] for one in told}
+        known = {
+            parameters[parameter["$ref"].rpartition("/")[2]]["name"] if "$ref" in parameter else parameter["name"]
+            for parameter in told
+        }
         sent = {key.value for key in call.args[1].keys if isinstance(key, ast.Constant)}
         strangers += [f"{path.name}: {named}?{request}" for request in sent - known]
     assert strangers == []
@@ -173,7 +176,7 @@ def test_no_text_of_a_query_and_no_path_stands_elsewhere():
 
 @needs_npm
 def test_every_name_that_is_read_without_a_model_is_in_some_answer(answers, rest_answers):
-    told = {"data", "errors"} | {name for one in (*answers, *rest_answers) for name in one.below}
+    told = {"data", "errors"} | {name for answer in (*answers, *rest_answers) for name in answer.below}
     strangers = []
     for path in CODE:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -222,8 +225,8 @@ class Shape:
         """This shape and all below, as far as they are objects."""
         if self.kind == "object":
             yield self
-        for one in self.below.values():
-            yield from one.objects()
+        for part in self.below.values():
+            yield from part.objects()
 
 
 def selected(schema: Any, document: Any) -> Shape:

@@ -60,7 +60,7 @@ class Intake:
         self._gateway.faults = FaultSource(faults)
         self._gateway.reset()
         self.answers = []
-        hangs = any(one.fault is Fault.HANG for one in scripted) or Fault.HANG in faults.chances
+        hangs = any(script.fault is Fault.HANG for script in scripted) or Fault.HANG in faults.chances
         ends = asyncio.run(self._run(known, PATIENCE if hangs else 60.0))
         self.books = self._gateway.accounting.as_json()
         return ends

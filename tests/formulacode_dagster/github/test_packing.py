@@ -34,10 +34,10 @@ SMALL = st.lists(st.integers(1, PUBLIC.page), min_size=1, max_size=80).map(
 @given(MONTHS, st.randoms())
 def test_every_repository_that_merged_anything_is_in_exactly_one_request_of_a_page_or_by_itself(month, chance):
     requests = pack(month)
-    packed = sorted(one.repository.id for request in requests for one in request)
-    assert packed == [one.repository.id for one in month if one.count]
+    packed = sorted(window.repository.id for request in requests for window in request)
+    assert packed == [window.repository.id for window in month if window.count]
     for request in requests:
-        assert len(request) == 1 or sum(one.count for one in request) <= PUBLIC.page
+        assert len(request) == 1 or sum(window.count for window in request) <= PUBLIC.page
         assert len(request) <= SEARCHES_PER_REQUEST
     shuffled = list(month)
     chance.shuffle(shuffled)
@@ -47,14 +47,16 @@ def test_every_repository_that_merged_anything_is_in_exactly_one_request_of_a_pa
 @given(SMALL)
 def test_no_two_requests_could_be_one(month):
     requests = pack(month)
-    for one, other in itertools.combinations(requests, 2):
-        full = sum(each.count for each in (*one, *other)) > PUBLIC.page
-        assert full or len(one) + len(other) > SEARCHES_PER_REQUEST
+    for first, second in itertools.combinations(requests, 2):
+        full = sum(window.count for window in (*first, *second)) > PUBLIC.page
+        assert full or len(first) + len(second) > SEARCHES_PER_REQUEST
 
 
 @given(SMALL)
 def test_pages_are_at_most_twice_as_many_as_full_ones_would_be(month):
-    least = max(math.ceil(sum(one.count for one in month) / PUBLIC.page), math.ceil(len(month) / SEARCHES_PER_REQUEST))
+    least = max(
+        math.ceil(sum(window.count for window in month) / PUBLIC.page), math.ceil(len(month) / SEARCHES_PER_REQUEST)
+    )
     assert least <= len(pack(month)) <= 2 * least + 1
 
 
@@ -79,15 +81,15 @@ def test_parts_are_joined_as_far_as_search_shows_and_none_is_lost(sizes, chance)
     parts = [counted(1, size, window) for size, window in zip(sizes, windows, strict=True)]
     chance.shuffle(parts)
     joined = join(parts)
-    assert sum(one.count for one in joined) == sum(sizes)
+    assert sum(window.count for window in joined) == sum(sizes)
     assert joined[0].window.start == WHOLE.start
     assert joined[-1].window.end == WHOLE.end
     assert all(pair.window.end == other.window.start for pair, other in itertools.pairwise(joined))
-    assert all(one.count <= PUBLIC.shown for one in joined)
+    assert all(window.count <= PUBLIC.shown for window in joined)
     assert all(pair.count + other.count > PUBLIC.shown for pair, other in itertools.pairwise(joined))
-    for one in joined:
-        inside = [part.count for part in parts if one.window.start <= part.window.start < one.window.end]
-        assert sum(inside) == one.count
+    for window in joined:
+        inside = [part.count for part in parts if window.window.start <= part.window.start < window.window.end]
+        assert sum(inside) == window.count
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**4), st.lists(st.integers(0, 5000), min_size=1, max_size=40))

@@ -38,7 +38,7 @@ def found(text: str, **more: int) -> list[str]:
     ],
 )
 def test_what_github_links_is_found(text):
-    assert [one.lower() for one in found(text)] == ["acme/wheels#12"]
+    assert [reference.lower() for reference in found(text)] == ["acme/wheels#12"]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_whatever_is_stocked_the_books_balance_and_nothing_needed_loses_a_layer(
     left = {layer for image in stocked if image not in gone for layer in image.layers}
     assert plan.bytes_after == sum(layer.bytes for layer in left)
     assert plan.bytes_before - sum(removal.bytes for removal in plan.removals) == plan.bytes_after
-    assert not [one for one in gone if needs[one.digest].unfinished]
+    assert not [image for image in gone if needs[image.digest].unfinished]
     if plan.bytes_after > budget:
         ours = {
             layer

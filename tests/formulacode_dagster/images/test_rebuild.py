@@ -109,9 +109,9 @@ def test_a_lock_that_is_not_the_one_of_the_image_shows(bench: Bench) -> None:
 
 def test_where_the_image_is_gone_what_was_kept_of_it_is_compared(bench: Bench) -> None:
     first = {distribution.summary.sha256: distribution for distribution in installed_in(bench.engine, bench.image)}
-    summaries = tuple(one.summary for one in first.values())
+    summaries = tuple(listing.summary for listing in first.values())
     gone = bench.image.model_copy(update={"location": "/nowhere", "installed": summaries})
-    equal = bench.again(gone, lambda one: Listing.of(one, first[one.sha256].text))
+    equal = bench.again(gone, lambda summary: Listing.of(summary, first[summary.sha256].text))
     assert (told(equal), equal.against) == ([], "what was kept of it")
     forged = tuple(
         summary.model_copy(update={"sha256": "0" * 64}) if summary.name == "tinyc" else summary for summary in summaries
@@ -159,7 +159,7 @@ def test_docker_builds_the_same_again_and_a_changed_file_is_named(
     assert told(reproduction) == [("files", "tinyc", PYTHON_FILE)], "the extension was compiled to the same bytes"
     assert reproduction.differences[0].kind is DifferenceKind.FILES
     mine = client.images.list(filters={"label": f"formulacode.installation={docker_installation}"})
-    assert not [tag for one in mine for tag in one.tags if tag.endswith("-again")]
+    assert not [tag for image in mine for tag in image.tags if tag.endswith("-again")]
     assert client.images.get(outcome.tag).id == outcome.digest
     installs = [line for line in lines if "install-environment" in line or "install-package" in line]
     assert installs

@@ -149,7 +149,7 @@ def test_tasks_that_wait_for_a_failing_one_fail_with_it(hooks: HookRegistry) -> 
     async def together() -> list[Any]:
         return await asyncio.gather(*(hooks.call("slow", A) for _ in range(3)), return_exceptions=True)
 
-    assert [str(one) for one in asyncio.run(together())] == ["no words"] * 3
+    assert [str(answer) for answer in asyncio.run(together())] == ["no words"] * 3
 
 
 def test_when_the_first_is_cancelled_the_next_computes(hooks: HookRegistry) -> None:

@@ -116,7 +116,7 @@ def test_files_that_github_does_not_list_are_read_from_a_mirror(served) -> None:
         async with GitHubClient() as client:
             return await client.get_files(NAME, 16300)
 
-    assert [one.path for one in asyncio.run(ask())] == [f"part{n:03}.py" for n in range(310)]
+    assert [part.path for part in asyncio.run(ask())] == [f"part{n:03}.py" for n in range(310)]
 
 
 @pytest.mark.parametrize(("method", "number"), [("get_pr", 1), ("get_diff", 1), ("get_files", 1), ("get_timeline", 1)])

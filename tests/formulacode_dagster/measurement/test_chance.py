@@ -28,7 +28,7 @@ def test_a_sign_flip_p_value_is_that_of_full_enumeration(differences):
     """The definition, written out; ties count."""
     sums = [sum(s * d for s, d in zip(signs, map(abs, differences), strict=True)) for signs in
             itertools.product((1, -1), repeat=len(differences))]  # fmt: skip
-    expected = sum(one >= sum(differences) - 1e-9 for one in sums) / len(sums)
+    expected = sum(total >= sum(differences) - 1e-9 for total in sums) / len(sums)
     assert sign_flip_p(differences) == pytest.approx(expected)
 
 
@@ -99,15 +99,17 @@ def test_step_down_corrects_the_first_over_all_and_the_last_alone():
     corrected = step_down_p(flips, values)
     alone = [sign_flip_p(list(values[:, column])) for column in range(3)]
     assert corrected[0] < 0.01
-    assert all(one >= single - 1e-12 for one, single in zip(corrected, alone, strict=True))
-    order = sorted(range(3), key=lambda one: alone[one])
+    assert all(adjusted >= single - 1e-12 for adjusted, single in zip(corrected, alone, strict=True))
+    order = sorted(range(3), key=lambda index: alone[index])
     assert corrected[order[0]] <= corrected[order[1]] <= corrected[order[2]]
 
 
 def test_workloads_that_move_together_cost_nothing():
     """Where Holm's correction would multiply by their number."""
-    one = np.random.RandomState(6).normal(0.8, 1, (10, 1))
-    assert step_down_p(sign_flips(10), np.repeat(one, 5, axis=1)) == pytest.approx([sign_flip_p(list(one[:, 0]))] * 5)
+    column = np.random.RandomState(6).normal(0.8, 1, (10, 1))
+    assert step_down_p(sign_flips(10), np.repeat(column, 5, axis=1)) == pytest.approx(
+        [sign_flip_p(list(column[:, 0]))] * 5
+    )
 
 
 def test_step_down_holds_its_level_over_all_workloads():

@@ -24,9 +24,9 @@ class ScriptedRemote:
     def time(self, asked, *, seconds, setting):
         world = self.world
         samples = []
-        for one in asked:
-            world.asked.append((one.benchmark.attribute, self.arm, setting, one.once, seconds))
-            samples.append(world.answer(one.benchmark.attribute, self.arm, len(world.asked)))
+        for request in asked:
+            world.asked.append((request.benchmark.attribute, self.arm, setting, request.once, seconds))
+            samples.append(world.answer(request.benchmark.attribute, self.arm, len(world.asked)))
         spent = sum(sample.wall for sample in samples)
         world.now += spent
         conditions = Conditions(machine="a machine", **world.conditions(len(world.asked)))
@@ -63,7 +63,7 @@ def take():
 
         sampler = Sampler(
             {arm: ScriptedRemote(arm, world) for arm in Arm},
-            [candidate(one) if isinstance(one, str) else one for one in names],
+            [candidate(name) if isinstance(name, str) else name for name in names],
             plan=plan,
             rule=plan.rule(unit),
             budget=Budget(plan.max_seconds, clock=lambda: world.now),
@@ -191,7 +191,7 @@ def test_a_disturbed_round_is_taken_again_a_few_times_whatever_its_timings(take)
     taken = take(
         ["a"], twice_as_fast, SamplingPlan(max_repeats=2), conditions=lambda count: {"steal": 0.3 if count < 30 else 0}
     )
-    assert [one.disturbed for one in taken.conditions[:3]] == [True, True, False]
+    assert [condition.disturbed for condition in taken.conditions[:3]] == [True, True, False]
     assert taken.rounds == 8
     # the third try was as bad, and stays: a machine that is always busy would never be done
     assert taken.conditions[2].steal == 0.3

@@ -89,7 +89,7 @@ def test_the_checks_are_the_ones_of_the_design(definitions: dg.Definitions) -> N
 
 def before(name: str) -> set[str]:
     """Every asset that *name* rests on."""
-    return GRAPH[name].union(*(before(one) for one in GRAPH[name]))
+    return GRAPH[name].union(*(before(parent) for parent in GRAPH[name]))
 
 
 def test_an_asset_waits_for_every_gate_of_what_it_reads_and_for_the_failure_budgets_of_all_before_it() -> None:
@@ -110,7 +110,7 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
         *(f"{stage.value}_only" for stage in Stage),
     }
     schedules = {schedule.name: schedule for schedule in repository.schedule_defs}
-    assert {name: one.cron_schedule for name, one in schedules.items()} == {
+    assert {name: schedule.cron_schedule for name, schedule in schedules.items()} == {
         "monthly": "0 2 25 * *",
         "housekeeping_daily": "30 4 * * *",
     }
@@ -157,7 +157,8 @@ formulacode_dagster.definitions.defs.get_repository_def()
 """
 WHAT_WAS_READ = """
 from resources.documentation import SETTINGS
-print(sorted(asked & {one.name for one in SETTINGS}), [path for path in opened if folder in path or ".env" in path])
+names = {setting.name for setting in SETTINGS}
+print(sorted(asked & names), [path for path in opened if folder in path or ".env" in path])
 """
 READING = "import os; os.environ.get('FC_CPUS'); open('.env')"
 

@@ -24,7 +24,7 @@ def _index(record: Callable[..., TaskRecord]) -> Index:
 
 def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord]) -> None:
     head = yaml.safe_load(render_card(_index(record)).split("---")[1])
-    assert {one["config_name"]: one["data_files"] for one in head["configs"]} == {
+    assert {config["config_name"]: config["data_files"] for config in head["configs"]} == {
         "default": "data/*.parquet",
         "verified": "verified/*.parquet",
         "2026-01": "data/2026-01.parquet",

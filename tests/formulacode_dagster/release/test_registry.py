@@ -112,7 +112,7 @@ def test_a_measured_image_is_pushed_and_pulled_back_by_digest(
     assert manifest.json()["config"]["digest"] == image.digest
     left = daemon.images.get(image.location).attrs
     assert left["RepoTags"] == [image.location]
-    assert not [one for one in left["RepoDigests"] if host in one]
+    assert not [digest for digest in left["RepoDigests"] if host in digest]
 
 
 @pytest.mark.docker

@@ -51,7 +51,7 @@ def told(
     with database.transaction() as connection:
         ledger.record(connection, ledger_of_a_month)
         add_usage(connection, asked)
-        spent = [Spent(MONTH, one.stage, "run", one.cost, one.item) for one in ledger_of_a_month]
+        spent = [Spent(MONTH, entry.stage, "run", entry.cost, entry.item) for entry in ledger_of_a_month]
         add_spending(connection, spent)
         artifacts.MERGED_PULL_REQUESTS.save(connection, rows)
         artifacts.CLASSIFICATIONS.save(connection, [classified(number) for number in range(1, 8)])

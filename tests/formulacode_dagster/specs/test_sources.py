@@ -48,7 +48,7 @@ def test_of_a_filtered_mirror_only_the_files_of_the_commit_are_packed(pure: Samp
     write_bundle(mirror, pure.merge, tmp_path / "partial")
     commits_after([tmp_path / "partial"], tmp_path / "a")
     missing = git(tmp_path / "a", "rev-list", "--objects", "--missing=print", pure.merge).split()
-    assert any(one.startswith("?") for one in missing)
+    assert any(line.startswith("?") for line in missing)
     git(tmp_path / "a", "checkout", "-q", pure.merge)
     assert "refs/formulacode/partial" in git(tmp_path / "a", "for-each-ref")
 

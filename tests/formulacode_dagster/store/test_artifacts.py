@@ -79,7 +79,9 @@ def test_every_artifact_is_covered_and_holds_a_model_of_its_own() -> None:
 def test_no_text_kills_its_batch(database: Database, hostile: str) -> None:
     issue = LinkedIssue(repository="a/b", number=1, title=hostile, body=hostile, created_at=MOMENT)
     bad = merged(1, title=hostile, body=hostile, author=hostile, labels=(hostile,), linked_issues=(issue,))
-    expected = "".join("\ufffd" if one == "\x00" or "\ud800" <= one <= "\udfff" else one for one in hostile)
+    expected = "".join(
+        "\ufffd" if character == "\x00" or "\ud800" <= character <= "\udfff" else character for character in hostile
+    )
     with database.transaction() as connection:
         MERGED_PULL_REQUESTS.save(connection, [merged(0), bad, merged(2)])
         file = ChangedFile(path=hostile, status="R", old_path=hostile)

@@ -52,13 +52,13 @@ def make_attempt(attempt: int, **fields: object) -> BuildAttempt:
 
 def test_attempts_are_kept_with_their_whole_logs_compressed(database: Database) -> None:
     first, second = make_attempt(1), make_attempt(2, rc=None, rule="missing_header", spec=make_spec(fixes=(GSL,)))
-    for one in (first, second):
+    for attempt in (first, second):
         with database.transaction() as connection:
-            save_attempt(connection, one)
+            save_attempt(connection, attempt)
     with database.transaction() as connection:
         assert last_attempt(connection, MONTH, KEY) == 2
         assert last_attempt(connection, MONTH, (7, 6)) == 0
-        without_log = [one.model_copy(update={"log": ""}) for one in (first, second)]
+        without_log = [attempt.model_copy(update={"log": ""}) for attempt in (first, second)]
         assert attempts_of(connection, MONTH, KEY) == without_log
         assert log_of_attempt(connection, MONTH, KEY, 2) == second.log
         assert log_of_attempt(connection, MONTH, KEY, 3) is None

@@ -29,7 +29,7 @@ def count(number: int, **fields: object) -> dict[str, Any]:
 
 
 def counts(number: int, **fields: object) -> list[dict[str, Any]]:
-    return [count(one, **fields) for one in range(number)]
+    return [count(index, **fields) for index in range(number)]
 
 
 def stored(database: Database) -> list[dict[str, Any]]:
@@ -87,11 +87,11 @@ def test_both_ways_store_the_same_whatever_the_text(database: Database) -> None:
     moment = datetime(2026, 2, 1, 23, 30, 0, 123456, tzinfo=timezone(timedelta(hours=-5)))
 
     def entries(number: int, month: str) -> Iterator[LedgerEntry]:
-        for one in range(number):
+        for index in range(number):
             yield LedgerEntry(
                 stage=Stage.IMAGES,
                 month=month,
-                item=f"a/b#{one}",
+                item=f"a/b#{index}",
                 state=ItemState.FAILED,
                 detail=hostile,
                 log_tail="\\N",
@@ -103,7 +103,7 @@ def test_both_ways_store_the_same_whatever_the_text(database: Database) -> None:
         ledger.record(connection, list(entries(MANY, "2026-02")))
         few = ledger.entries_of(connection, "2026-01")
         many = ledger.entries_of(connection, "2026-02")
-    assert {(one.detail, one.log_tail, one.finished_at) for one in (*few, *many)} == {
+    assert {(entry.detail, entry.log_tail, entry.finished_at) for entry in (*few, *many)} == {
         (hostile.replace("\x00", "\ufffd").replace("\ud800", "\ufffd"), "\\N", moment.astimezone(UTC))
     }
 
@@ -174,7 +174,7 @@ def test_a_disk_that_fills_up_in_the_merge_is_named(database: Database) -> None:
 
 def test_two_writers_of_the_same_rows_wait_for_each_other(database: Database) -> None:
     entries = [
-        LedgerEntry(stage=Stage.IMAGES, month=MONTH, item=f"a/b#{one}", state=ItemState.DONE) for one in range(MANY)
+        LedgerEntry(stage=Stage.IMAGES, month=MONTH, item=f"a/b#{index}", state=ItemState.DONE) for index in range(MANY)
     ]
     failures: list[BaseException] = []
 

@@ -21,8 +21,8 @@ def judged(check: str, stage: Stage = Stage.PULL_REQUESTS, **fields: object) -> 
 
 def record(database: Database, *said: CheckVerdict) -> None:
     with database.transaction() as connection:
-        for one in said:
-            record_verdict(connection, one, "run")
+        for check in said:
+            record_verdict(connection, check, "run")
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
@@ -45,7 +45,7 @@ def test_verdicts_are_read_by_month(database: Database) -> None:
     record(database, judged("window_and_shas_valid"), judged("counts_match"), images, earlier)
     with database.transaction() as connection:
         found = verdicts(connection, MONTH)
-        assert [one.check for one in found] == ["imports", "counts_match", "window_and_shas_valid"]
+        assert [check.check for check in found] == ["imports", "counts_match", "window_and_shas_valid"]
         assert verdicts(connection, "2026-01") == [earlier]
         assert verdicts(connection, "2025-12") == []
 

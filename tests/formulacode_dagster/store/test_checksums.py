@@ -77,4 +77,4 @@ def test_what_has_no_canonical_form_is_refused() -> None:
 def test_a_checksum_depends_on_keys_and_digests_in_any_order() -> None:
     parts = [(1, "a"), (2, "b"), (10, "c")]
     assert checksum_of(parts) == checksum_of(reversed(parts))
-    assert len({checksum_of(one) for one in (parts, parts[:2], [(1, "b"), (2, "a"), (10, "c")], [])}) == 4
+    assert len({checksum_of(given) for given in (parts, parts[:2], [(1, "b"), (2, "a"), (10, "c")], [])}) == 4

@@ -21,7 +21,7 @@ def test_a_result_comes_back_as_it_was_given(database: Database) -> None:
             assert hooks.put(connection, ENTITY, "f", str(number), result).result == result
     with database.transaction() as connection:
         kept = [hooks.get(connection, ENTITY, "f", str(number)) for number in range(len(results))]
-    found = [one.result for one in kept if one is not None]
+    found = [outcome.result for outcome in kept if outcome is not None]
     assert [(type(result), result) for result in found] == [(type(result), result) for result in results]
 
 
@@ -31,7 +31,7 @@ def test_results_are_apart_by_entity_name_and_arguments(database: Database) -> N
         for number, key in enumerate(keys):
             hooks.put(connection, *key, number)
         found = [hooks.get(connection, *key) for key in keys]
-    assert [one.result for one in found if one is not None] == [0, 1, 2, 3]
+    assert [outcome.result for outcome in found if outcome is not None] == [0, 1, 2, 3]
 
 
 def test_the_first_result_stays_and_every_caller_gets_it(database: Database) -> None:

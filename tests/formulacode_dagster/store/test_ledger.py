@@ -98,7 +98,7 @@ def test_a_story_is_told_in_the_order_of_the_stages_month_after_month(database: 
     record(database, *reversed(told), entry("a/b#11"))
     with database.transaction() as connection:
         story = ledger.story(connection, "a/b#1")
-    assert [(one.month, one.stage) for one in story] == [(one.month, one.stage) for one in told]
+    assert [(entry.month, entry.stage) for entry in story] == [(entry.month, entry.stage) for entry in told]
 
 
 def test_work_is_counted_from_a_moment_on_and_skips_are_none(database: Database) -> None:

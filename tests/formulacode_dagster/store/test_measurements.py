@@ -26,7 +26,9 @@ def test_a_measurement_is_never_replaced_and_the_newest_is_the_row_that_is_read(
         save_measurements(connection, [first])
         save_measurements(connection, [forced])
     with database.transaction() as connection:
-        assert [(one.attempt, one.speedup) for one in measurements_of(connection, MONTH, TASK)] == [(1, 1.0), (2, 2.0)]
+        assert [
+            (measurement.attempt, measurement.speedup) for measurement in measurements_of(connection, MONTH, TASK)
+        ] == [(1, 1.0), (2, 2.0)]
         (newest,) = MEASUREMENTS.read(connection, MONTH)
         assert (newest.attempt, newest.occasion, newest.speedup) == (2, Occasion.FORCED, 2.0)
 
@@ -37,7 +39,7 @@ def test_measurements_by_the_rules_before_are_kept_and_not_read(database: Databa
         connection.execute(MEASUREMENTS_EVER.insert(), [old])
         assert measurements_of(connection, MONTH, TASK) == []
         save_measurements(connection, [make_measurement({"bench.a": 1.0})])
-        assert [one.attempt for one in measurements_of(connection, MONTH, TASK)] == [2]
+        assert [measurement.attempt for measurement in measurements_of(connection, MONTH, TASK)] == [2]
         assert connection.execute(select(func.count()).select_from(MEASUREMENTS_EVER)).scalar_one() == 2
 
 

@@ -122,7 +122,7 @@ def test_what_a_stage_ended_as_done_is_handed_to_the_next_with_its_change(databa
             ],
         )
         found = done_in(connection, MONTH, Stage.PULL_REQUESTS)
-        assert [one.item for one in done_in(connection, MONTH, Stage.CLASSIFICATIONS)] == ["a/b#4"]
+        assert [pull.item for pull in done_in(connection, MONTH, Stage.CLASSIFICATIONS)] == ["a/b#4"]
         assert done_in(connection, "2026-01", Stage.PULL_REQUESTS) == []
     assert found == [PullRequest(facts=merged(number), change=changed(number)[0]) for number in (1, 2)]
 
@@ -154,7 +154,7 @@ def test_a_month_is_named_without_its_texts(database: Database) -> None:
         whole = MERGED_PULL_REQUESTS.read(connection, MONTH)
         assert merged_names(connection, "2026-01") == []
     assert [(name.key, name.item, name.merged_at) for name in names] == [
-        ((one.repository_id, one.number), one.item, one.merged_at) for one in whole
+        ((pull.repository_id, pull.number), pull.item, pull.merged_at) for pull in whole
     ]
     assert [name.digest for name in names] == [digest_of(name) for name in whole]
 
@@ -183,7 +183,7 @@ def test_what_is_done_can_be_gone_through_while_its_patches_are_read(database: D
         ledger.record(connection, [done(f"a/b#{number}") for number in numbers])
     with database.transaction() as connection:
         found = iterate_done(connection, MONTH, Stage.PULL_REQUESTS)
-        assert [patch_of(connection, one) for one in found] == [b"patch %d" % number for number in numbers]
+        assert [patch_of(connection, key) for key in found] == [b"patch %d" % number for number in numbers]
         # one that is left half way hinders nobody
         next(iterate_done(connection, MONTH, Stage.PULL_REQUESTS))
         assert len(done_items(connection, MONTH, Stage.PULL_REQUESTS)) == 500

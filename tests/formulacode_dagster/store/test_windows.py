@@ -264,8 +264,11 @@ def test_parallel_months_of_the_same_repositories_never_lock_crosswise(database:
 
     def take(month: str, order: int) -> None:
         windows = [
-            MergedWindow((merged(1, month=month, repository_id=one),), counted(1, month=month, repository_id=one))
-            for one in (7, 8, 9)[::order]
+            MergedWindow(
+                (merged(1, month=month, repository_id=repository_id),),
+                counted(1, month=month, repository_id=repository_id),
+            )
+            for repository_id in (7, 8, 9)[::order]
         ]
         try:
             for _ in range(6):
@@ -274,7 +277,7 @@ def test_parallel_months_of_the_same_repositories_never_lock_crosswise(database:
         except OutsideSystemError as error:
             failures.append(error)
 
-    months = [threading.Thread(target=take, args=one) for one in ((MONTH, 1), (OTHER, -1))]
+    months = [threading.Thread(target=take, args=arguments) for arguments in ((MONTH, 1), (OTHER, -1))]
     for month in months:
         month.start()
     for month in months:

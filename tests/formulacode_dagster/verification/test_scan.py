@@ -64,7 +64,7 @@ def test_the_secrets_of_this_machine_are_known_by_the_names_of_their_variables_a
             "PATH": "/usr/bin:/usr/local/bin",
         }
     )
-    assert {(one.name, one.value) for one in found} == {
+    assert {(credential.name, credential.value) for credential in found} == {
         ("GH_TOKENS", b"first-token"),
         ("GH_TOKENS", b"second-token"),
         ("FC_DATABASE_URL", b"very%20secret"),

@@ -62,11 +62,13 @@ class TestAnImage:
         subject = Subject(engine, moved, MirrorOrigin(compiled.mirror, compiled.pull_request()), run_id="run")
         verified = verify(subject)
         made = verified.verifications
-        assert [one.name for one in made] == list(VERIFICATION_NAMES[: VERIFICATION_NAMES.index("nothing_planted") + 1])
-        assert [one.ok for one in made] == [True] * (len(made) - 1) + [False]
+        assert [verdict.name for verdict in made] == list(
+            VERIFICATION_NAMES[: VERIFICATION_NAMES.index("nothing_planted") + 1]
+        )
+        assert [verdict.ok for verdict in made] == [True] * (len(made) - 1) + [False]
         assert verified.failure == made[-1]
         assert verified.benchmarks == ("bench_answer.time_answer",)
-        assert sum(one.seconds for one in made) > 0
+        assert sum(verdict.seconds for verdict in made) > 0
         (copied / "repository/.git/HEAD").write_text("0" * 40)
         assert len(verify(subject).verifications) == 1
 

@@ -36,9 +36,11 @@ def test_every_type_field_argument_and_value_exists_in_github_s_schema_with_the_
         differences += [
             f"{name}.{value}" for value in set(getattr(mine, "values", ())) - set(getattr(other, "values", ()))
         ]
-        members = {one.name for one in getattr(mine, "types", ())} - {one.name for one in getattr(other, "types", ())}
+        members = {member.name for member in getattr(mine, "types", ())} - {
+            member.name for member in getattr(other, "types", ())
+        }
         differences += [f"{name} | {member}" for member in members]
-        interfaces = {one.name for one in getattr(mine, "interfaces", ())}
+        interfaces = {interface.name for interface in getattr(mine, "interfaces", ())}
         differences += [
             f"{name} implements {interface}"
             for interface in interfaces - {interface.name for interface in getattr(other, "interfaces", ())}
@@ -84,12 +86,12 @@ def strangers(schema: dict[str, Any], value: Any, where: str, schemas: dict[str,
     free = False
     pending = [schema]
     while pending:
-        one = pending.pop()
-        while "$ref" in one:
-            one = schemas[one["$ref"].rpartition("/")[2]]
-        known |= one.get("properties", {})
-        free |= bool(one.get("additionalProperties"))
-        pending += [*one.get("allOf", ()), *one.get("anyOf", ()), *one.get("oneOf", ())]
+        schema = pending.pop()
+        while "$ref" in schema:
+            schema = schemas[schema["$ref"].rpartition("/")[2]]
+        known |= schema.get("properties", {})
+        free |= bool(schema.get("additionalProperties"))
+        pending += [*schema.get("allOf", ()), *schema.get("anyOf", ()), *schema.get("oneOf", ())]
     found = [] if free else [f"{where}.{name}" for name in value if name not in known]
     for name, inner in value.items():
         if name in known:

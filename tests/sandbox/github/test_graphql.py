@@ -90,10 +90,10 @@ def test_every_type_resolves_by_its_node_id(small, tell, caller):
         "PullRequest": inner["pullRequest"]["id"],
         "IssueComment": inner["issue"]["comments"]["nodes"][0]["id"],
     }
-    for name, one in ids.items():
-        assert caller().data("query($id: ID!) { node(id: $id) { __typename id } }", id=one)["node"] == {
+    for name, identifier in ids.items():
+        assert caller().data("query($id: ID!) { node(id: $id) { __typename id } }", id=identifier)["node"] == {
             "__typename": name,
-            "id": one,
+            "id": identifier,
         }
 
 
@@ -121,7 +121,7 @@ def test_a_connection_is_read_page_by_page(small, tell, caller):
     def page(after: str | None) -> tuple[list[str], bool, str]:
         found = caller().data(query, after=after)["repository"]["pullRequest"]["labels"]
         assert found["totalCount"] == 3
-        return [one["name"] for one in found["nodes"]], *found["pageInfo"].values()
+        return [node["name"] for node in found["nodes"]], *found["pageInfo"].values()
 
     names, more, after = page(None)
     assert (names, more) == (["a", "b"], True)
@@ -143,7 +143,7 @@ def test_changed_files_are_counted_with_renames_deletions_and_binary_files(repos
     told = caller().get("/repos/ada/engine/pulls/1").json()
     assert (told["changed_files"], told["additions"], told["deletions"]) == (4, 2, 2)
     listed = caller().get("/repos/ada/engine/pulls/1/files").json()
-    assert {one["filename"]: one["status"] for one in listed} == {
+    assert {file["filename"]: file["status"] for file in listed} == {
         "new.txt": "renamed",
         "gone.txt": "removed",
         "keep.txt": "modified",

@@ -63,9 +63,9 @@ def timeline(two, caller):
 
 def test_a_mention_in_another_repository_is_a_reference_across(timeline):
     there = timeline("ada", "loom", 5)
-    assert [one["__typename"] for one in there] == ["CrossReferencedEvent"] * 2
-    assert [one["source"]["number"] for one in there] == [7, 1]
-    assert {one["source"]["repository"]["nameWithOwner"] for one in there} == {"ada/engine"}
+    assert [event["__typename"] for event in there] == ["CrossReferencedEvent"] * 2
+    assert [event["source"]["number"] for event in there] == [7, 1]
+    assert {event["source"]["repository"]["nameWithOwner"] for event in there} == {"ada/engine"}
 
 
 def test_messages_of_commits_here_and_elsewhere_refer_to_an_issue(two, caller):
@@ -75,7 +75,7 @@ def test_messages_of_commits_here_and_elsewhere_refer_to_an_issue(two, caller):
 
 
 def test_a_mention_counts_from_the_edit_that_brought_it(timeline):
-    mentions = [one for one in timeline("ada", "engine", 7) if one["__typename"] == "CrossReferencedEvent"]
+    mentions = [event for event in timeline("ada", "engine", 7) if event["__typename"] == "CrossReferencedEvent"]
     assert [(mention["source"]["number"], mention["createdAt"]) for mention in mentions] == [
         (1, "2026-01-04T00:00:00Z"),
         (2, "2026-01-10T00:00:00Z"),
@@ -83,11 +83,11 @@ def test_a_mention_counts_from_the_edit_that_brought_it(timeline):
 
 
 def test_a_link_set_by_hand_shows_on_both_sides(timeline):
-    issue = [one for one in timeline("ada", "engine", 8) if one["__typename"] == "ConnectedEvent"]
-    assert [(one["source"]["number"], one["subject"]["number"]) for one in issue] == [(8, 2)]
+    issue = [event for event in timeline("ada", "engine", 8) if event["__typename"] == "ConnectedEvent"]
+    assert [(event["source"]["number"], event["subject"]["number"]) for event in issue] == [(8, 2)]
     assert issue[0]["createdAt"] == "2026-01-10T00:00:00Z"
-    pull = [one for one in timeline("ada", "engine", 2) if one["__typename"] == "ConnectedEvent"]
-    assert [one["subject"]["number"] for one in pull] == [8]
+    pull = [event for event in timeline("ada", "engine", 2) if event["__typename"] == "ConnectedEvent"]
+    assert [event["subject"]["number"] for event in pull] == [8]
 
 
 def test_closing_references_lead_to_other_repositories(two, caller):
@@ -104,13 +104,13 @@ def test_pull_requests_and_comments_show_all_versions_of_their_texts(two, caller
     comments(first: 5) { nodes { id createdAt %s } } } } }"""
     found = caller().data(query % (edits, edits))["repository"]["pullRequest"]
     assert (found["body"], found["lastEditedAt"]) == ("Fixes ada/loom#5", "2026-01-05T00:00:00Z")
-    assert [one["editedAt"] for one in found["userContentEdits"]["nodes"]] == [
+    assert [edit["editedAt"] for edit in found["userContentEdits"]["nodes"]] == [
         "2026-01-05T00:00:00Z",
         "2025-12-20T10:00:00Z",
     ]
     comment = found["comments"]["nodes"][0]
     assert (comment["createdAt"], comment["lastEditedAt"]) == ("2025-12-20T00:00:00Z", "2026-01-04T00:00:00Z")
-    assert [one["diff"] for one in comment["userContentEdits"]["nodes"]] == ["#7", "Hm."]
+    assert [edit["diff"] for edit in comment["userContentEdits"]["nodes"]] == ["#7", "Hm."]
     again = caller().data("query($id: ID!) { node(id: $id) { ... on IssueComment { body } } }", id=comment["id"])
     assert again["node"] == {"body": "#7"}
 
@@ -125,7 +125,7 @@ def test_a_deleted_version_keeps_its_place_without_its_text(small, tell, caller)
         ... on Issue { userContentEdits(first: 5) { nodes { editedAt diff } } } } } }"""
     )["repository"]["issueOrPullRequest"]["userContentEdits"]["nodes"]
     assert found[1] == {"editedAt": "2026-01-01T00:00:00Z", "diff": None}
-    assert [one["diff"] for one in found] == ["clean", None, ""]
+    assert [edit["diff"] for edit in found] == ["clean", None, ""]
 
 
 def test_the_rest_timeline_tells_the_same(two, caller):
@@ -135,7 +135,7 @@ def test_the_rest_timeline_tells_the_same(two, caller):
     there = caller().get("/repos/ada/web/issues/5/timeline")
     assert there.status_code == 301
     across = caller().get("/repos/ada/loom/issues/5/timeline").json()
-    assert [one["source"]["issue"]["repository"]["full_name"] for one in across] == ["ada/engine", "ada/engine"]
+    assert [event["source"]["issue"]["repository"]["full_name"] for event in across] == ["ada/engine", "ada/engine"]
     commits = caller().get("/repos/ada/engine/issues/7/timeline").json()
     referenced = next(commit for commit in commits if commit["event"] == "referenced")
     assert "/repos/ada/loom/commits/" in referenced["commit_url"]
@@ -150,7 +150,9 @@ def test_what_a_private_repository_says_is_not_seen_by_others(small, repository,
     tell({"ada/engine": {"issues": [issue]}, "ada/secret": {"is_private": True}})
     tokens = {"all": Account(login="ada"), "public": Account(login="bob", scopes=("public_repo",))}
     seen = {
-        token: [one["event"] for one in caller(token, tokens=tokens).get("/repos/ada/engine/issues/7/timeline").json()]
+        token: [
+            event["event"] for event in caller(token, tokens=tokens).get("/repos/ada/engine/issues/7/timeline").json()
+        ]
         for token in tokens
     }
     assert [events.count("referenced") for events in seen.values()] == [2, 1]
@@ -168,7 +170,7 @@ def test_a_changed_title_is_told_with_the_one_before(two, tell, caller):
     assert found["timelineItems"]["nodes"] == [{"previousTitle": "Slow", "createdAt": written["edited_at"]}]
     assert found["title"] == "Slower"
     (renamed,) = [
-        one for one in caller().get("/repos/ada/engine/issues/7/timeline").json() if one["event"] == "renamed"
+        event for event in caller().get("/repos/ada/engine/issues/7/timeline").json() if event["event"] == "renamed"
     ]
     assert renamed["rename"] == {"from": "Slow", "to": "Slower"}
     assert renamed["actor"]["login"] == "eve"

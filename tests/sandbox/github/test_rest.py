@@ -61,7 +61,7 @@ def test_the_files_of_a_pull_request_with_patches_and_pages(small, caller):
     assert file["patch"] == "@@ -0,0 +1 @@\n+Try"
     assert first.links["next"]["url"] == "http://testserver/repos/ada/engine/pulls/1/files?per_page=1&page=2"
     second = caller().http.get(first.links["next"]["url"])
-    assert [one["filename"] for one in second.json()] == ["file3.txt"]
+    assert [file["filename"] for file in second.json()] == ["file3.txt"]
     assert set(second.links) == {"prev", "first"}
 
 
@@ -83,7 +83,7 @@ def test_a_diff_of_too_many_files_is_refused_and_the_list_ends_at_three_thousand
 
 def test_lists_of_pull_requests(small, caller):
     def numbers(**parameters):
-        return [one["number"] for one in caller().get("/repos/ada/engine/pulls", **parameters).json()]
+        return [pull["number"] for pull in caller().get("/repos/ada/engine/pulls", **parameters).json()]
 
     assert numbers() == [3]
     assert numbers(state="closed") == [2, 4, 1]

@@ -46,7 +46,7 @@ def as_pull_request(definition: SamplePullRequest, generated: GeneratedPullReque
     )
 
 
-@pytest.mark.parametrize("definition", JUDGED, ids=lambda one: one.item)
+@pytest.mark.parametrize("definition", JUDGED, ids=lambda definition: definition.item)
 def test_filter_and_model_say_what_is_expected(
     definition: SamplePullRequest, samples: SampleSet, patch_of: Callable[[GeneratedPullRequest], bytes]
 ) -> None:
@@ -81,7 +81,7 @@ def test_the_demo_has_some_forty_pull_requests_of_every_fate() -> None:
             expected for expected in expected_outcomes(month) if expected.last_stage is Stage.PUBLISHED_DATASET
         ]
         assert len(published) >= 6
-        assert all(one.state is ItemState.DONE and one.category is not None for one in published)
+        assert all(entry.state is ItemState.DONE and entry.category is not None for entry in published)
 
 
 def test_every_merge_is_of_the_month_its_instant_in_utc_falls_in() -> None:

@@ -17,11 +17,15 @@ LONGEST = 0.06
 
 def _working() -> list[SamplePullRequest]:
     chosen = [change for change in catalog() if change.expected is not None and change.expected.benchmark]
-    return [one for one in chosen if one.expected is not None and one.expected.reason != "oracle_breaks_benchmarks"]
+    return [
+        change
+        for change in chosen
+        if change.expected is not None and change.expected.reason != "oracle_breaks_benchmarks"
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", sampled(_working(), most=8), ids=lambda one: one.item)
+@pytest.mark.parametrize("definition", sampled(_working(), most=8), ids=lambda definition: definition.item)
 def test_a_speedup_is_real_and_a_trap_has_none(
     definition: SamplePullRequest, samples: SampleSet, seconds_of: Callable[..., float]
 ) -> None:

@@ -39,10 +39,10 @@ class Tunnel:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
-        for one in (self._listening, *self._open):
+        for connection in (self._listening, *self._open):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _serve(self) -> None:
         with suppress(OSError):
@@ -124,7 +124,7 @@ def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_pa
 
     def left(**later: float) -> bool:
         found = leftover_containers(daemon, now=datetime.now(tz=UTC) + timedelta(**later))
-        return container.id in {one.id for one in found}
+        return container.id in {listed.id for listed in found}
 
     try:
         assert not left(), "it may be exported just now"
@@ -135,6 +135,6 @@ def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_pa
         remove_container(daemon, gone)
         remove_container(daemon, gone)
     finally:
-        for one in daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={mark}"}):
-            remove_container(daemon, one)
+        for leftover in daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={mark}"}):
+            remove_container(daemon, leftover)
         daemon.client.images.remove(tag, force=True)

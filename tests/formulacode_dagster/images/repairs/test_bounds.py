@@ -35,7 +35,7 @@ def attempts_with(engine: FailingEngine, **options: object) -> tuple[list[BuildA
 def test_one_fix_follows_the_other_and_each_build_has_all_of_them() -> None:
     engine = FailingEngine(NO_GSL, NO_FFI, "error: own words")
     kept, error = attempts_with(engine)
-    assert [(one.attempt, one.rule, one.rc) for one in kept] == [
+    assert [(attempt.attempt, attempt.rule, attempt.rc) for attempt in kept] == [
         (1, "", 2),
         (2, "missing_header", 2),
         (3, "missing_header", 2),
@@ -55,8 +55,8 @@ def test_attempts_are_bounded() -> None:
 def test_the_interpreter_is_stepped_down_twice_at_most_when_nothing_tells_more() -> None:
     engine = FailingEngine(STRANGE)
     kept, _ = attempts_with(engine)
-    assert [one.spec.python for one in kept] == ["3.12", "3.11", "3.10"]
-    assert [one.rule for one in kept] == ["", "older_interpreter", "older_interpreter"]
+    assert [attempt.spec.python for attempt in kept] == ["3.12", "3.11", "3.10"]
+    assert [attempt.rule for attempt in kept] == ["", "older_interpreter", "older_interpreter"]
 
 
 def test_a_fix_that_cannot_be_planned_is_recorded_and_another_is_tried() -> None:
@@ -67,7 +67,7 @@ def test_a_fix_that_cannot_be_planned_is_recorded_and_another_is_tried() -> None
 
     engine = FailingEngine(f"error: invalid command 'bdist_wheel'\n{STRANGE}", "error: the end")
     kept, error = attempts_with(engine, task=make_task(replan))
-    assert [(one.stage, one.rule, one.kind) for one in kept] == [
+    assert [(attempt.stage, attempt.rule, attempt.kind) for attempt in kept] == [
         ("task", "", "build"),
         ("plan", "no_wheel_command", "lock"),
         ("task", "older_interpreter", "build"),
@@ -81,13 +81,13 @@ def test_a_neighbours_recipe_counts_among_the_attempts_and_the_plain_build_knows
     recipe = (Fix(rule="missing_header", evidence="", apt_packages=("libgsl-dev",)),)
     engine = FailingEngine("error: own words")
     kept, _ = attempts_with(engine, neighbour=recipe, first_attempt=3)
-    assert [(one.attempt, one.rule) for one in kept] == [(3, NEIGHBOUR), (4, "")]
+    assert [(attempt.attempt, attempt.rule) for attempt in kept] == [(3, NEIGHBOUR), (4, "")]
     assert [spec.apt_packages for spec in engine.built] == [("libgsl-dev",), ()]
 
 
 def test_a_build_that_was_killed_for_its_time_is_not_repeated() -> None:
     kept, _ = attempts_with(FailingEngine(NO_GSL, kind="timeout"))
-    assert [one.kind for one in kept] == ["timeout"]
+    assert [attempt.kind for attempt in kept] == ["timeout"]
 
 
 def test_an_outside_system_that_is_gone_leaves_no_attempt() -> None:

@@ -82,7 +82,7 @@ class Workshop:
     @property
     def story(self) -> list[tuple[int, str, str]]:
         """Number, stage and rule of the attempts kept."""
-        return [(one.attempt, one.stage, one.rule) for one in self.kept]
+        return [(attempt.attempt, attempt.stage, attempt.rule) for attempt in self.kept]
 
 
 @pytest.fixture(scope="session")
