@@ -53,7 +53,8 @@ def show_measurements(console: Console, connection: Connection, item: ItemName) 
     measurements = [] if task is None else measurements_of(connection, *task)
     if not measurements:
         return
-    table = table_of("number", "why", "verdict", "speed-up", "95 %", "rounds", "run", title="Measurements of it")
+    headings = ("number", "why", "verdict", "speed-up", "95 %", "rounds", "timed by", "run")
+    table = table_of(*headings, title="Measurements of it")
     for measured in measurements:
         table.add_row(
             str(measured.attempt),
@@ -62,6 +63,7 @@ def show_measurements(console: Console, connection: Connection, item: ItemName) 
             f"{measured.speedup:.2f}×",
             f"{measured.low:.2f} to {measured.high:.2f}",
             str(measured.rounds),
+            measured.provenance.source.value,
             measured.run_id,
         )
     console.print(table)

@@ -87,6 +87,13 @@ def _samples(connection: Connection, stored: StoredPullRequest) -> str | None:
     return "\n".join(["\t".join(["benchmark", *names]), *lines])
 
 
+def _workloads(connection: Connection, stored: StoredPullRequest) -> str | None:
+    """Where the benchmarks come from, and which changed lines each executes."""
+    measurement = _row(connection, artifacts.MEASUREMENTS, stored)
+    told = {"suite", "provenance", "executed"}
+    return None if measurement is None else measurement.model_dump_json(include=told, indent=2)
+
+
 def _dataset_row(connection: Connection, stored: StoredPullRequest) -> str | None:
     record = month_records(connection, stored.facts.month).get(stored.facts.item)
     return None if record is None else json.dumps(record.model_dump(mode="json"), indent=2, ensure_ascii=False)
@@ -102,5 +109,6 @@ _PARTS: dict[Part, Callable[[Connection, StoredPullRequest], str | None]] = {
     Part.LOCK: _lock,
     Part.SPEC: _spec,
     Part.SAMPLES: _samples,
+    Part.WORKLOADS: _workloads,
     Part.ROW: _dataset_row,
 }

@@ -96,4 +96,5 @@ class Part(StrEnum):
     LOCK = "lock"
     SPEC = "spec"
     SAMPLES = "samples"
+    WORKLOADS = "workloads"
     ROW = "row"

@@ -49,6 +49,19 @@ class TaskRecord(Frozen):
     benchmark_speedups: tuple[float, ...] = Field(
         description="time before / time after of each of them, in the same order"
     )
+    benchmark_lines: tuple[str, ...] = Field(
+        description="changed lines that each of them executes, in the same order: JSON, numbers by side and path"
+    )
+    workload_source: str = Field(
+        description="where the benchmarks come from: `base_suite`, `pull_request`, `own_tests`, …"
+    )
+    workload_commit: str = Field(description="the commit their files were read at")
+    workload_sha256: str = Field(
+        description="hash over the files laid over base and patch alike; empty where the checkout's own are timed"
+    )
+    workload_adapted: tuple[str, ...] = Field(
+        description="what was made a benchmark of that was none, by file; empty where asv collects all of them"
+    )
     patch_encoding: str = Field(
         default="utf-8", description="`utf-8`, or `latin-1` where the patch touches a file in another encoding"
     )

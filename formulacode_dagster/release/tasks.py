@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from formulacode_dagster.models.base import PullRequestRow
@@ -45,7 +46,7 @@ def build_task_record(
             remedy="Only release pull requests that were measured to be faster",
         )
     text, encoding = patch_text(patch)
-    timed = _timed(pr, measurement)
+    timed, provenance = _timed(pr, measurement), measurement.provenance
     return TaskRecord(
         task_id=pr.task_id,
         repo_name=pr.facts.repository,
@@ -67,6 +68,13 @@ def build_task_record(
         speedup=measurement.speedup,
         benchmarks=tuple(result.benchmark for result in timed),
         benchmark_speedups=tuple(result.speedup for result in timed),
+        benchmark_lines=tuple(
+            json.dumps(measurement.executed.get(result.benchmark, {}), sort_keys=True) for result in timed
+        ),
+        workload_source=provenance.source.value,
+        workload_commit=provenance.commit or pr.change.base_sha,
+        workload_sha256=provenance.sha256,
+        workload_adapted=provenance.adapted,
         statement_minimal=statement.statement_minimal,
         statement_issue=statement.statement_issue,
         verified=published is not None and published.pulled_digest == published.digest,

@@ -9,7 +9,7 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
-from formulacode_dagster.models.measurement import Verdict
+from formulacode_dagster.models.measurement import Source, Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import artifacts, ledger
@@ -37,6 +37,7 @@ class MeasuredTask(Frozen):
     control: float = Field(description="the same of base against base")
     ratios: tuple[float, ...] = Field(default=(), description="geometric mean of each benchmark")
     benchmarks: int
+    source: Source = Field(description="where they come from")
     faster: tuple[str, ...] = Field(default=(), description="benchmarks that really are faster")
     slower: tuple[str, ...] = Field(default=(), description="benchmarks that really are slower")
     needs: str = Field(default="", description="what an inconclusive one would take")
@@ -87,6 +88,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
                 control=row.control_speedup,
                 ratios=tuple(result.speedup for result in row.results),
                 benchmarks=len(row.results),
+                source=row.provenance.source,
                 faster=row.faster,
                 slower=row.slower,
                 needs=row.needs,

@@ -10,7 +10,7 @@ from formulacode_dagster.cli.attempts import show_attempts, show_log, show_measu
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
-from formulacode_dagster.models.measurement import Occasion
+from formulacode_dagster.models.measurement import Occasion, Provenance, Source
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import save_attempt
@@ -80,6 +80,7 @@ def test_nothing_is_said_of_an_item_without_attempts(told: Database) -> None:
 def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> None:
     first = make_measurement({"bench.a": 1.0}, number=5, run_id="one")
     forced = make_measurement({"bench.a": 2.0}, number=5, run_id="two", occasion=Occasion.FORCED)
+    forced = forced.model_copy(update={"provenance": Provenance(source=Source.OWN_TESTS)})
     console = Console(file=io.StringIO(), width=200)
     with told.transaction() as connection:
         show_measurements(console, connection, ITEM)
@@ -91,4 +92,4 @@ def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> Non
         ["1", "first", "unchanged", "1.00×"],
         ["2", "forced", "faster", "2.00×"],
     ]
-    assert [line.split()[-1] for line in lines] == ["one", "two"]
+    assert [line.split()[-2:] for line in lines] == [["base_suite", "one"], ["own_tests", "two"]]

@@ -58,6 +58,11 @@ def record() -> MakeRecord:
             "speedup": 1.5 + number / 10,
             "benchmarks": ("bench.time_a", "bench.time_b(1)"),
             "benchmark_speedups": (1.25, 2.0),
+            "benchmark_lines": ('{"base": {"f.py": [1]}}', "{}"),
+            "workload_source": "base_suite",
+            "workload_commit": "b" * 40,
+            "workload_sha256": "",
+            "workload_adapted": (),
             "verified": number % 2 == 0,
         }
         return TaskRecord.model_validate({**facts, **changes})

@@ -187,6 +187,7 @@ def test_a_month_whose_tasks_were_all_lost_is_not_tagged(
         ("lock", "numpy==2.0.0\n"),
         ("spec", "{\n"),
         ("samples", "benchmark\tarm\t"),
+        ("workloads", '{\n  "suite": "base",\n  "provenance": {\n    "source": "base_suite",'),
         ("row", '{\n  "task_id": "Acme__Fast.py-7",'),
     ],
 )
@@ -199,6 +200,5 @@ def test_what_a_stage_left_is_shown(command: FcData, part: str, shown: str) -> N
 def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
     assert "has no statement" in command("show", "Acme/Fast.py#7", "statement", "--variant", "statement_issue").stderr
     assert "nothing is stored of Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
-    assert (
-        "fc-data show Acme/Fast.py#7 statement|patch|lock|spec|samples|row" in command("why", "Acme/Fast.py#7").stdout
-    )
+    story = command("why", "Acme/Fast.py#7").stdout
+    assert "fc-data show Acme/Fast.py#7 statement|patch|lock|spec|samples|workloads|row" in story

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Measurement, Verdict
+from formulacode_dagster.models.measurement import Measurement, Provenance, Source, Verdict
 from formulacode_dagster.release.tasks import build_task_record, patch_text
 from tests.support.git_world import git, patch_between
 
@@ -44,6 +44,19 @@ def test_a_published_task_is_verified_and_names_its_image(parts: dict[str, Any])
     assert record.benchmarks == ("bench.time_a", "bench.time_z")
     assert record.benchmark_speedups == (1.01, 3.0)
     assert record.speedup == pytest.approx((3.0 * 1.01) ** 0.5)
+
+
+def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(parts: dict[str, Any]) -> None:
+    record = build_task_record(**parts)
+    assert (record.workload_source, record.workload_commit) == ("base_suite", "b" * 40)
+    assert (record.workload_sha256, record.workload_adapted, record.benchmark_lines) == ("", (), ("{}", "{}"))
+    found = Provenance(source=Source.OWN_TESTS, commit="c" * 40, sha256="d" * 64, adapted=("tests/a.py: test_z",))
+    executed = {"bench.time_z": {"base": {"a.py": (3, 4)}, "oracle": {"a.py": (5,)}}}
+    measured = parts["measurement"].model_copy(update={"provenance": found, "executed": executed})
+    record = build_task_record(**{**parts, "measurement": measured})
+    assert (record.workload_source, record.workload_commit) == ("own_tests", "c" * 40)
+    assert (record.workload_sha256, record.workload_adapted) == ("d" * 64, ("tests/a.py: test_z",))
+    assert record.benchmark_lines == ("{}", '{"base": {"a.py": [3, 4]}, "oracle": {"a.py": [5]}}')
 
 
 def test_without_a_published_image_a_task_is_not_verified(parts: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, LedgerEntry, Stage
-from formulacode_dagster.models.measurement import Verdict
+from formulacode_dagster.models.measurement import Source, Verdict
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
@@ -107,6 +107,7 @@ def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, .
         control=1.01,
         ratios=(20.0, 7.6, 1.0),
         benchmarks=3,
+        source=Source.OWN_TESTS,
         faster=("bench.a", "bench.b"),
     )
     slow = fast.model_copy(
