@@ -44,6 +44,8 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "speedup": "Float64",
         "benchmarks": "List(String)",
         "benchmark_speedups": "List(Float64)",
+        "benchmark_lines": "List(String)",
+        "workload_adapted": "List(String)",
         "verified": "Boolean",
     }
     assert [(name, str(kind)) for name, kind in dataset_schema().items()] == [
