@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
@@ -22,9 +23,19 @@ from .cores import Cores
 from .log import Log, Progress
 from .patch import changed_files
 from .plan import SamplingPlan
+from .recipe import Recipe
 from .relevance import Candidate
 from .sampling import Sampler, Taken
 from .surveyed import Surveyed
+
+
+@dataclass(frozen=True)
+class TimedTask:
+    """The samples of a task with their verdict, what taking them again would need, and the log."""
+
+    measurement: Measurement
+    recipe: Recipe
+    log: str
 
 
 def measure_task(
@@ -41,8 +52,8 @@ def measure_task(
     surveyed: Surveyed | None = None,
     cores: Cores | None = None,
     progress: Progress | None = None,
-) -> tuple[Measurement, str]:
-    """Measure *patch* against the base of *image*; returns the samples with their verdict, and the log.
+) -> TimedTask:
+    """Measure *patch* against the base of *image*.
 
     *suite* is laid over base, oracle and control alike; when none of its benchmarks tells anything about the change,
     those that *later* gives for the names of the changed code are tried, and then its own tests. What was *surveyed*
@@ -88,7 +99,16 @@ def measure_task(
                 )
         for failure in [*choice.failures, *taken.failures]:
             log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
-        return _row(image, choice, taken, budget), "\n".join(log.lines)
+        recipe = Recipe.of(
+            image,
+            patch=patch,
+            suite=choice.suite,
+            benchmarks=[result.benchmark for result in taken.judged.results],
+            plan=plan,
+            rule=taken.rule,
+            limits=limits,
+        )
+        return TimedTask(_row(image, choice, taken, budget), recipe, "\n".join(log.lines))
 
 
 def sample(

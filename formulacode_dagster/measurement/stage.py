@@ -5,8 +5,6 @@ One task is timed at a time, unless told otherwise, and no test runs while one i
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -30,15 +28,16 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.running.turns import Turns
 from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES
+from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.suites.overlays import first_suite
-from formulacode_dagster.suites.remote import harness_archive
 from formulacode_dagster.workloads.suites import other_suites
 
 from .cores import Cores
 from .measure import measure_task
 from .plan import SamplingPlan
+from .recipe import BLOB_KIND, Recipe, harness_sha256
 from .surveyed import Surveyed
 
 REJECTIONS = {
@@ -61,10 +60,11 @@ class MeasuredTask:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is kept of one pull request; its tests are run only where it is faster."""
+    """What is kept of one pull request; of what is not faster, no tests are run and nothing is measured again."""
 
     measurement: Measurement
     correctness: Correctness | None = None
+    recipe: Recipe | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Measurements:
             for pr in sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
             for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
         ]
-        return await run_items(self.run, items, in_thread(self.measure), _save, concurrency=self.at_once)
+        return await run_items(self.run, items, in_thread(self.measure), save, concurrency=self.at_once)
 
     def measure(self, item: WorkItem[MeasuredTask]) -> Outcome[Measured]:
         """Time the base of *item* against its oracle, and run the tests of both: rejected unless faster and right.
@@ -110,7 +110,7 @@ class Measurements:
         mirror = self.cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
         folder = image.spec.benchmark_dir
         with self.turns.of("timing"):
-            measured, log = measure_task(
+            timed = measure_task(
                 self.engine,
                 image,
                 pr=pr,
@@ -125,13 +125,13 @@ class Measurements:
                 progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
             )
         occasion = Occasion.FORCED if self.run.options.force else Occasion.CHANGED if before else Occasion.FIRST
-        measured = measured.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
+        measured = timed.measurement.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
         if not measured.is_faster:
-            return outcome_of(measured, None, log)
+            return outcome_of(Measured(measured), timed.log)
         with self.turns.of("testing"):
             listener().note(Stage.MEASUREMENTS, f"{item.name}: running the repository's own tests on both sides")
             tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
-        return outcome_of(measured, tested, log)
+        return outcome_of(Measured(measured, tested, timed.recipe), timed.log)
 
     def _surveyed(self, item: WorkItem[MeasuredTask]) -> Surveyed:
         """What earlier surveys of *item* ruled out, kept beyond this run."""
@@ -145,21 +145,24 @@ class Measurements:
             return Surveyed(read_surveys(connection, self.run.month, key, item.inputs), keep)
 
 
-def outcome_of(measured: Measurement, tested: Correctness | None, log: str) -> Outcome[Measured]:
+def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
     """How a pull request ends the stage: done when it is faster and right, with all that was found in any case."""
-    detail = told(measured)
+    detail, tested = told(measured.measurement), measured.correctness
     if tested is None:
-        return Outcome(
-            Measured(measured), detail=detail, log=log, rejection=Rejection(REJECTIONS[measured.verdict], detail)
-        )
+        rejection = Rejection(REJECTIONS[measured.measurement.verdict], detail)
+        return Outcome(measured, detail=detail, log=log, rejection=rejection)
     wrong = Rejection(RejectionReason.ORACLE_BREAKS_TESTS) if tested.broken else None
     log = f"{log}\n{telling.report(tested)}"
-    detail = f"{detail}; {telling.told(tested)}"
-    return Outcome(Measured(measured, tested), detail=detail, log=log, rejection=wrong)
+    return Outcome(measured, detail=f"{detail}; {telling.told(tested)}", log=log, rejection=wrong)
 
 
-def _save(connection: Connection, rows: Sequence[Measured]) -> None:
-    save_measurements(connection, [row.measurement for row in rows])
+def save(connection: Connection, rows: Sequence[Measured]) -> None:
+    """Keep *rows*, with what measuring a task again takes."""
+    for row in rows:
+        kept = {}
+        if row.recipe is not None:
+            kept["recipe_sha256"] = put_blob(connection, BLOB_KIND, row.recipe.to_json().encode())
+        save_measurements(connection, [row.measurement.model_copy(update=kept)])
     CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
 
 
@@ -183,9 +186,3 @@ def told(measured: Measurement) -> str:
     text = f"{measured.speedup:.2f}× (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
     return f"{text}; {measured.needs}" if measured.needs else text
-
-
-@functools.cache
-def harness_sha256() -> str:
-    """Hash of what runs in the sessions."""
-    return hashlib.sha256(harness_archive()).hexdigest()

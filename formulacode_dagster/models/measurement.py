@@ -170,6 +170,9 @@ class Measurement(PullRequestRow):
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
         default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
     )
+    recipe_sha256: str = Field(
+        default="", description="address of what measuring it again takes; empty where it is no task"
+    )
     verdict: Verdict = Field(description="`faster`, `trade_off`, `unchanged`, `slower` or `inconclusive`")
     speedup: float = Field(description="geometric mean of base / oracle over all relevant benchmarks")
     low: float = Field(description="lower bound of its 95 % interval")

@@ -69,6 +69,14 @@ class TaskRecord(Frozen):
     statement_issue: str | None = Field(
         description="the same, and the symptom as users reported it before the pull request; null where nobody did"
     )
+    speedup_low: float = Field(description="lower bound of the 95 % interval of `speedup`")
+    speedup_high: float = Field(description="upper bound of it")
+    machine: str = Field(description="CPU model and cores that it was measured on")
+    recipe: str | None = Field(
+        default=None,
+        description="JSON: what measuring it again takes beside image and patch: workload files, benchmarks, plan, "
+        "rule, limits, build spec; null where nobody kept it",
+    )
     verified: bool = Field(
         description="measured to be faster, in an image that was pulled back from the registry by digest"
     )

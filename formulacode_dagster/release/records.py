@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.blobs import get_blob
 from formulacode_dagster.store.ledger import items_in_state
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 
@@ -35,6 +36,11 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
             measurement=measured[pr.key],
             image=built[pr.key],
             published=published.get(pr.key),
+            recipe=_recipe(connection, measured[pr.key].recipe_sha256),
         )
         for pr in prs
     }
+
+
+def _recipe(connection: Connection, sha256: str) -> str | None:
+    return get_blob(connection, sha256).decode() if sha256 else None

@@ -29,8 +29,11 @@ def build_task_record(
     measurement: Measurement,
     image: BuiltImage,
     published: PublishedImage | None,
+    recipe: str | None = None,
 ) -> TaskRecord:
     """The record of one task; `verified` when the very image that was measured was pulled back from a registry.
+
+    *recipe* tells how it was measured, and how it is measured again.
 
     Raises ItemFailure (`not_a_task`) when the pull request is not measured to be faster, and (`mismatch`) when the
     parts belong to different pull requests or the measurement to another image: such a record would claim what nobody
@@ -66,6 +69,10 @@ def build_task_record(
         python=environment.python,
         lock=environment.lock,
         speedup=measurement.speedup,
+        speedup_low=measurement.low,
+        speedup_high=measurement.high,
+        machine=measurement.machine,
+        recipe=recipe,
         benchmarks=tuple(result.benchmark for result in timed),
         benchmark_speedups=tuple(result.speedup for result in timed),
         benchmark_lines=tuple(

@@ -71,7 +71,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         source = Path(tempfile.mkdtemp(dir=tmp_path))
         found = git_patch(source, files, after)
         measure.engine = engine_of(source, build)
-        return measure_task(
+        timed = measure_task(
             measure.engine,
             image,
             pr=pull_request(*after),
@@ -84,6 +84,8 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
             surveyed=surveyed,
             progress=measure.progress.append,
         )
+        measure.recipe = timed.recipe
+        return timed.measurement, timed.log
 
     measure = run
     measure.progress = []
@@ -97,6 +99,9 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     measured, log = measure(after, files=files)
     assert measured.is_faster
     assert measured.faster == ("bench.time_total",)
+    assert measure.recipe.benchmarks == tuple(result.benchmark for result in measured.results)
+    assert measure.recipe.suite_files == SuiteFiles("base")
+    assert (measure.recipe.rule, measure.recipe.plan) == (measured.rule, PLAN)
     assert measured.slower == ()
     by_name = {result.benchmark: result.speedup for result in measured.results}
     assert by_name["bench.time_total"] > 5

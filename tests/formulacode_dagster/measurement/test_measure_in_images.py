@@ -186,7 +186,7 @@ def measure(built, tmp_path, git_patch, pull_request) -> Measure:
             plan=PLAN,
             limits=LIMITS,
             run_id="run",
-        )[0]
+        ).measurement
 
     (tmp_path / "source").mkdir()
     return run

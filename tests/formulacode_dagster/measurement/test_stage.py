@@ -1,11 +1,15 @@
 import pytest
 
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.stage import REJECTIONS, Measured, MeasuredTask, inputs_of, outcome_of, told
+from formulacode_dagster.measurement.recipe import Recipe
+from formulacode_dagster.measurement.stage import REJECTIONS, Measured, MeasuredTask, inputs_of, outcome_of, save, told
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Look, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.store.artifacts import MEASUREMENTS
+from formulacode_dagster.store.blobs import get_blob
+from formulacode_dagster.suites.overlays import BASE_SUITE
 from tests.records import KEY, make_image, make_measurement, make_merged, make_pull_request
 from tests.support.correctness import correctness_row, reaching_test
 
@@ -81,7 +85,7 @@ def faster(measurement, samples):
 
 def test_what_is_faster_and_right_is_done(faster):
     right = correctness_row(reaching_test("...", "..."))
-    outcome = outcome_of(faster, right, "log")
+    outcome = outcome_of(Measured(faster, right), "log")
     assert (outcome.rejection, outcome.value) == (None, Measured(faster, right))
     assert outcome.detail.startswith("2.00× (95 % 2.00 to 2.00) over 1 benchmarks, 1 faster, 0 slower; 1 tests pass")
     assert "t.py::test: pass_to_pass" in outcome.log
@@ -89,7 +93,7 @@ def test_what_is_faster_and_right_is_done(faster):
 
 def test_what_is_faster_and_breaks_a_test_is_rejected_with_all_that_was_found(faster):
     wrong = correctness_row(reaching_test("...", "FFF"))
-    outcome = outcome_of(faster, wrong, "log")
+    outcome = outcome_of(Measured(faster, wrong), "log")
     assert outcome.rejection is not None
     assert outcome.rejection.reason is RejectionReason.ORACLE_BREAKS_TESTS
     assert outcome.value == Measured(faster, wrong)
@@ -99,7 +103,19 @@ def test_what_is_faster_and_breaks_a_test_is_rejected_with_all_that_was_found(fa
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.FASTER])
 def test_what_is_no_faster_is_rejected_untested(faster, verdict):
     row = faster.model_copy(update={"verdict": verdict})
-    outcome = outcome_of(row, None, "log")
+    outcome = outcome_of(Measured(row), "log")
     assert outcome.rejection is not None
     assert outcome.rejection.reason is REJECTIONS[verdict]
     assert outcome.value == Measured(row)
+
+
+def test_what_measuring_a_task_again_takes_is_kept_with_it(database, faster):
+    image = make_image()
+    names = [result.benchmark for result in faster.results]
+    recipe = Recipe.of(image, patch=b"", suite=BASE_SUITE, benchmarks=names, plan=PLAN, rule=faster.rule, limits=LIMITS)
+    with database.transaction() as connection:
+        save(connection, [Measured(faster, None, recipe)])
+        save(connection, [Measured(faster.model_copy(update={"number": 13}))])
+        kept = {row.number: row.recipe_sha256 for row in MEASUREMENTS.read(connection, faster.month)}
+        assert Recipe.parse(get_blob(connection, kept[12]).decode(), "it") == recipe
+    assert kept[13] == ""

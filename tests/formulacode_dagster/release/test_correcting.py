@@ -17,7 +17,10 @@ from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import SkipReason
+from formulacode_dagster.release.card import data_path
+from formulacode_dagster.release.dataset import from_parquet
 from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
@@ -25,6 +28,7 @@ from tests.support.command_line import FcData
 from tests.support.gates import open_gates
 
 MONTH = "2026-02"
+RECIPE = '{"version": 1}'
 FIRST, SECOND = "formulacode@2026-03", "formulacode@2026-03.1"
 
 
@@ -44,12 +48,13 @@ def month(
         (artifacts.CLASSIFICATIONS, classification),
         (artifacts.PROBLEM_STATEMENTS, statement),
         (artifacts.ENVIRONMENTS, environment),
-        (artifacts.MEASUREMENTS, measurement),
         (artifacts.IMAGES, image),
     )
     with database.transaction() as connection:
+        recipe = put_blob(connection, "recipe", RECIPE.encode())
         for artifact, row in rows:
             artifact.save(connection, [row])
+        artifacts.MEASUREMENTS.save(connection, [measurement.model_copy(update={"recipe_sha256": recipe})])
         save_changes(connection, [(pull_request.change, b"diff\n")])
     for stage in (Stage.CLASSIFICATIONS, Stage.PROBLEM_STATEMENTS, Stage.ENVIRONMENTS, Stage.MEASUREMENTS):
         enter(database, stage, pull_request.item)
@@ -93,6 +98,8 @@ def test_the_command_of_the_documentation_releases_a_revision(
     done = release()
     assert done.returncode == 0, done.stdout + done.stderr
     assert tags(tmp_path) == [FIRST]
+    released = tmp_path / "home" / "dataset" / "releases" / FIRST / data_path(MONTH)
+    assert from_parquet(released.read_bytes(), FIRST)["recipe"].to_list() == [RECIPE]
 
     with month.transaction() as connection:
         artifacts.PROBLEM_STATEMENTS.save(

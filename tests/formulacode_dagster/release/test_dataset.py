@@ -42,6 +42,8 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "pr_merged_at": "Datetime(time_unit='us', time_zone='UTC')",
         "pr_number": "Int64",
         "speedup": "Float64",
+        "speedup_low": "Float64",
+        "speedup_high": "Float64",
         "benchmarks": "List(String)",
         "benchmark_speedups": "List(Float64)",
         "benchmark_lines": "List(String)",

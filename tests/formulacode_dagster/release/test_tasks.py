@@ -44,6 +44,8 @@ def test_a_published_task_is_verified_and_names_its_image(parts: dict[str, Any])
     assert record.benchmarks == ("bench.time_a", "bench.time_z")
     assert record.benchmark_speedups == (1.01, 3.0)
     assert record.speedup == pytest.approx((3.0 * 1.01) ** 0.5)
+    assert record.speedup_low < record.speedup < record.speedup_high
+    assert record.machine == parts["measurement"].machine
 
 
 def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(parts: dict[str, Any]) -> None:
