@@ -13,6 +13,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.remote import KeptBuild
 from formulacode_dagster.workloads.own_tests import suites_of_tests
+from formulacode_dagster.workloads.sides import Sides
 
 from .arms import Arms
 from .budget import Budget
@@ -80,16 +81,9 @@ def measure_task(
 
                 def others(changed: ChangedCode) -> Iterator[SuiteFiles]:
                     yield from later(changed.names)
-                    yield from suites_of_tests(
-                        engine,
-                        image,
-                        (arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]),
-                        patch=patch,
-                        lines=(changed.base, changed.oracle),
-                        commit=pr.change.base_sha,
-                        run_id=run_id,
-                        note=log,
-                    )
+                    both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
+                    sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id)
+                    yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=log)
 
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable)

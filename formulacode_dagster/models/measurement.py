@@ -133,6 +133,8 @@ class Source(StrEnum):
     PYTEST_BENCHMARK = "pytest_benchmark"
     OWN_TESTS = "own_tests"
     """The repository's own tests, called as benchmarks."""
+    SCALED_TESTS = "scaled_tests"
+    """Those of them that are short, with larger inputs."""
 
 
 class Provenance(Frozen):

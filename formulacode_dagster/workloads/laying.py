@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from formulacode_dagster.models.image import BuildSpec
 
-MODULE = "own_tests"
+MODULE, GROWING = "own_tests", "growing"
 _NO_NAME = re.compile(r"\W+", re.ASCII)
 
 
@@ -27,13 +27,15 @@ def suite_files(
     spec: BuildSpec,
     *,
     words: Mapping[PytestFunction, Collection[str]] | None = None,
+    grown: bool = False,
 ) -> dict[str, bytes]:
     """The benchmark folder with *functions* alone; of each those tests, by name, or all that pytest finds.
 
     What a survey should come to first is told by *words* that stand in the benchmark.
+    Tests that are *grown* name rule and factor as well.
     """
     folder = spec.benchmark_dir.strip("/")
-    runtime = resources.files("formulacode_dagster.workloads").joinpath("laid", f"{MODULE}.py").read_text("utf-8")
+    runtime = _laid(MODULE)
     files: dict[str, list[str]] = {}
     for function in functions:
         files.setdefault(function.file, []).append(function.name)
@@ -45,13 +47,19 @@ def suite_files(
     for function, tests in functions.items():
         said = " ".join(sorted((words or {}).get(function, ())))
         params = repr([*tests]) if tests else f"_names({function.file!r}, {function.name!r})"
-        parts.append(f"\n\nclass {_class_name(function)}(_Workload):")
+        parts.append(f"\n\nclass {class_name(function)}(_Workload):")
         parts += [f"    # {said}"] if said else []
         parts.append(f"    file = {function.file!r}\n    params = {params}")
+        parts += ["    grown = True"] if grown else []
     return {
         f"{folder}/__init__.py": b"",
         f"{folder}/{MODULE}.py": (runtime + "\n\n" + "\n".join(parts) + "\n").encode(),
+        **({f"{folder}/{GROWING}.py": _laid(GROWING).encode()} if grown else {}),
     }
+
+
+def _laid(name: str) -> str:
+    return resources.files("formulacode_dagster.workloads").joinpath("laid", f"{name}.py").read_text("utf-8")
 
 
 def is_same_everywhere(path: str, changed: Collection[str], package: str) -> bool:
@@ -65,6 +73,7 @@ def is_same_everywhere(path: str, changed: Collection[str], package: str) -> boo
     return path not in inside and not (shared and package in PurePosixPath(path).parts[:-1])
 
 
-def _class_name(function: PytestFunction) -> str:
+def class_name(function: PytestFunction) -> str:
+    """The class of benchmarks that *function* is laid as."""
     name = _NO_NAME.sub("_", f"{PurePosixPath(function.file).with_suffix('')}_{function.name}").lstrip("_")
     return name if name.isidentifier() else f"T{name}"

@@ -70,10 +70,14 @@ class _Plugin:
 
 
 class _Workload:
-    """Every parameter is a test of one function of `file`, by what follows the file in its node id."""
+    """Every parameter is a test of one function of `file`, by what follows the file in its node id.
+
+    With `grown`, a rule and a factor follow, ` | sizes x10`, by which the test is grown, or called so often at once.
+    """
 
     number = 1
     file = ""
+    grown = False
 
     def setup(self, test: str) -> None:
         self._before = os.getcwd()
@@ -81,7 +85,9 @@ class _Workload:
         items = _ITEMS[self.file]
         if isinstance(items, Exception):
             raise items
-        self._item: Any = items[test]
+        name, _, growth = test.rpartition(" | ") if self.grown else (test, "", "")
+        self._item: Any = items[name]
+        times = self._grow(*growth.rsplit(" x", 1)) if self.grown else 1
         self._item._initrequest()
         self._run("setup")
         function = self._item.obj
@@ -94,6 +100,9 @@ class _Workload:
         if isinstance(handed, _Handed):
             self._call()
             self._call = handed.prepared()
+        if times > 1:
+            once = self._call
+            self._call = lambda: [once() for _ in range(times)]
 
     def time_call(self, _test: str) -> None:
         self._call()
@@ -103,6 +112,15 @@ class _Workload:
             self._case.tearDown()
         self._run("teardown", nextitem=None)
         os.chdir(self._before)
+
+    def _grow(self, rule: str, factor: str) -> int:
+        """How often the test is to be called; otherwise its file is changed, in this process alone."""
+        from .growing import REPEATS, grow
+
+        if rule == REPEATS:
+            return int(factor)
+        grow(self._item.module, rule, int(factor))
+        return 1
 
     def _run(self, phase: Literal["setup", "teardown"], **options: Any) -> None:
         # fixtures of pytest's own ask for the reports that it makes beside

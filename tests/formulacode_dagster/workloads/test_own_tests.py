@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 from formulacode_dagster.workloads.laying import is_same_everywhere, suite_files
 from formulacode_dagster.workloads.own_tests import LEAST_SECONDS, OwnTest, relevant_tests, suites_of_tests
+from formulacode_dagster.workloads.sides import Sides
 from tests.records import make_spec
 from tests.support.measurement import take
 
@@ -85,9 +87,9 @@ def written(tests):
 
 @pytest.fixture
 def looked(tmp_path, git_patch, engine_of, image):
-    """The suite of tests for the change into *after*, and a session of the base with it laid over."""
+    """The suite of tests for the change into *after*, that of *number*, and a session of the base."""
 
-    def run(after=FASTER, files=FILES, lines=LINES, benchmark_dir="benchmarks"):
+    def run(after=FASTER, files=FILES, lines=LINES, benchmark_dir="benchmarks", number=0):
         source = tmp_path / "source"
         source.mkdir()
         patch = git_patch(source, files, after)
@@ -96,17 +98,9 @@ def looked(tmp_path, git_patch, engine_of, image):
         task = image.model_copy(update={"spec": spec})
         base, oracle = (run.stack.enter_context(engine.session(task, run_id="run")) for _ in range(2))
         apply_patch(oracle, patch)
-        suites = suites_of_tests(
-            engine,
-            task,
-            (base, oracle),
-            patch=patch,
-            lines=(lines, lines),
-            commit="b" * 40,
-            run_id="run",
-            note=run.notes.append,
-        )
-        return next(iter(suites), None), base
+        sides = Sides(engine, task, (base, oracle), (lines, lines), "run")
+        suites = suites_of_tests(sides, patch=patch, commit="b" * 40, note=run.notes.append)
+        return next(itertools.islice(suites, number, None), None), base
 
     run.notes = []
     with ExitStack() as run.stack:
@@ -146,7 +140,7 @@ def test_tests_that_execute_the_change_are_benchmarks_with_their_fixtures_outsid
 def test_without_a_test_that_executes_the_change_there_is_no_suite(looked):
     suite, _ = looked(files={**FILES, "tests/test_core.py": TESTS.replace("core.total(", "str(")})
     assert suite is None
-    assert looked.notes[-1] == "0 of its own tests execute the change, and take long enough"
+    assert looked.notes[-1] == "0 of its own tests execute the change, and 0 of them take long enough"
 
 
 @pytest.mark.slow
@@ -188,6 +182,47 @@ def test_a_file_that_cannot_be_collected_costs_the_others_nothing(session, lay):
         "tests_test_good_test_good": "ran",
         "tests_test_2_test_2": "error",
     }
+
+
+SHORT = """
+import time
+from pkg import core
+
+
+def test_long():
+    time.sleep(0.01)
+    core.total(3)
+
+
+def test_short():
+    assert [core.total(n) for n in range(30)] == [sum(range(n)) for n in range(30)]
+
+
+def test_that_knows_its_answer():
+    assert [core.total(n) for n in (900, 1000)] == [404550, 499500]
+
+
+def test_of_untouched_code():
+    assert [core.untouched() for _ in range(30)]
+"""
+
+
+@pytest.mark.slow
+def test_short_tests_are_grown_until_they_take_long_enough_and_still_pass(looked):
+    suite, session = looked(files={**FILES, "tests/test_core.py": SHORT}, number=1)
+    assert (suite.source, suite.commit) == (Source.SCALED_TESTS, "b" * 40)
+    short, knowing = sorted(suite.adapted)
+    # which factor it takes is the machine's
+    assert short.startswith("tests/test_core.py: test_short | sizes x")
+    # what its assertion does not allow to grow is repeated
+    assert knowing.startswith("tests/test_core.py: test_that_knows_its_answer | repeats x")
+    remote = Remote(session, benchmark_dir="benchmarks")
+    remote.write(suite.files)
+    survey = remote.survey(lines=LINES, limit=10, budget=30)
+    assert [(benchmark.outcome, benchmark.lines) for benchmark in survey.benchmarks] == [
+        ("ran", {"pkg/core.py": (2,)})
+    ] * 2
+    assert all(benchmark.seconds > LEAST_SECONDS / 4 for benchmark in survey.benchmarks)
 
 
 HANDING = """
@@ -246,12 +281,15 @@ AIMED = {"outcome": "passed", "seconds": 1.0, "lines": {"a.py": frozenset({1})}}
         pytest.param({**AIMED, "lines": {}}, {**AIMED, "lines": {}}, False, id="no line"),
         pytest.param(AIMED, {**AIMED, "outcome": "failed"}, False, id="fails after"),
         pytest.param({**AIMED, "outcome": "skipped"}, AIMED, False, id="skipped before"),
-        pytest.param(AIMED, {**AIMED, "seconds": LEAST_SECONDS / 2}, True, id="short once it is faster"),
-        pytest.param({**AIMED, "seconds": LEAST_SECONDS / 2}, {**AIMED, "seconds": 0.0}, False, id="too short"),
     ],
 )
-def test_a_test_is_a_workload_when_it_passes_takes_long_enough_and_executes_the_change(base, oracle, relevant):
+def test_a_test_is_a_workload_when_it_passes_on_both_sides_and_executes_the_change(base, oracle, relevant):
     assert bool(relevant_tests(run_of(t=base), run_of(t=oracle))) is relevant
+
+
+def test_the_longer_of_two_runs_tells_whether_a_test_takes_long_enough():
+    # one that the patch makes short stays a workload
+    assert relevant_tests(run_of(t=AIMED), run_of(t={**AIMED, "seconds": 0.0})) == {"t": 1.0}
 
 
 def test_a_test_of_one_side_is_no_workload():

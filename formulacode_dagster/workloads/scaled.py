@@ -1,0 +1,76 @@
+"""Short tests with larger inputs, so that the clock sees something: grown by declared rules, until a call takes long
+enough.
+
+The rules are in `laid/growing.py`: numbers that size data are multiplied, lists are tiled. A test counts as far as it
+passes on both sides with what it asserts as it is; one that nothing grows is called many times at once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from formulacode_dagster.models.image import BuildSpec
+
+from .laid.growing import REPEATS, SEQUENCES, SIZES
+from .laying import PytestFunction, class_name, suite_files
+from .sides import Sides, Tried
+
+GROWN = " | "
+RULES = (SIZES, SEQUENCES, f"{SIZES} and {SEQUENCES}", REPEATS)
+FACTORS = (10, 100, 1000)
+MOST_TESTS = 12
+LONGEST_SECONDS = 5.0
+"""Of one call of a grown test."""
+TRIAL_SECONDS = 60.0
+"""For all growths of one side; what they do not come to is no workload."""
+
+Growths = Mapping[PytestFunction, Sequence[str]]
+"""Tests of each function, by name with rule and factor."""
+
+
+def grown_tests(sides: Sides, tests: Growths, laid: Mapping[str, bytes], *, least: float) -> Growths:
+    """The least growth of each of *tests* by which a call takes *least* seconds, of those that have one.
+
+    *laid* are the files that are laid with them. Repeating is the last of the rules: it makes no input larger.
+    """
+    growths = {
+        function: [growth_name(name, rule, factor) for name in names for rule in RULES for factor in FACTORS]
+        for function, names in tests.items()
+    }
+    files = {**laid, **grown_files(growths, sides.image.spec)}
+    tried = sides.tried(files, limit=LONGEST_SECONDS, budget=TRIAL_SECONDS)
+    owners = {class_name(function): function for function in tests}
+    chosen: dict[PytestFunction, list[str]] = {}
+    for (owner, _), growth in least_growths(tried, least=least).items():
+        chosen.setdefault(owners[owner], []).append(growth)
+    return chosen
+
+
+def least_growths(tried: Sequence[Tried], *, least: float) -> dict[tuple[str, str], str]:
+    """By class and test, the shortest growth of at least *least* seconds that executes the change."""
+    long_enough = [each for each in tried if each.executes_change and each.seconds >= least]
+    ordered = sorted(long_enough, key=lambda each: (_rule(each) == REPEATS, each.seconds))
+    chosen: dict[tuple[str, str], str] = {}
+    for each in ordered:
+        growth = _parameter(each)
+        chosen.setdefault((each.base.owner, growth.rpartition(GROWN)[0]), growth)
+    return chosen
+
+
+def grown_files(growths: Growths, spec: BuildSpec) -> dict[str, bytes]:
+    """The benchmark folder with *growths* alone."""
+    return suite_files(growths, spec, grown=True)
+
+
+def growth_name(name: str, rule: str, factor: int) -> str:
+    """The parameter under which the test *name* is grown."""
+    return f"{name}{GROWN}{rule} x{factor}"
+
+
+def _parameter(tried: Tried) -> str:
+    return str(ast.literal_eval(tried.base.name.partition("(")[2][:-1]))
+
+
+def _rule(tried: Tried) -> str:
+    return _parameter(tried).rpartition(GROWN)[2].rpartition(" x")[0]
