@@ -26,6 +26,11 @@ class Budget:
         """Seconds that are left, at least 0."""
         return max(0.0, self._seconds - self.spent)
 
+    @property
+    def elsewhere(self) -> float:
+        """Seconds spent while it was paused."""
+        return self._elsewhere
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Builds have a limit of their own."""

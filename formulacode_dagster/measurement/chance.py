@@ -1,6 +1,6 @@
-"""What chance alone would do: exact relabelling tests, and p-values of single workloads corrected on the same.
+"""What chance alone would do: exact sign-flip tests, and p-values of single workloads corrected on the same.
 
-Every statistic is a weighted sum of the units (blocks of processes, or builds), so a relabelling is a row of weights.
+Every statistic is a weighted sum of blocks (pairs of processes, or of builds), so a relabelling is a row of weights.
 The first row is what was observed, and counts among the rest: p = (1 + count) / (1 + N) where the others are drawn.
 """
 
@@ -57,33 +57,6 @@ def sign_flips(blocks: int, *, seed: int = 0) -> Array:
     return np.concatenate([observed, _drawn_signs(blocks, MOST_ROWS - 1, seed)]) / blocks
 
 
-@functools.lru_cache(maxsize=16)
-def label_permutations(strata: tuple[tuple[int, int], ...], *, seed: int = 0) -> Array:
-    """Weights that give the mean of one group minus that of another when labels are exchanged within each stratum.
-
-    A stratum is what was measured together: so many units of the first group, then so many of the second. All
-    permutations if they are at most 100 times MOST_ROWS, else as many drawn.
-    """
-    import numpy as np
-
-    if not strata or not all(min(stratum) >= 1 for stratum in strata):
-        raise ValueError("every stratum needs a unit of either group")
-    total = sum(first + second for first, second in strata)
-    ways = [_labels(first, second, (first + second) / total) for first, second in strata]
-    if math.prod(map(len, ways)) <= 100 * MOST_ROWS:
-        chosen = list(itertools.product(*(range(len(way)) for way in ways)))
-        return np.concatenate([way[[row[place] for row in chosen]] for place, way in enumerate(ways)], axis=1)
-    state = generator(seed)
-    rows = [np.concatenate([[0], state.randint(len(way), size=100 * MOST_ROWS)]) for way in ways]
-    return np.concatenate([way[row] for way, row in zip(ways, rows, strict=True)], axis=1)
-
-
-def relabelled_p(weights: Array, values: Array) -> float:
-    """One-sided p-value of the first row's statistic of *values*, one a unit, among those of all *weights*."""
-    statistics = weights @ values
-    return float((statistics >= statistics[0] - _TIE * abs(values).sum()).mean())
-
-
 def step_down_p(weights: Array, values: Array) -> list[float]:
     """One-sided p-values of each column of *values* (units by workloads), corrected over all of them.
 
@@ -111,11 +84,6 @@ def smallest_sign_flip_p(blocks: int) -> float:
     return 2.0**-blocks
 
 
-def smallest_label_p(strata: Sequence[int]) -> float:
-    """The p-value of full separation, with so many builds an arm in each stratum: no such test can give less."""
-    return 1 / math.prod(math.comb(2 * builds, builds) for builds in strata)
-
-
 def geometric_mean(ratios: Sequence[float]) -> float:
     """The mean that treats twice as fast and half as fast as opposites; 1.0 of nothing."""
     if not ratios:
@@ -133,18 +101,6 @@ def clopper_pearson(hits: int, trials: int, *, level: float = 0.95) -> tuple[flo
     low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, tail))
     high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1 - tail))
     return low, high
-
-
-@functools.lru_cache(maxsize=32)
-def _labels(first: int, second: int, share: float) -> Array:
-    """One row a way to choose the *first* units; the observed way, the units at the beginning, comes first."""
-    import numpy as np
-
-    chosen = list(itertools.combinations(range(first + second), first))
-    rows = np.full((len(chosen), first + second), -share / second)
-    for row, places in enumerate(chosen):
-        rows[row, list(places)] = share / first
-    return rows
 
 
 def _signed_sums(sizes: Array) -> Array:

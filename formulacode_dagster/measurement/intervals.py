@@ -1,4 +1,4 @@
-"""Intervals by the hierarchical bootstrap: units are drawn first, then rounds within each.
+"""Intervals by the bootstrap: blocks are drawn again, each a process or a build of either arm.
 
 Few units make a percentile interval too short. Hesterberg's expanded percentiles take tails of a t distribution in the
 place of the normal one's, and make up for the spread of a sample of n being short by n / (n - 1).
@@ -32,17 +32,8 @@ def block_resamples(blocks: int, *, seed: int = 0) -> Array:
     return _counts(drawn, blocks) / blocks
 
 
-@functools.lru_cache(maxsize=64)
-def group_resamples(units: int, rounds: int, *, seed: int = 0) -> Array:
-    """Weights, one a cell (unit 0 round 0, unit 0 round 1, …), of a group's mean: units drawn, then rounds of each."""
-    state = generator(seed)
-    unit = state.randint(units, size=(RESAMPLES, units, 1))
-    cells = unit * rounds + state.randint(rounds, size=(RESAMPLES, units, rounds))
-    return _counts(cells.reshape(RESAMPLES, -1), units * rounds) / (units * rounds)
-
-
 def interval_of(means: Array, *, level: float, units: int) -> Interval:
-    """The *level* interval of drawn *means*; *units* is how many there were to draw from, in the smaller group."""
+    """The *level* interval of drawn *means*; *units* is how many there were to draw from."""
     import numpy as np
 
     if units < 2:

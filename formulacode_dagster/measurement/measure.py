@@ -123,7 +123,7 @@ def sample(
     unit = Unit.BUILD if is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE] else Unit.PROCESS
     layouts = random.Random(plan.seed)  # noqa: S311 - spreads layouts, protects nothing
 
-    def make_build(arm: Arm, _number: int) -> KeptBuild:
+    def make_build(arm: Arm) -> KeptBuild:
         if unit is Unit.PROCESS:
             return KeptBuild(objects=objects[arm])
         with budget.paused():

@@ -28,8 +28,8 @@ from .relevance import Candidate
 from .verdict import Judged, judge
 
 Note = Callable[[str], None]
-MakeBuild = Callable[[Arm, int], KeptBuild]
-"""Builds the package of an arm anew, for the how-manieth time, with a layout of its own."""
+MakeBuild = Callable[[Arm], KeptBuild]
+"""Builds the package of an arm anew, with a layout of its own."""
 
 LEAST_ROUNDS = 2
 """Without two there is no spread, and nothing to say."""
@@ -57,10 +57,9 @@ class Taken:
 
 @dataclass(frozen=True)
 class _Process:
-    """One interpreter of a round: an arm, one build of it."""
+    """One interpreter of a round: an arm, and the build of it that is laid there."""
 
     arm: Arm
-    number: int
     build: KeptBuild
 
 
@@ -103,10 +102,7 @@ class Sampler:
         `benchmarks_fail` when none is left.
         """
         self._warm_up()
-        if self._rule.unit is Unit.PROCESS:
-            judged, look = self._sample_processes()
-        else:
-            judged, look = self._sample_builds()
+        judged, look = self._sample()
         self._note(f"{judged.verdict} after {self._rounds} rounds: {judged.speedup:.3g}x")
         return Taken(
             judged,
@@ -119,44 +115,23 @@ class Sampler:
             self._machine,
         )
 
-    def _sample_processes(self) -> tuple[Judged, int]:
-        builds = [_Process(arm, 0, self._make_build(arm, 0)) for arm in Arm]
+    def _sample(self) -> tuple[Judged, int]:
         for look, at in enumerate(self._rule.looks):
             while self._rounds < at.units:
-                if self._rounds >= LEAST_ROUNDS and self._budget.left < self._round_seconds:
+                if self._rounds >= LEAST_ROUNDS and not self._has_time():
                     self._note("the time is used up")
                     # the end of the time is no look at the samples: the level of the next one is still unspent
                     return self._judge(look), look
                 self._note(f"round {self._rounds + 1} of at most {self._rule.looks[-1].units}")
-                self._round(builds)
+                self._round([_Process(arm, self._make_build(arm)) for arm in Arm])
             judged = self._judge(look)
             if judged.is_decided:
                 break
         return judged, look
 
-    def _sample_builds(self) -> tuple[Judged, int]:
-        built, timed = 0, 0
-        stratum: list[_Process] = []
-        for look, at in enumerate(self._rule.looks):
-            added = len(Arm) * (at.units - built)
-            rounds = at.processes - (0 if added else timed)
-            if stratum and self._budget.left < self._round_seconds * rounds * (added or len(stratum)) / len(stratum):
-                self._note("the time is used up")
-                break
-            if added:
-                stratum, timed = [], 0
-                for number in range(built, at.units):
-                    self._note(f"build {number + 1} of {at.units} of each arm")
-                    stratum += [_Process(arm, number, self._make_build(arm, number)) for arm in Arm]
-                built = at.units
-            for _ in range(rounds):
-                self._note(f"round {self._rounds + 1} over {len(stratum)} builds")
-                self._round(stratum)
-            timed = at.processes
-            judged, decided_at = self._judge(look), look
-            if judged.is_decided:
-                break
-        return judged, decided_at
+    def _has_time(self) -> bool:
+        """Whether another round fits, and the builds of it may be begun."""
+        return self._budget.left >= self._round_seconds and self._budget.elsewhere < self._plan.max_build_seconds
 
     def _judge(self, look: int) -> Judged:
         traced = {candidate.name: candidate.executes_change for candidate in self._candidates}
@@ -166,7 +141,7 @@ class Sampler:
         """One call of everything on every arm, thrown away: it fills caches, and tells what a round costs."""
         self._note(f"warming up {len(self._candidates)} benchmarks")
         calls = {candidate.name: 0.0 for candidate in self._candidates}
-        start = {arm: _Process(arm, 0, KeptBuild()) for arm in Arm}
+        start = {arm: _Process(arm, KeptBuild()) for arm in Arm}
         overhead = 0.0
         taken: dict[_Process, dict[str, Timed | NotTimed]] = {}
         for process in start.values():
@@ -187,7 +162,7 @@ class Sampler:
         Nothing is left out for being slow but what alone takes more than all of the time; the first one never is.
         """
         first = self._rule.first_claim
-        share = self._budget.left / (first.units * first.processes * len(Arm)) - overhead
+        share = self._budget.left / (first.units * len(Arm)) - overhead
         fitting: list[Candidate] = []
         room = share
         for candidate in self._candidates:
@@ -220,7 +195,7 @@ class Sampler:
             )
             order = self._generator.sample(list(processes), len(processes))
             candidates = self._generator.sample(self._candidates, len(self._candidates))
-            groups = self._groups(order)
+            groups = [order] if self._is_abreast else [[process] for process in order]
             answers = {
                 process: answer for group in groups for process, answer in self._run_abreast(group, candidates, setting)
             }
@@ -239,7 +214,7 @@ class Sampler:
                     self._samples[name].append(
                         Sample(
                             arm=process.arm,
-                            build=process.number,
+                            build=self._rounds if self._rule.unit is Unit.BUILD else 0,
                             objects=process.build.objects,
                             round=self._rounds,
                             order=place,
@@ -259,18 +234,8 @@ class Sampler:
             Asked(candidate.by_arm[process.arm], candidate.isolate, once or self._once(candidate))
             for candidate in candidates
         ]
-        build = process.build.folder if self._rule.unit is Unit.BUILD else ""
-        setting = dataclasses.replace(setting, build=build)
+        setting = dataclasses.replace(setting, build=process.build.folder)
         return self._remotes[process.arm].time(asked, seconds=self._seconds, setting=setting)
-
-    def _groups(self, processes: Sequence[_Process]) -> list[list[_Process]]:
-        """Those that run at the same time: one of each arm, or, where calls wait for something, each by itself."""
-        if not self._is_abreast:
-            return [[process] for process in processes]
-        groups: dict[int, list[_Process]] = {}
-        for process in processes:
-            groups.setdefault(process.number, []).append(process)
-        return list(groups.values())
 
     def _run_abreast(
         self, group: Sequence[_Process], candidates: Sequence[Candidate], setting: ProcessSetting

@@ -90,21 +90,15 @@ def judge(samples: Samples, rule: DecisionRule, look: int, *, traced: dict[str, 
 def accepts_control(samples: Samples, rule: DecisionRule, look: int) -> bool:
     """Whether the control, judged as if it were a patch, would be called faster at a look up to this one."""
     for place, at in enumerate(rule.looks[: look + 1]):
-        seen = {name: taken_by(at, taken, rule) for name, taken in samples.items()}
+        seen = {name: taken_by(at, taken) for name, taken in samples.items()}
         if _moved(contrast_of(seen, Arm.CONTROL, rule), FASTER, rule, rule.looks[place].alpha):
             return True
     return False
 
 
-def taken_by(at: Look, samples: Sequence[Sample], rule: DecisionRule) -> list[Sample]:
+def taken_by(at: Look, samples: Sequence[Sample]) -> list[Sample]:
     """Those that were there at a look."""
-    if rule.unit is Unit.PROCESS:
-        return [sample for sample in samples if sample.round < at.units]
-    rounds: dict[int, list[int]] = {}
-    for sample in samples:
-        rounds.setdefault(sample.build, []).append(sample.round)
-    last = {build: sorted(set(numbers))[: at.processes][-1] for build, numbers in rounds.items()}
-    return [sample for sample in samples if sample.build < at.units and sample.round <= last[sample.build]]
+    return [sample for sample in samples if sample.round < at.units]
 
 
 def _verdict(oracle: Contrast, rule: DecisionRule, alpha: float, some_faster: bool, some_slower: bool) -> Verdict:

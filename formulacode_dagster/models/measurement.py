@@ -38,8 +38,7 @@ class Verdict(StrEnum):
 class Look(Frozen):
     """A moment, fixed before the first sample, at which it may be decided."""
 
-    units: int = Field(ge=2, description="rounds taken by then, or builds an arm")
-    processes: int = Field(default=1, ge=1, description="processes of each unit by then, in as many rounds")
+    units: int = Field(ge=2, description="rounds taken by then, each of a process, or a build, of every arm")
     alpha: float = Field(
         ge=0, description="chance spent here to call a patch without effect faster; at 0 it can only be unchanged"
     )
@@ -76,7 +75,7 @@ class Sample(Frozen):
     arm: Arm
     build: int = Field(default=0, ge=0, description="number of the arm's build, from 0")
     objects: str = Field(default="", description="hash over the build's shared objects; empty without any")
-    round: int = Field(description="interleaving round, from 0")
+    round: int = Field(description="number of the block in which every arm ran once, from 0")
     order: int = Field(description="place of the process within the round, from 0")
     process: int = Field(default=0, description="number of the process within the measurement, from 0")
     hash_seed: int = Field(default=0, description="PYTHONHASHSEED, the same for all arms of a round")

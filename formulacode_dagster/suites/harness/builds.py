@@ -78,7 +78,8 @@ def keep(_request: dict[str, Any], emit: Emit) -> None:
 def relink(request: dict[str, Any], emit: Emit) -> None:
     """Link what `linkers` kept again, moved by `code` and `data` bytes, and keep that as a build.
 
-    Nothing is emitted where linking again does not give the very objects that are installed, or cannot be done.
+    Nothing is emitted where that cannot be done, or linking again as the build did does not give the very objects that
+    it installed; which is tried the first time, before other layouts of them are laid.
     """
     folder, objects = request["linkers"], installed_objects()
     links = glob.glob(os.path.join(glob.escape(folder), "link-*"))
@@ -90,13 +91,19 @@ def relink(request: dict[str, Any], emit: Emit) -> None:
     if not assembled(moved, request):
         return
     sources = []
+    shown = os.path.join(folder, "shown")
+    is_shown = os.path.exists(shown)
     for path in objects:
         link, into = by_name[os.path.basename(path)], os.path.join(moved, os.path.basename(path))
         # the same padding as the build's: whatever else was done to the object would show
-        if not linked(link, folder, into) or hash_of(into) != hash_of(path) or not linked(link, moved, into):
+        if not is_shown and not (linked(link, folder, into) and hash_of(into) == hash_of(path)):
+            return
+        if not linked(link, moved, into):
             return
         sources.append(into)
+    open(shown, "w").close()
     emit(event="kept", **kept(objects, sources))
+    shutil.rmtree(moved)
 
 
 def assembled(folder: str, request: dict[str, Any]) -> bool:

@@ -10,11 +10,8 @@ from scipy.stats import binomtest, permutation_test
 from formulacode_dagster.measurement.chance import (
     clopper_pearson,
     geometric_mean,
-    label_permutations,
-    relabelled_p,
     sign_flip_p,
     sign_flips,
-    smallest_label_p,
     smallest_sign_flip_p,
     step_down_p,
 )
@@ -58,37 +55,6 @@ def test_beyond_what_can_be_enumerated_signs_are_drawn_with_the_observed_among_t
 def test_a_test_needs_finite_differences(values):
     with pytest.raises(ValueError, match="finite"):
         sign_flip_p(values)
-
-
-def test_labels_are_exchanged_within_each_stratum_only():
-    weights = label_permutations(((5, 5), (2, 2)))
-    assert len(weights) == math.comb(10, 5) * math.comb(4, 2) == round(1 / smallest_label_p([5, 2]))
-    assert weights.sum(axis=1) == pytest.approx(0)
-    # whatever a stratum has in common moves nothing
-    assert weights @ np.repeat([3.0, -8.0], [10, 4]) == pytest.approx(0)
-    observed = np.array([2.0] * 5 + [1.0] * 5 + [2.0] * 2 + [1.0] * 2)
-    assert weights[0] @ observed == pytest.approx(1.0)
-    assert relabelled_p(weights, observed) == pytest.approx(smallest_label_p([5, 2]))
-
-
-def test_a_label_p_value_is_scipys():
-    first, second = np.random.RandomState(4).normal(0.5, 1, (2, 5))
-    exact = permutation_test(
-        (first, second), lambda a, b: np.mean(a) - np.mean(b), alternative="greater", n_resamples=np.inf
-    )
-    p = relabelled_p(label_permutations(((5, 5),)), np.concatenate([first, second]))
-    assert p == pytest.approx(exact.pvalue)
-
-
-def test_too_many_permutations_are_drawn():
-    weights = label_permutations(((7, 7), (7, 7)), seed=1)
-    assert len(weights) <= 409_601
-    assert relabelled_p(weights, np.array([1.0] * 7 + [0.0] * 7 + [1.0] * 7 + [0.0] * 7)) < 1e-4
-
-
-def test_a_stratum_without_either_group_is_refused():
-    with pytest.raises(ValueError, match="either group"):
-        label_permutations(((3, 0),))
 
 
 def test_step_down_corrects_the_first_over_all_and_the_last_alone():

@@ -6,7 +6,6 @@ import pytest
 from formulacode_dagster.measurement.intervals import (
     block_resamples,
     expanded_tail,
-    group_resamples,
     interval_of,
     needed_units,
 )
@@ -22,18 +21,6 @@ def test_an_interval_of_few_blocks_covers_the_truth_as_often_as_it_says():
     weights = block_resamples(8)
     bounds = [interval_of(weights @ generator.normal(0, 1, 8), level=0.95, units=8) for _ in range(400)]
     assert sum(low <= 0 <= high for low, high in bounds) >= 0.93 * 400
-
-
-def test_rounds_of_a_build_are_no_further_units():
-    """A layout shifts all rounds of its build: an interval over rounds would be far too short."""
-    generator = np.random.RandomState(2)
-    weights = group_resamples(5, 20)
-    covered = 0
-    for _ in range(200):
-        cells = generator.normal(0, 1, (5, 1)) + generator.normal(0, 0.1, (5, 20))
-        low, high = interval_of(weights @ cells.ravel(), level=0.95, units=5)
-        covered += low <= 0 <= high
-    assert covered >= 0.9 * 200
 
 
 def test_one_unit_says_nothing():

@@ -17,7 +17,7 @@ from formulacode_dagster.models.measurement import Arm, Look, Source, Unit, Verd
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
 
-PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, process_looks=(Look(units=8, alpha=0.004),))
+PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(Look(units=8, alpha=0.004),))
 """One look, so that a test on a busy machine does not wait for the last."""
 CORE = """
 def total(n):

@@ -46,7 +46,7 @@ def test_what_a_measurement_depends_on_is_measured_again_when_it_changes(task, c
     [
         (SamplingPlan(seconds_per_sample=0.2), LIMITS),
         (SamplingPlan(max_seconds=60), LIMITS),
-        (SamplingPlan(process_looks=(Look(units=8, alpha=0.01),)), LIMITS),
+        (SamplingPlan(looks=(Look(units=8, alpha=0.01),)), LIMITS),
         (PLAN, ResourceLimits(benchmark_seconds=5)),
     ],
     ids=["sample", "budget", "rule", "limits"],

@@ -160,26 +160,41 @@ def test_what_is_undecided_says_what_it_would_take(samples):
     assert "rounds to decide" in judged.needs
 
 
-def built(effect, *, objects=lambda arm, build: f"{arm}{build}", builds=5):
+def built(effect, *, base=None, oracle=None, builds=8):
+    """One sample of a build of each arm a round, with objects of their own unless given."""
+    objects = {Arm.BASE: base, Arm.ORACLE: oracle}
     return [
         Sample(
-            arm=arm, build=build, objects=objects(arm, build), round=number, order=0, calls=1,
-            seconds=(1 + 0.01 * build + 0.001 * number) / (effect if arm is Arm.ORACLE else 1),
+            arm=arm, build=number, objects=(objects.get(arm) or {}).get(number, f"{arm}{number}"), round=number,
+            order=0, calls=1, seconds=(1 + 0.01 * number + 0.001 * len(arm)) / (effect if arm is Arm.ORACLE else 1),
         )
-        for arm in Arm for build in range(builds) for number in range(3)
+        for arm in Arm for number in range(builds)
     ]  # fmt: skip
 
 
-def test_builds_are_the_units_of_compiled_code():
-    judged = judge({"bench.a": built(1.5)}, BUILDS, 0)
-    assert (judged.verdict, judged.p_value) == (Verdict.FASTER, pytest.approx(1 / 252))
+def test_pairs_of_builds_are_the_units_of_compiled_code():
+    judged = judge({"bench.a": built(1.5)}, BUILDS, 1)
+    assert (judged.verdict, judged.p_value) == (Verdict.FASTER, 2**-8)
 
 
-def test_builds_with_equal_objects_are_one():
-    """However often the same binary is run, it is one sample of layouts."""
-    judged = judge({"bench.a": built(1.5, objects=lambda arm, build: f"{arm}{build // 2}")}, BUILDS, 0)
-    assert judged.p_value == pytest.approx(1 / math.comb(6, 3))
-    assert judged.verdict is Verdict.INCONCLUSIVE
+@pytest.mark.parametrize(
+    ("base", "oracle", "units"),
+    [
+        ({0: "x", 5: "x"}, None, 7),
+        (None, {0: "x", 5: "x", 7: "x"}, 6),
+        ({0: "x", 5: "x"}, {5: "y", 6: "y"}, 6),
+        ({0: "x"}, {3: "x"}, 7),
+        ({4: "x"}, {4: "x"}, 8),
+        (dict.fromkeys(range(8), "x"), None, 1),
+        (dict.fromkeys(range(8), ""), None, 8),
+    ],
+    ids=["base twice", "oracle thrice", "a chain", "of one arm in another's block", "a pair", "all", "no objects"],
+)
+def test_blocks_that_share_a_binary_are_one(base, oracle, units):
+    """However often the same binary is built or run, it is one sample of layouts."""
+    judged = judge({"bench.a": built(1.5, base=base, oracle=oracle)}, BUILDS, 1)
+    assert judged.p_value == 2**-units
+    assert (judged.verdict is Verdict.FASTER) == (units == 8)
 
 
 @pytest.mark.parametrize("rule", [RULE, BUILDS])

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from sqlalchemy import MetaData, text
 from sqlalchemy.exc import ProgrammingError
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.store.artifacts import IMAGES
+from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.measurements import measurements_of
 from formulacode_dagster.store.migrations import Migration, Views, migrate, read_migrations
 from formulacode_dagster.store.tables import METADATA
-from tests.records import KEY, make_image
+from tests.records import KEY, make_image, make_measurement
 
 
 def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> None:
@@ -144,4 +147,23 @@ def test_a_view_that_something_of_the_users_lies_on_is_not_taken_away(empty_data
     with database.transaction() as connection:
         connection.execute(text("DROP VIEW mine"))
     migrate(database.engine, (first,), views("two"))
+    database.close()
+
+
+def test_measurements_by_looks_with_several_processes_of_a_build_can_still_be_read(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
+    migrate(database.engine, tuple(migration for migration in read_migrations() if migration.name < "0017"))
+    row = make_measurement({"bench.time_x": 2.0})
+    document = row.model_dump(mode="json")
+    for look in document["rule"]["looks"]:
+        look["processes"] = 3
+    with database.transaction() as connection:
+        statement = "INSERT INTO measurements_ever VALUES (:month, :repository_id, :number, 1, :document)"
+        connection.execute(text(statement), {**KEY, "document": json.dumps(document)})
+        statement = "INSERT INTO measurement_documents VALUES (:month, :repository_id, :number, :document)"
+        connection.execute(text(statement), {**KEY, "document": json.dumps(document)})
+    database.migrate()
+    with database.transaction() as connection:
+        assert measurements_of(connection, row.month, (row.repository_id, row.number)) == [row]
+        assert MEASUREMENTS.read_all(connection) == []
     database.close()

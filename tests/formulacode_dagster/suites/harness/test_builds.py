@@ -132,6 +132,9 @@ def test_a_further_layout_takes_linking_alone(package, remote, tmp_path):
     assert path.read_bytes() == before
     builds.lay(first["folder"])
     assert builds.loaded(path.read_bytes()) != builds.loaded(before)
+    # another layout stands there by now: what was built is known to be what linking gives
+    (again,) = relinked(linkers, code=1024)
+    assert again["objects"] == second["objects"]
 
 
 @needs_compiler
