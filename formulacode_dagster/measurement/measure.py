@@ -14,6 +14,7 @@ from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.remote import KeptBuild
 from formulacode_dagster.workloads.own_tests import suites_of_tests
 from formulacode_dagster.workloads.sides import Sides
+from formulacode_dagster.workloads.snippets import suites_of_snippets
 
 from .arms import Arms
 from .budget import Budget
@@ -84,6 +85,7 @@ def measure_task(
                     both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
                     sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id)
                     yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=log)
+                    yield from suites_of_snippets(sides, pr, patch, note=log)
 
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable)

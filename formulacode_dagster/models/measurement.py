@@ -134,6 +134,8 @@ class Source(StrEnum):
     """The repository's own tests, called as benchmarks."""
     SCALED_TESTS = "scaled_tests"
     """Those of them that are short, with larger inputs."""
+    SNIPPETS = "snippets"
+    """Code that the pull request's text shows, or that of an issue which it closes."""
 
 
 class Provenance(Frozen):

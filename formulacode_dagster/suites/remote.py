@@ -58,6 +58,7 @@ class SurveyedBenchmark(Frozen):
     lines: dict[str, tuple[int, ...]] = Field(
         default_factory=dict, description="of the lines asked for, those the timed call executed, by path"
     )
+    result: str = Field(default="", description="hash of what it returned, where asked for and comparable")
 
 
 class Coverage(Frozen):
@@ -213,6 +214,7 @@ class Remote:
         ruled_out: Iterable[str] = (),
         coverage: Coverage | None = None,
         compiled: Mapping[str, Iterable[int]] | None = None,
+        results: bool = False,
     ) -> Survey:
         """List the benchmarks, all or those named in *only*, and run each once, first those that speak of *names*.
 
@@ -220,7 +222,8 @@ class Remote:
         *compiled* as well, where the package was built by the compilers of *coverage*. *limit* is the longest one may
         take, and the import of a module without an *import_limit*, *budget* all runs together, in seconds; those that
         do not fit come back `untraced`, as do all after the first *enough* that ran, if that is given, one of which
-        executed one of *lines*, if there are any. Those *ruled_out* are not run. A module whose import kills the
+        executed one of *lines*, if there are any. Those *ruled_out* are not run. With *results*, what each
+        returned is told. A module whose import kills the
         interpreter or never ends is lost, the others are not.
         """
         lost: dict[str, str] = {}
@@ -241,6 +244,7 @@ class Remote:
                 "ruled_out": sorted(ruled_out),
                 "skip": sorted(lost),
                 "coverage": coverage.data if coverage else "",
+                "results": results,
                 "compiled": {path: sorted(numbers) for path, numbers in (compiled or {}).items()},
             }
             longest = budget + 2 * max(limit, import_limit or 0.0) + self._start_seconds

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.suites.remote import Remote, Survey, SurveyedBenchmark
+from formulacode_dagster.suites.remote import Remote, SurveyedBenchmark
 
 Lines = Mapping[str, Collection[int]]
 """Numbers of lines by path below the repository."""
@@ -40,26 +40,25 @@ class Sides:
             yield first, second
 
     def tried(self, files: Mapping[str, bytes], *, limit: float, budget: float) -> list[Tried]:
-        """What ran on both sides of the suite *files*, each once: *limit* seconds a benchmark, *budget* a side."""
+        """What ran on base, base again and oracle of the suite *files*: *limit* seconds a benchmark, *budget* a run."""
         spec = self.image.spec
-        surveys: list[Survey] = []
-        with self.copies() as sessions:
-            for session, lines in zip(sessions, self.lines, strict=True):
+        surveys: list[dict[str, SurveyedBenchmark]] = []
+        with self.copies() as (base, oracle):
+            for session, lines in ((base, self.lines[0]), (base, self.lines[0]), (oracle, self.lines[1])):
                 remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
                 remote.write(files)
-                only = [benchmark.name for benchmark in _ran(surveys[0])] if surveys else None
-                surveys.append(remote.survey(lines=lines, limit=limit, budget=budget, only=only))
-        on_oracle = {benchmark.name: benchmark for benchmark in _ran(surveys[1])}
-        return [
-            Tried(benchmark, on_oracle[benchmark.name]) for benchmark in _ran(surveys[0]) if benchmark.name in on_oracle
-        ]
+                only = list(surveys[-1]) if surveys else None
+                survey = remote.survey(lines=lines, limit=limit, budget=budget, only=only, results=True)
+                surveys.append({each.name: each for each in survey.benchmarks if each.outcome == "ran"})
+        return [Tried(*(survey[name] for survey in surveys)) for name in surveys[-1]]
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One benchmark that ran on both sides."""
+    """One benchmark that ran on both sides, on the base twice."""
 
     base: SurveyedBenchmark
+    again: SurveyedBenchmark
     oracle: SurveyedBenchmark
 
     @property
@@ -72,6 +71,12 @@ class Tried:
         """Whether a call on either side executes a changed line."""
         return bool(self.base.lines or self.oracle.lines)
 
+    @property
+    def is_comparable(self) -> bool:
+        """Whether what it returns can be compared."""
+        return bool(self.base.result)
 
-def _ran(survey: Survey) -> list[SurveyedBenchmark]:
-    return [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
+    @property
+    def agrees(self) -> bool:
+        """Whether it returns the same each time; so does what cannot be compared."""
+        return self.base.result == self.again.result == self.oracle.result

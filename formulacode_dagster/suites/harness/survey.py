@@ -18,6 +18,7 @@ from .child import Answer, in_child
 from .lines import LineWatch
 from .native import NativeWatch
 from .order import FoundBenchmark, in_order_of_relevance
+from .results import digest
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -70,7 +71,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         if name not in ruled_out and time.monotonic() < deadline and (left is None or left > 0 or seek):
             folder, answer = _cache(benchmark, caches, limit)
             if answer["outcome"] == "ran":
-                answer = _run_once(benchmark, index, folder, (LineWatch(lines), native), timeout)
+                watches = LineWatch(lines), native
+                answer = _run_once(benchmark, index, folder, watches, timeout, bool(request["results"]))
             if left is not None and answer["outcome"] == "ran":
                 left -= 1
                 seek = seek and not answer.get("lines")
@@ -137,14 +139,19 @@ def _cache(benchmark: suite.Benchmark, caches: dict[str, tuple[str, Answer]], li
 
 
 def _run_once(
-    benchmark: suite.Benchmark, index: int, cache_folder: str, watches: tuple[LineWatch, NativeWatch], timeout: float
+    benchmark: suite.Benchmark,
+    index: int,
+    cache_folder: str,
+    watches: tuple[LineWatch, NativeWatch],
+    timeout: float,
+    results: bool,
 ) -> Answer:
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
     def work() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, index, cache_folder)
-        return _trace(benchmark, *watches)
+        return _trace(benchmark, *watches, results)
 
     try:
         return in_child(work, timeout)
@@ -152,8 +159,11 @@ def _run_once(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch) -> Answer:
-    """Run the benchmark once: what it executes of the lines watched, how long it takes, how it has to be timed."""
+def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, results: bool) -> Answer:
+    """Run the benchmark once: what it executes of the lines watched, how long it takes, how it has to be timed.
+
+    With *results*, what it returned is told too, in a form in which runs can be compared.
+    """
     skipped: Answer = {"outcome": "skipped"}
     if benchmark.do_setup():
         return skipped
@@ -165,7 +175,7 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch) ->
         native.start()
         watch.start()
         try:
-            seconds = _clock(benchmark, arguments)
+            seconds, result = _clock(benchmark, arguments)
         finally:
             watch.stop()
         lines = {**watch.executed(), **native.executed()}
@@ -176,13 +186,14 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch) ->
         return skipped
     finally:
         benchmark.do_teardown()
-    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines}
+    told: Answer = {"result": digest(result)} if results else {}
+    return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 
-def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> float:
+def _clock(benchmark: suite.Benchmark, arguments: tuple[object, ...]) -> tuple[float, object]:
     start = time.perf_counter()
-    benchmark.func(*arguments)
-    return time.perf_counter() - start
+    result = benchmark.func(*arguments)
+    return time.perf_counter() - start, result
 
 
 def _depends_on_state(benchmark: suite.Benchmark) -> bool:
@@ -193,9 +204,9 @@ def _depends_on_state(benchmark: suite.Benchmark) -> bool:
         benchmark.do_teardown()
         benchmark.do_setup()
         arguments = suite.arguments(benchmark)
-        first.append(_clock(benchmark, arguments))
+        first.append(_clock(benchmark, arguments)[0])
         try:
-            second.append(_clock(benchmark, arguments))
+            second.append(_clock(benchmark, arguments)[0])
         except Exception:  # noqa: BLE001 - that it fails, in whatever way, is the answer
             return True
     early, late = suite.median(first), suite.median(second)

@@ -124,7 +124,7 @@ def tried(name, seconds, lines=True):
         seconds=seconds,
         lines={"a.py": (1,)} if lines else {},
     )
-    return Tried(surveyed, surveyed.model_copy(update={"seconds": seconds / 3, "lines": {}}))
+    return Tried(surveyed, surveyed, surveyed.model_copy(update={"seconds": seconds / 3, "lines": {}}))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""Code that the authors wrote down, as benchmarks."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.pull_request import LinkedIssue
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.patching import apply_patch
+from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads.sides import Sides
+from formulacode_dagster.workloads.snippets import Snippet, snippets_in, snippets_of, suites_of_snippets
+
+CORE = "import time\n\n\ndef total(n):\n    return sum(range(n))\n\n\ndef wrong(n):\n    return total(n)\n"
+FASTER = CORE.replace("sum(range(n))", "n * (n - 1) // 2").replace("return total(n)", "return total(n) + 1")
+LINES = {"pkg/core.py": [5, 9]}
+
+
+def fenced(code, language="python"):
+    return f"Look:\n```{language}\n{code}\n```\nand more.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "snippets"),
+    [
+        pytest.param(
+            fenced("import pkg\nn = 5\npkg.total(n)\npkg.total(6)"),
+            [("import pkg\nn = 5", "pkg.total(n)\npkg.total(6)")],
+            id="a script",
+        ),
+        pytest.param(fenced("import pkg\nt = pkg.total(5)"), [("import pkg", "t = pkg.total(5)")], id="an assignment"),
+        pytest.param(
+            fenced("In [1]: import pkg\nIn [2]: %timeit -n 5 pkg.total(5)\n1.2 ms\nIn [3]: %timeit pkg.f(6)", ""),
+            [("import pkg", "pkg.total(5)"), ("import pkg", "pkg.f(6)")],
+            id="a session of IPython",
+        ),
+        pytest.param(
+            fenced("import pkg\n%%timeit n = 5\npkg.total(n)"), [("import pkg\nn = 5", "pkg.total(n)")], id="a cell"
+        ),
+        pytest.param(
+            ">>> import pkg\n>>> pkg.total(\n...     5)\n10\n",
+            [("import pkg", "pkg.total(5)")],
+            id="an unfenced doctest",
+        ),
+        pytest.param(
+            fenced("$ python3 -m timeit -n 5 -s 'import pkg' 'pkg.total(5)'", "sh"),
+            [("import pkg", "pkg.total(5)")],
+            id="timeit in a shell",
+        ),
+        pytest.param(
+            fenced("import pkg, timeit\ntimeit.timeit('pkg.total(5)', setup='n = 5')\ntimeit.repeat(lambda: pkg.f(6))"),
+            [("import pkg, timeit\nn = 5", "pkg.total(5)"), ("import pkg, timeit", "pkg.f(6)")],
+            id="calls of timeit",
+        ),
+        pytest.param(
+            fenced("pkg.total(np.ones(5))"),
+            [("import numpy as np\nimport pkg", "pkg.total(np.ones(5))")],
+            id="no import",
+        ),
+        pytest.param(fenced("this is no code"), [], id="prose"),
+        pytest.param(fenced("pkg.total(5)", "diff"), [], id="another language"),
+        pytest.param(fenced("def f():\n    pass"), [], id="nothing that takes time"),
+        pytest.param(fenced("python -m timeit 'unclosed", "sh"), [], id="a broken command"),
+        pytest.param("pkg.total(5)", [], id="no code block"),
+    ],
+)
+def test_what_can_be_timed_is_told_from_what_comes_before(text, snippets):
+    assert list(snippets_in(text)) == [Snippet(*each) for each in snippets]
+
+
+@pytest.fixture
+def written(pull_request):
+    """The pull request with this text, whose issues have those."""
+
+    def make(body, *issues):
+        pr = pull_request("pkg/core.py")
+        opened = datetime(2026, 2, 1, tzinfo=UTC)
+        linked = tuple(
+            LinkedIssue(repository="acme/fast", number=number, title="slow", body=text, created_at=opened)
+            for number, text in enumerate(issues, start=1)
+        )
+        return pr.model_copy(update={"facts": pr.facts.model_copy(update={"body": body, "linked_issues": linked})})
+
+    return make
+
+
+def test_of_the_same_code_the_first_place_is_told(written):
+    same = fenced("pkg.total(5)")
+    places = [snippet.where for snippet in snippets_of(written(same, same, fenced("pkg.total(6)")), b"")]
+    assert places == ["pull request", "acme/fast#2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "taken"),
+    [
+        pytest.param("pkg.core.total(n=5)", True, id="calls it"),
+        pytest.param("totals = numpy.cumsum(values, dtype=object)\ntotals[5]", False, id="the solution"),
+        pytest.param("sums = numpy.cumsum(numbers, dtype=object)\nsums[5]", False, id="with other names"),
+        pytest.param("def total(n):\n    return sum(range(n))\ntotal(5)", True, id="the base"),
+    ],
+)
+def test_what_tells_the_solution_is_no_workload(written, git_patch, tmp_path, code, taken):
+    after = CORE.replace("return sum(range(n))", "totals = numpy.cumsum(values, dtype=object)\n    return totals[-1]")
+    patch = git_patch(tmp_path, {"pkg/core.py": CORE}, {"pkg/core.py": after})
+    assert bool(snippets_of(written(fenced(code)), patch)) is taken
+
+
+@pytest.fixture
+def tried(tmp_path, git_patch, engine_of, image):
+    """Suites of the snippets of a pull request that makes `total` faster, and a session of its base."""
+    source = tmp_path / "source"
+    source.mkdir()
+    files = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/bench.py": ""}
+    patch = git_patch(source, files, {"pkg/core.py": FASTER})
+    engine = engine_of(source)
+
+    @contextmanager
+    def run(pr, notes):
+        with engine.session(image, run_id="run") as base, engine.session(image, run_id="run") as oracle:
+            apply_patch(oracle, patch)
+            sides = Sides(engine, image, (base, oracle), (LINES, LINES), "run")
+            yield list(suites_of_snippets(sides, pr, patch, notes.append)), base
+
+    return run
+
+
+@pytest.mark.slow
+def test_what_executes_the_change_and_gives_one_result_on_both_sides_is_timed(tried, written):
+    codes = (
+        "core.total(1000)",
+        "core.wrong(1000)",
+        "core.time.sleep(0.001)",
+        "core.nothing(3)",
+        "open('/proc/self/stat').read() + str(core.total(3))",
+    )
+    body = "\n".join(fenced(f"from pkg import core\n{code}") for code in codes)
+    notes = []
+    with tried(written(body), notes) as ((suite,), session):
+        remote = Remote(session, benchmark_dir="benchmarks")
+        remote.write(suite.files)
+        (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
+    assert (suite.source, suite.adapted) == (Source.SNIPPETS, ("pull request: Snippet1",))
+    assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (5,)})
+    assert notes[-1] == "4 of them run on both sides, 1 with one result and through the change"
+
+
+def test_without_any_code_nothing_is_run(written, image):
+    notes = []
+    sides = Sides(None, image, (None, None), (LINES, LINES), "run")
+    assert list(suites_of_snippets(sides, written("It is faster."), b"", notes.append)) == []
+    assert notes == ["nobody wrote down what shows the change"]
+
+
+def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, monkeypatch):
+    def broken(*_arguments, **_options):
+        raise ItemFailure(FailureKind.TIMEOUT, "surveying the suite took too long")
+
+    monkeypatch.setattr(Sides, "tried", broken)
+    notes = []
+    sides = Sides(None, image, (None, None), (LINES, LINES), "run")
+    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", notes.append)) == []
+    assert notes[-1] == "they cannot be tried: surveying the suite took too long"
