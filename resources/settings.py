@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     measure_seconds: int = Field(600, alias="FC_MEASURE_SECONDS", ge=10)
     """seconds that surveys, warm-up and rounds of one task may take; builds come on top"""
     measured_at_once: int = Field(1, alias="FC_MEASURED_AT_ONCE", ge=1)
-    """tasks measured at the same time; more than one disturb each other's timings"""
+    """tasks built, timed and tested at the same time; more than one disturb each other's timings"""
     images_gb: float = Field(100, alias="FC_IMAGES_GB", ge=0)
     """gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit"""
     build_cache_gb: float = Field(20, alias="FC_BUILD_CACHE_GB", ge=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -18,7 +18,7 @@ from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import KeptBuild, Remote, describe
 
 from .log import Log
-from .patch import FileChange
+from .patch import FileChange, is_only_python
 
 LOG_BYTES = 4000
 ALIGNMENT = 16
@@ -30,10 +30,15 @@ CODE_STEPS, DATA_STEPS = 1024, 64
 class Arms:
     """The sessions of one task, and the harness in each."""
 
-    sessions: Mapping[Arm, Session]
-    remotes: Mapping[Arm, Remote]
+    engine: Engine
+    image: BuiltImage
+    run_id: str
     limits: ResourceLimits
     log: Log
+    stack: ExitStack
+    """Closes the sessions."""
+    sessions: dict[Arm, Session] = field(default_factory=dict)
+    remotes: dict[Arm, Remote] = field(default_factory=dict)
     linkers: dict[Arm, str] = field(default_factory=dict)
     """Where an arm's last build was linked, and what is needed to link it again."""
 
@@ -42,35 +47,36 @@ class Arms:
     def open(
         cls, engine: Engine, image: BuiltImage, *, run_id: str, limits: ResourceLimits, log: Log
     ) -> Iterator[Arms]:
-        """A session of *image* for each arm, gone afterwards."""
-        spec = image.spec
+        """Arms of *image* for `prepare`, whose sessions are gone afterwards."""
         with ExitStack() as stack:
-            sessions = {arm: stack.enter_context(engine.session(image, run_id=run_id)) for arm in Arm}
-            remotes = {
-                arm: Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
-                for arm, session in sessions.items()
-            }
-            yield cls(sessions, remotes, limits, log)
+            yield cls(engine, image, run_id, limits, log, stack)
 
     def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
-        """Bring each arm to its code, built; returns the changed Python files before and after.
+        """Open each arm and bring it to its code, built; returns the changed Python files before and after.
 
+        Where only Python changes, the control is a copy of the base as it was built, which building it again gives.
         Raises ItemFailure: `oracle_does_not_apply`, `oracle_does_not_build`, `base_does_not_build`, `timeout`.
         """
         python = [change for change in files if PurePosixPath(change.path).suffix == ".py"]
+        control_is_copy = is_only_python(files)
+        for arm in Arm:
+            if arm is not Arm.CONTROL or not control_is_copy:
+                self._start(arm)
         self.log("applying the author's patch")
         base, oracle = self.remotes[Arm.BASE], self.remotes[Arm.ORACLE]
         sources = {Arm.BASE: base.read(change.base_path for change in python if change.base_path)}
         apply_patch(self.sessions[Arm.ORACLE], patch)
         sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
-        for arm in Arm:
+        for arm, remote in self.remotes.items():
             if suite.files is not None:
-                self.remotes[arm].write(suite.files)
+                remote.write(suite.files)
             # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
             self.log(f"rebuilding the {arm}")
-            if len(python) < len(files):
-                self.linkers[arm] = self.remotes[arm].linkers(code=0, data=0)
+            if not control_is_copy:
+                self.linkers[arm] = remote.linkers(code=0, data=0)
             self._rebuild(arm)
+        if control_is_copy:
+            self._start(Arm.CONTROL, like=self.sessions[Arm.BASE])
         return sources
 
     def objects(self) -> dict[Arm, str]:
@@ -91,6 +97,13 @@ class Arms:
         self.linkers[arm] = remote.linkers(code=code, data=data)
         self._rebuild(arm)
         return remote.keep_build()
+
+    def _start(self, arm: Arm, like: Session | None = None) -> None:
+        session = self.stack.enter_context(self.engine.session(self.image, run_id=self.run_id, like=like))
+        self.sessions[arm] = session
+        self.remotes[arm] = Remote(
+            session, benchmark_dir=self.image.spec.benchmark_dir, environment=self.image.spec.run_environment
+        )
 
     def _rebuild(self, arm: Arm) -> None:
         # the compiler looks there for its linker first

@@ -16,7 +16,7 @@ from .budget import Budget
 from .changed_code import ChangedCode, changed_code
 from .compiled_lines import CompiledLines
 from .log import Log
-from .patch import FileChange
+from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
 from .relevance import Candidate, comparable, completed, disagreeing, renewed, select, with_surveys
 from .sampling import nothing_timed
@@ -131,6 +131,8 @@ class Chooser:
         selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
         self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
         ready = selected
+        if is_only_python(self.files):
+            ready = [candidate.with_copied_control() for candidate in selected]
         for _ in range(TRIES):
             missing = {arm: [candidate.name for candidate in ready if not candidate.runs_on(arm)] for arm in Arm}
             surveys = {arm: self._survey(arm, names) for arm, names in missing.items() if names}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from formulacode_dagster.git.diff import FileDiff, split_patch
 from formulacode_dagster.models.errors import ItemFailure
@@ -34,6 +36,11 @@ def changed_files(patch: bytes) -> tuple[FileChange, ...]:
         why = "no file of it is named" if cut is None else f"a hunk of {cut} is cut short"
         raise ItemFailure(FailureKind.MALFORMED_PATCH, "the patch cannot be read", why=why)
     return tuple(map(_file_change, files))
+
+
+def is_only_python(files: Iterable[FileChange]) -> bool:
+    """Whether every file is one of Python: then no compiled code is built otherwise."""
+    return all(PurePosixPath(change.path).suffix == ".py" for change in files)
 
 
 def _file_change(file: FileDiff) -> FileChange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
@@ -36,6 +36,11 @@ class Candidate:
     def runs_on(self, arm: Arm) -> bool:
         """Whether it was seen to run there."""
         return arm in self.by_arm and self.by_arm[arm].outcome == "ran"
+
+    def with_copied_control(self) -> Candidate:
+        """The same where the control is a copy of the base: what ran there runs here, but for a cache of its own."""
+        base = self.by_arm[Arm.BASE]
+        return self if base.cache_folder else replace(self, by_arm={**self.by_arm, Arm.CONTROL: base})
 
     @property
     def executed(self) -> dict[str, dict[str, tuple[int, ...]]]:

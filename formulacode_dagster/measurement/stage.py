@@ -1,6 +1,6 @@
 """What the `measurements` stage does: the benchmarks of each image timed, and the tests of what is faster run.
 
-One task is timed at a time, unless told otherwise, and no test runs while one is.
+One task is worked on at a time, unless told otherwise: nothing of ours runs beside a timing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.running.turns import Turns
 from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
@@ -77,10 +76,8 @@ class Measurements:
     plan: SamplingPlan
     limits: ResourceLimits
     at_once: int = 1
-    """Tasks timed at the same time: more than one disturb each other."""
+    """Tasks built, timed and tested at the same time: more than one disturb each other."""
     cores: Cores = field(default_factory=Cores)
-    turns: Turns = field(default_factory=Turns)
-    """Of timing and testing."""
 
     async def measure_month(self) -> StageSummary:
         """Measure what is pending of the month; raises as `run_items`."""
@@ -109,28 +106,26 @@ class Measurements:
             before = last_attempt(connection, self.run.month, pr.key)
         mirror = self.cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
         folder = image.spec.benchmark_dir
-        with self.turns.of("timing"):
-            timed = measure_task(
-                self.engine,
-                image,
-                pr=pr,
-                patch=patch,
-                suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
-                later=lambda names: other_suites(mirror, pr, image.spec, names),
-                plan=self.plan,
-                limits=self.limits,
-                run_id=self.run.run_id,
-                surveyed=self._surveyed(item),
-                cores=self.cores,
-                progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
-            )
+        timed = measure_task(
+            self.engine,
+            image,
+            pr=pr,
+            patch=patch,
+            suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
+            later=lambda names: other_suites(mirror, pr, image.spec, names),
+            plan=self.plan,
+            limits=self.limits,
+            run_id=self.run.run_id,
+            surveyed=self._surveyed(item),
+            cores=self.cores,
+            progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
+        )
         occasion = Occasion.FORCED if self.run.options.force else Occasion.CHANGED if before else Occasion.FIRST
         measured = timed.measurement.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
         if not measured.is_faster:
             return outcome_of(Measured(measured), timed.log)
-        with self.turns.of("testing"):
-            listener().note(Stage.MEASUREMENTS, f"{item.name}: running the repository's own tests on both sides")
-            tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
+        listener().note(Stage.MEASUREMENTS, f"{item.name}: running the repository's own tests on both sides")
+        tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
         return outcome_of(Measured(measured, tested, timed.recipe), timed.log)
 
     def _surveyed(self, item: WorkItem[MeasuredTask]) -> Surveyed:

@@ -1,6 +1,6 @@
 import pytest
 
-from formulacode_dagster.measurement.patch import changed_files
+from formulacode_dagster.measurement.patch import changed_files, is_only_python
 from formulacode_dagster.models.errors import ItemFailure
 
 
@@ -51,3 +51,12 @@ def test_what_is_no_patch_is_a_failure(patch):
 def test_a_binary_file_has_the_path_of_its_first_line_and_no_changed_lines(tmp_path, git_patch, name):
     (change,) = changed_files(git_patch(tmp_path, {name: "x\0"}, {name: "y\0"}))
     assert (change.base_path, change.oracle_path, change.base_lines) == (name, name, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"), [(("a.py", "b/c.py"), True), (("a.py", "b.pyx"), False), (("c.h",), False)]
+)
+def test_a_patch_is_only_of_python_when_every_file_is(tmp_path, git_patch, paths, expected):
+    before = dict.fromkeys(paths, "x = 1\n")
+    patch = git_patch(tmp_path, before, dict.fromkeys(paths, "x = 2\n"))
+    assert is_only_python(changed_files(patch)) is expected

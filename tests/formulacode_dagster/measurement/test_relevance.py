@@ -185,3 +185,11 @@ def test_what_runs_at_the_second_try_is_nobodys_fault():
     with pytest.raises(ItemFailure) as failure:
         comparable(base, renewed(survey(surveyed("time_a", outcome="crash")), hiccup), CHANGED)
     assert failure.value.kind == "oracle_breaks_benchmarks"
+
+
+def test_a_copied_control_runs_what_the_base_ran_but_for_what_has_a_cache_of_its_own():
+    candidates, _ = comparable(
+        survey(surveyed("a"), surveyed("b", cache_folder="cache")), survey(surveyed("a"), surveyed("b")), CHANGED
+    )
+    copied = {candidate.name: candidate.with_copied_control().runs_on(Arm.CONTROL) for candidate in candidates}
+    assert list(copied.values()) == [True, False]
