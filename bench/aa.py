@@ -3,30 +3,35 @@
 Every task is a patch, rebuilt and sampled on this machine, and judged by the rule that judges real ones. What is kept
 in `build/bench-aa.jsonl` is not done again: stop and start it as you like. Needs the package index once, for images.
 
-    python bench/aa.py --tasks 300 --per-effect 20
+    python bench/aa.py --tasks 300 --per-effect 20 --arms both
 
-The last line is JSON.
+The last line is JSON, with the figures of each way to run the arms of a round: at once, or in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import resource
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
+from statistics import median
 
 from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.measurement.arms import Arms
+from formulacode_dagster.measurement.arms import Arms as ArmSessions
 from formulacode_dagster.measurement.budget import Budget
 from formulacode_dagster.measurement.chance import clopper_pearson
+from formulacode_dagster.measurement.contrasts import contrast_of
 from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.measurement.log import Log
 from formulacode_dagster.measurement.measure import sample
@@ -41,17 +46,29 @@ KEPT = Path("build/bench-aa.jsonl")
 SURVEY_SECONDS = 30.0
 
 
+class Arms(StrEnum):
+    """How the arms of a round run."""
+
+    AT_ONCE = "at_once"
+    TURNS = "turns"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How one task ended."""
 
     task: AaTask
+    arms: Arms
     verdict: str
     speedup: float
     control: float
     unit: str
     rounds: int
     disturbed: bool
+    spread: float
+    """Standard deviation of a round's logarithm of base / oracle, over all benchmarks and without bounds."""
+    round_cpu_seconds: float
+    """Of each round, with what its builds and the warm-up take."""
     cpu_seconds: float
     seconds: float
     machine: str
@@ -62,26 +79,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tasks", type=int, default=300, help="tasks without effect")
     parser.add_argument("--per-effect", type=int, default=20, help="tasks of each true effect")
+    parser.add_argument("--arms", choices=[*Arms, "both"], default=Arms.AT_ONCE, help="how those of a round run")
     parser.add_argument("--sample-seconds", type=float, default=0.05)
     parser.add_argument("--kept", type=Path, default=KEPT)
     options = parser.parse_args()
     done = read(options.kept)
-    asked = tasks(options.tasks, options.per_effect)
-    left = [task for task in asked if task not in done]
+    ways = list(Arms) if options.arms == "both" else [Arms(options.arms)]
+    asked = [(task, arms) for task in tasks(options.tasks, options.per_effect) for arms in ways]
+    left = [key for key in asked if key not in done]
     options.kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
         bench = Bench(Path(folder), options.sample_seconds)
-        for place, task in enumerate(left, start=1):
-            outcome = bench.run(task)
-            done[task] = outcome
+        for place, (task, arms) in enumerate(left, start=1):
+            outcome = bench.run(task, arms)
+            done[task, arms] = outcome
             with options.kept.open("a") as kept:
                 kept.write(json.dumps(asdict(outcome)) + "\n")
-            told = f"{task.kind} {task.effect:g}x: {outcome.verdict}, {outcome.speedup:.3f}x"
+            told = f"{task.kind} {task.effect:g}x, {arms}: {outcome.verdict}, {outcome.speedup:.3f}x"
             print(
                 f"{place} of {len(left)}: {told}, control {outcome.control:.3f}x, {outcome.cpu_seconds:.0f} s",
                 flush=True,
             )
-    print(json.dumps(figures([done[task] for task in asked if task in done])))
+    print(json.dumps({way: figures([done[task, arms] for task, arms in asked if arms is way]) for way in ways}))
 
 
 class Bench:
@@ -93,41 +112,48 @@ class Bench:
         self._images: dict[bool, BuiltImage] = {}
         self._sample_seconds = sample_seconds
 
-    def run(self, task: AaTask) -> Outcome:
+    def run(self, task: AaTask, arms: Arms) -> Outcome:
         """Sample and judge one task."""
         image = self._image(task.is_compiled)
         seed = random.Random(f"{task}").randrange(2**31)  # noqa: S311 - an edit, not a secret
         edit = changed(task, random.Random(seed))  # noqa: S311 - a draw, not a secret
         patch = diff(self._repositories[task.is_compiled], edit)
-        plan = SamplingPlan(seconds_per_sample=self._sample_seconds, seed=seed)
+        plan = SamplingPlan(seconds_per_sample=self._sample_seconds, seed=seed, at_once=arms is Arms.AT_ONCE)
         start, spent = time.monotonic(), cpu_seconds()
         log, limits = Log(None), ResourceLimits()
-        with Arms.open(self._engine, image, run_id="bench", limits=limits, log=log) as arms:
-            arms.prepare(changed_files(patch), patch, SuiteFiles("base"))
+        with ArmSessions.open(self._engine, image, run_id="bench", limits=limits, log=log) as sessions:
+            sessions.prepare(changed_files(patch), patch, SuiteFiles("base"))
             budget = Budget(plan.max_seconds)
             surveys = {
                 arm: {
                     benchmark.name: benchmark
                     for benchmark in remote.survey(lines={}, limit=20, budget=SURVEY_SECONDS).benchmarks
                 }
-                for arm, remote in arms.remotes.items()
+                for arm, remote in sessions.remotes.items()
             }
             candidates = [
                 Candidate({arm: surveys[arm][name] for arm in Arm}, executes_change=True) for name in surveys[Arm.BASE]
             ]
-            with Cores().reserved(arms.remotes[Arm.BASE].idlest_core) as core:
+            with Cores().reserved(sessions.remotes[Arm.BASE].idlest_core) as core:
+                begun = cpu_seconds()
                 taken = sample(
-                    arms, candidates, is_compiled=task.is_compiled, plan=plan, budget=budget, core=core, log=log
+                    sessions, candidates, is_compiled=task.is_compiled, plan=plan, budget=budget, core=core, log=log
                 )
+            sampled = cpu_seconds() - begun
         judged = taken.judged
+        samples = {result.benchmark: result.samples for result in judged.results}
+        differences = contrast_of(samples, Arm.ORACLE, taken.rule).differences.mean(axis=1)
         return Outcome(
             task=task,
+            arms=arms,
             verdict=judged.verdict.value,
             speedup=judged.speedup,
             control=judged.control_speedup,
             unit=taken.rule.unit.value,
             rounds=taken.rounds,
             disturbed=judged.disturbed,
+            spread=float(differences.std(ddof=1)),
+            round_cpu_seconds=sampled / taken.rounds,
             cpu_seconds=round(cpu_seconds() - spent, 1),
             seconds=round(time.monotonic() - start, 1),
             machine=taken.machine,
@@ -147,17 +173,17 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def read(kept: Path) -> dict[AaTask, Outcome]:
+def read(kept: Path) -> dict[tuple[AaTask, Arms], Outcome]:
     """What was measured before."""
     if not kept.exists():
         return {}
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
-    outcomes = [Outcome(**{**row, "task": AaTask(**row["task"])}) for row in rows]
-    return {outcome.task: outcome for outcome in outcomes}
+    outcomes = [Outcome(**{**row, "task": AaTask(**row["task"]), "arms": Arms(row["arms"])}) for row in rows]
+    return {(outcome.task, outcome.arms): outcome for outcome in outcomes}
 
 
-def figures(outcomes: list[Outcome]) -> dict[str, object]:
-    """False accepts with their interval, power by effect, cost."""
+def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
+    """False accepts with their interval, power by effect, accuracy, cost."""
     same = [outcome for outcome in outcomes if outcome.task.effect == 1.0]
     told: dict[str, object] = {
         "tasks": len(same),
@@ -176,6 +202,10 @@ def figures(outcomes: list[Outcome]) -> dict[str, object]:
         if cost:
             told[f"cpu_seconds_{kind}"] = round(sum(outcome.cpu_seconds for outcome in cost) / len(cost), 1)
             told[f"seconds_{kind}"] = round(sum(outcome.seconds for outcome in cost) / len(cost), 1)
+            told[f"round_sd_{kind}"] = round(median(outcome.spread for outcome in cost), 4)
+            # a mean over as many rounds as a second of the processor has
+            after = [outcome.spread * math.sqrt(outcome.round_cpu_seconds) for outcome in cost]
+            told[f"sd_after_a_cpu_second_{kind}"] = round(median(after), 4)
     told["machine"] = outcomes[-1].machine if outcomes else ""
     return told
 

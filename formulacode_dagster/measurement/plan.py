@@ -47,6 +47,9 @@ class SamplingPlan(Frozen):
     max_steal: float = Field(default=0.05, description="a round is disturbed if the hypervisor took more of its core")
     max_others: float = Field(default=0.10, description="… or if other processes took more of its core")
     max_repeats: int = Field(default=2, ge=0, description="disturbed rounds that are taken again")
+    at_once: bool = Field(
+        default=True, description="whether the arms of a round run at the same time, unless a call waits for something"
+    )
     seed: int = Field(default=0, description="of the order of the samples and the choice of benchmarks")
 
     def rule(self, unit: Unit) -> DecisionRule:

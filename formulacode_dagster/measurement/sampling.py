@@ -151,7 +151,7 @@ class Sampler:
                 calls[name] = max(calls[name], sample.wall)
             overhead = max(overhead, answer.seconds - sum(sample.wall for sample in answer.samples))
         self._mend(taken, ProcessSetting(core=self._core), once=True)
-        self._is_abreast = not any(
+        self._is_abreast = self._plan.at_once and not any(
             isinstance(sample, Timed) and sample.waited for samples in taken.values() for sample in samples.values()
         )
         self._fit(calls, overhead)

@@ -130,6 +130,15 @@ def test_the_arms_of_a_round_run_at_the_same_time_where_no_call_waits_for_anythi
     assert all({arm for arm, _, _ in group} == set(Arm) for group in groups)
 
 
+def test_the_arms_of_a_round_run_one_after_the_other_where_the_plan_says_so(take):
+    def answer(name, arm, count):
+        return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
+
+    taken = take(["a"], answer, SamplingPlan(at_once=False))
+    assert taken.judged.verdict is Verdict.FASTER
+    assert {setting.abreast for _, _, setting, _, _ in take.world.asked} == {1}
+
+
 def test_what_the_arms_take_of_the_core_from_each_other_is_no_disturbance(take):
     def answer(name, arm, count):
         return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)

@@ -1,0 +1,85 @@
+"""`make bench-aa`: what it asks, keeps and prints. What a task measures is tested with what it measures by."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def aa(monkeypatch, tmp_path):
+    """The bench as a script sees it, with scripted outcomes in the place of measured ones."""
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    module = importlib.import_module("aa")
+    monkeypatch.setattr(module, "asked", [], raising=False)
+
+    class Scripted:
+        def __init__(self, folder, sample_seconds):
+            self.seconds = sample_seconds
+
+        def run(self, task, arms):
+            module.asked.append((task, arms))
+            is_found = task.effect >= 1.2
+            return module.Outcome(
+                task=task, arms=arms, verdict="faster" if is_found else "unchanged", speedup=task.effect, control=1.0,
+                unit="build" if task.is_compiled else "process", rounds=8 if is_found else 4, disturbed=False,
+                spread=0.02 if arms is module.Arms.AT_ONCE else 0.06, round_cpu_seconds=4.0, cpu_seconds=16.0,
+                seconds=20.0, machine="a machine",
+            )  # fmt: skip
+
+    monkeypatch.setattr(module, "Bench", Scripted)
+
+    def run(*options):
+        module.asked.clear()
+        monkeypatch.setattr(sys, "argv", ["aa.py", "--kept", str(tmp_path / "kept.jsonl"), *options])
+        module.main()
+        return module.asked
+
+    run.module = module
+    return run
+
+
+def printed(capsys):
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_both_ways_to_run_the_arms_are_told_beside_each_other(aa, capsys):
+    asked = aa("--tasks", "5", "--per-effect", "2", "--arms", "both")
+    assert len(asked) == 2 * (5 + 4 * 2)
+    told = printed(capsys)
+    assert set(told) == {"at_once", "turns"}
+    assert (told["at_once"]["round_sd_c"], told["turns"]["round_sd_py"]) == (0.02, 0.06)
+    assert (told["at_once"]["sd_after_a_cpu_second_c"], told["turns"]["sd_after_a_cpu_second_c"]) == (0.04, 0.12)
+
+
+def test_false_accepts_and_power_are_those_of_the_way_asked_for(aa, capsys):
+    asked = aa("--tasks", "5", "--per-effect", "2")
+    assert {arms.value for _, arms in asked} == {"at_once"}
+    (told,) = printed(capsys).values()
+    assert (told["tasks"], told["false_accepts"]) == (5, 0)
+    assert told["power"] == {"1.05": "0 of 2", "1.1": "0 of 2", "1.2": "2 of 2", "2": "2 of 2"}
+    assert told["false_accept_interval"][1] == pytest.approx(0.4507, abs=1e-3)
+
+
+def test_what_is_kept_is_not_done_again_and_each_way_is_a_task_of_its_own(aa, capsys):
+    aa("--tasks", "3", "--per-effect", "0", "--arms", "turns")
+    assert aa("--tasks", "3", "--per-effect", "0", "--arms", "turns") == []
+    assert {arms.value for _, arms in aa("--tasks", "3", "--per-effect", "0", "--arms", "both")} == {"at_once"}
+    assert printed(capsys)["turns"]["tasks"] == 3
+
+
+def test_a_false_accept_is_counted(aa):
+    (task,) = aa.module.tasks(1, 0)
+    outcome = aa.module.Outcome(
+        task=task, arms=aa.module.Arms.TURNS, verdict="faster", speedup=1.2, control=1.0, unit="process", rounds=8,
+        disturbed=False, spread=0.1, round_cpu_seconds=1.0, cpu_seconds=9.0, seconds=9.0, machine="a machine",
+    )  # fmt: skip
+    same = dataclasses.replace(outcome, verdict="unchanged")
+    assert aa.module.figures([outcome, same])["false_accepts"] == 1
