@@ -15,7 +15,8 @@ from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.patching import apply_patch
-from formulacode_dagster.suites.remote import KeptBuild, Remote, describe
+from formulacode_dagster.suites.questions import KeptBuild
+from formulacode_dagster.suites.remote import Remote, describe
 
 from .log import Log
 from .patch import FileChange, is_only_python

@@ -10,16 +10,17 @@ from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.remote import Remote, Survey
+from formulacode_dagster.suites.questions import Survey
+from formulacode_dagster.suites.remote import Remote
 
 from .budget import Budget
 from .changed_code import ChangedCode, changed_code
 from .compiled_lines import CompiledLines
+from .failures import nothing_timed
 from .log import Log
 from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
 from .relevance import Candidate, comparable, completed, disagreeing, renewed, select, with_surveys
-from .sampling import nothing_timed
 from .surveyed import Surveyed
 
 TRIES = 2

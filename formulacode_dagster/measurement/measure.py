@@ -11,7 +11,7 @@ from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Measurement, Unit
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.remote import KeptBuild
+from formulacode_dagster.suites.questions import KeptBuild
 from formulacode_dagster.workloads.own_tests import suites_of_tests
 from formulacode_dagster.workloads.sides import Sides
 from formulacode_dagster.workloads.snippets import suites_of_snippets
@@ -121,7 +121,8 @@ def sample(
 
     Raises ItemFailure as `Sampler.take`, and when a build fails.
     """
-    objects = arms.objects()
+    # what is compiled is the same on every arm where the patch changes none of its sources
+    objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
     unit = Unit.BUILD if is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE] else Unit.PROCESS
     layouts = random.Random(plan.seed)  # noqa: S311 - spreads layouts, protects nothing
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
-from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
+from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 
 from .changed_code import ChangedCode
 

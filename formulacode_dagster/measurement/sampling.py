@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, Unit
-from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import (
+from formulacode_dagster.suites.questions import (
     Asked,
     Conditions,
     KeptBuild,
     NotTimed,
     ProcessAnswer,
     ProcessSetting,
-    Remote,
     Timed,
 )
+from formulacode_dagster.suites.remote import Remote
 
 from .budget import Budget
+from .failures import nothing_timed, oracle_breaks
+from .fitting import fit, is_single_call
 from .plan import SamplingPlan
 from .relevance import Candidate
 from .verdict import Judged, judge
@@ -33,10 +33,6 @@ MakeBuild = Callable[[Arm], KeptBuild]
 
 LEAST_ROUNDS = 2
 """Without two there is no spread, and nothing to say."""
-LEAST_SECONDS = 0.005
-"""Of timing in one process: below, it is noise of the timer."""
-TIMING_FACTOR = 2.0
-"""Warm-up and timing of a sample take about so many times the seconds that it is timed for."""
 PADDING_STEPS = 4096
 UNKNOWN_MACHINE = "unknown"
 
@@ -154,34 +150,10 @@ class Sampler:
         self._is_abreast = self._plan.at_once and not any(
             isinstance(sample, Timed) and sample.waited for samples in taken.values() for sample in samples.values()
         )
-        self._fit(calls, overhead)
-
-    def _fit(self, calls: Mapping[str, float], overhead: float) -> None:
-        """Time each for less where all would not fit up to the first claim, and leave out what still does not.
-
-        Nothing is left out for being slow but what alone takes more than all of the time; the first one never is.
-        """
-        first = self._rule.first_claim
-        share = self._budget.left / (first.units * len(Arm)) - overhead
-        fitting: list[Candidate] = []
-        room = share
-        for candidate in self._candidates:
-            cost = calls[candidate.name] + (0.0 if self._once(candidate) else TIMING_FACTOR * LEAST_SECONDS)
-            if cost <= room or not fitting:
-                fitting.append(candidate)
-                room -= cost
-        self._untimed = [candidate.name for candidate in self._candidates if candidate not in fitting]
+        fitted = fit(self._candidates, calls, overhead, self._plan, self._rule, seconds=self._budget.left)
+        self._candidates, self._untimed, self._seconds = fitted.candidates, fitted.untimed, fitted.seconds
         if self._untimed:
             self._note(f"no time for {', '.join(self._untimed)}")
-        self._candidates = fitting
-        batched = sum(not self._once(candidate) for candidate in fitting)
-        if batched:
-            room = share - sum(calls[candidate.name] for candidate in fitting)
-            self._seconds = min(self._plan.seconds_per_sample, max(LEAST_SECONDS, room / (TIMING_FACTOR * batched)))
-
-    def _once(self, candidate: Candidate) -> bool:
-        longest = max(surveyed.seconds for surveyed in candidate.by_arm.values())
-        return longest > self._plan.single_call_seconds
 
     def _round(self, processes: Sequence[_Process]) -> None:
         """One sample of every benchmark in every process, under one setting; a disturbed round is taken again."""
@@ -231,7 +203,7 @@ class Sampler:
         self, process: _Process, candidates: Sequence[Candidate], setting: ProcessSetting, *, once: bool = False
     ) -> ProcessAnswer:
         asked = [
-            Asked(candidate.by_arm[process.arm], candidate.isolate, once or self._once(candidate))
+            Asked(candidate.by_arm[process.arm], candidate.isolate, once or is_single_call(candidate, self._plan))
             for candidate in candidates
         ]
         setting = dataclasses.replace(setting, build=process.build.folder)
@@ -294,27 +266,6 @@ class Sampler:
             raise oracle_breaks(broken)
         if not self._candidates:
             raise nothing_timed(self._failures)
-
-
-def oracle_breaks(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
-    """Of benchmarks that fail with the oracle, again and again, and nowhere else."""
-    return ItemFailure(
-        FailureKind.ORACLE_BREAKS_BENCHMARKS,
-        f"{len(failures)} benchmarks failed with the author's patch, twice, and with the base never",
-        why=f"{failures[0].benchmark}: {failures[0].kind}",
-        remedy="Look at the messages: the patch may need an environment that the base does not",
-        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures),
-    )
-
-
-def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemFailure:
-    """Of a task none of whose benchmarks could be timed."""
-    return ItemFailure(
-        FailureKind.BENCHMARKS_FAIL,
-        "every relevant benchmark failed while it was timed",
-        why="; ".join(f"{failure.benchmark}: {failure.kind} on the {failure.arm}" for failure in failures[:shown]),
-        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures[:shown]),
-    )
 
 
 def _told(group: Sequence[ProcessAnswer]) -> list[Conditions]:

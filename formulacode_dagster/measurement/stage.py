@@ -5,7 +5,7 @@ One task is worked on at a time, unless told otherwise: nothing of ours runs bes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
@@ -26,7 +26,7 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES
+from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, PullRequestKey
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
@@ -89,8 +89,7 @@ class Measurements:
             environments = ENVIRONMENTS.read_keys(connection, self.run.month, [pr.key for pr in prs])
         items = [
             WorkItem(pr.item, inputs_of(task, self.plan, self.limits), task)
-            # what takes long to build is built several times an arm: begun last, it would be waited for alone
-            for pr in sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
+            for pr in longest_build_first(prs, images)
             for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
         ]
         return await run_items(self.run, items, in_thread(self.measure), save, concurrency=self.at_once)
@@ -138,6 +137,11 @@ class Measurements:
 
         with database.transaction() as connection:
             return Surveyed(read_surveys(connection, self.run.month, key, item.inputs), keep)
+
+
+def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestKey, BuiltImage]) -> list[PullRequest]:
+    """What takes long to build is built several times an arm: begun last, it would be waited for alone."""
+    return sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
 
 
 def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:

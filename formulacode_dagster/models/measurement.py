@@ -74,7 +74,9 @@ class Sample(Frozen):
 
     arm: Arm
     build: int = Field(default=0, ge=0, description="number of the arm's build, from 0")
-    objects: str = Field(default="", description="hash over the build's shared objects; empty without any")
+    objects: str = Field(
+        default="", description="hash over the build's shared objects; empty where the patch changes none"
+    )
     round: int = Field(description="number of the block in which every arm ran once, from 0")
     order: int = Field(description="place of the process within the round, from 0")
     process: int = Field(default=0, description="number of the process within the measurement, from 0")

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
+from formulacode_dagster.suites.questions import Survey
 from formulacode_dagster.suites.reading import SuiteReading
-from formulacode_dagster.suites.remote import Survey
 
 from .results import listed
 

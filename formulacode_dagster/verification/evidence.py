@@ -18,8 +18,9 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
+from formulacode_dagster.suites.questions import Survey
 from formulacode_dagster.suites.reading import SuiteReading, read_suite
-from formulacode_dagster.suites.remote import Remote, Survey
+from formulacode_dagster.suites.remote import Remote
 
 from .facts import ImageFacts, gather_facts
 from .origin import GroundTruth, Origin

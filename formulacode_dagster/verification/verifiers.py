@@ -22,7 +22,8 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, EngineName, Verification
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import START_SECONDS, Asked, NotTimed, ProcessSetting, Survey, SurveyedBenchmark
+from formulacode_dagster.suites.questions import Asked, NotTimed, ProcessSetting, Survey, SurveyedBenchmark
+from formulacode_dagster.suites.remote import START_SECONDS
 
 from .discovery import benchmarks
 from .evidence import BENCHMARK_SECONDS, Evidence, Subject, gathering

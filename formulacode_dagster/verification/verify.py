@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import Survey
+from formulacode_dagster.suites.questions import Survey
 
 from .evidence import Subject, gathering
 from .facts import ImageFacts

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.suites.remote import Remote, SurveyedBenchmark
+from formulacode_dagster.suites.questions import SurveyedBenchmark
+from formulacode_dagster.suites.remote import Remote
 
 Lines = Mapping[str, Collection[int]]
 """Numbers of lines by path below the repository."""

@@ -11,7 +11,8 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.specs.spec import INSTRUMENT_VERSIONS
-from formulacode_dagster.suites.remote import Remote, Timed
+from formulacode_dagster.suites.questions import Timed
+from formulacode_dagster.suites.remote import Remote
 from tests.support.declarations import resolve
 from tests.support.docker import OS_IMAGE
 from tests.support.images import LIMITS, Sample, build_sample, make_spec

@@ -13,7 +13,7 @@ from formulacode_dagster.measurement.relevance import (
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
+from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 
 HIT = {"src/pkg/core.py": (7,)}
 CHANGED = ChangedCode({"src/pkg/core.py": frozenset({7})}, {}, ())

@@ -4,12 +4,21 @@ from collections import Counter
 import pytest
 
 from formulacode_dagster.measurement.budget import Budget
+from formulacode_dagster.measurement.log import Log
+from formulacode_dagster.measurement.measure import sample
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
 from formulacode_dagster.measurement.sampling import Sampler
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, Unit, Verdict
-from formulacode_dagster.suites.remote import Conditions, KeptBuild, NotTimed, ProcessAnswer, SurveyedBenchmark, Timed
+from formulacode_dagster.suites.questions import (
+    Conditions,
+    KeptBuild,
+    NotTimed,
+    ProcessAnswer,
+    SurveyedBenchmark,
+    Timed,
+)
 
 BROKEN = NotTimed(kind="crash", message="segfault", wall=0.1)
 
@@ -279,3 +288,24 @@ def test_no_more_builds_are_begun_once_their_time_is_used_up(take):
     plan = SamplingPlan(max_build_seconds=3 * 5 * 60)
     taken = take(["a"], undecided, plan, unit=Unit.BUILD, build_seconds=60.0)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
+
+
+class UnbuiltArms:
+    """Arms whose shared objects nobody may ask for."""
+
+    def __init__(self, world):
+        self.remotes = {arm: ScriptedRemote(arm, world) for arm in Arm}
+
+    def objects(self):
+        raise AssertionError("a patch of pure Python changes no shared object")
+
+
+def test_no_shared_object_is_hashed_for_a_patch_of_pure_python():
+    world = World(twice_as_fast)
+    plan = SamplingPlan()
+    taken = sample(
+        UnbuiltArms(world), [candidate("a")], is_compiled=False, plan=plan,
+        budget=Budget(plan.max_seconds, clock=lambda: world.now), core=0, log=Log(None),
+    )  # fmt: skip
+    assert (taken.rule.unit, taken.judged.verdict) == (Unit.PROCESS, Verdict.FASTER)
+    assert {s.objects for s in samples_of(taken)} == {""}

@@ -2,9 +2,18 @@ import pytest
 
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.recipe import Recipe
-from formulacode_dagster.measurement.stage import REJECTIONS, Measured, MeasuredTask, inputs_of, outcome_of, save, told
+from formulacode_dagster.measurement.stage import (
+    REJECTIONS,
+    Measured,
+    MeasuredTask,
+    inputs_of,
+    longest_build_first,
+    outcome_of,
+    save,
+    told,
+)
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.image import ResourceLimits, Tier
 from formulacode_dagster.models.measurement import Look, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.store.artifacts import MEASUREMENTS
@@ -119,3 +128,17 @@ def test_what_measuring_a_task_again_takes_is_kept_with_it(database, faster):
         kept = {row.number: row.recipe_sha256 for row in MEASUREMENTS.read(connection, faster.month)}
         assert Recipe.parse(get_blob(connection, kept[12]).decode(), "it") == recipe
     assert kept[13] == ""
+
+
+def test_what_takes_longest_to_build_is_measured_first():
+    seconds = {1: 20.0, 2: 300.0, 3: 4.0, 4: 20.0}
+    prs = [make_pull_request(make_merged(number=number)) for number in seconds]
+    # the package is built in the last tier: what an environment took before does not come again
+    tiers = {
+        number: [
+            Tier(name=name, tag="t", seconds=took, size_bytes=1) for name, took in (("env", 900 - last), ("task", last))
+        ]
+        for number, last in seconds.items()
+    }
+    images = {pr.key: make_image(tiers=tiers[pr.key[1]]) for pr in prs}
+    assert [pr.key[1] for pr in longest_build_first(prs, images)] == [2, 1, 4, 3]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.suites.reading import SuiteReading
-from formulacode_dagster.suites.remote import Survey, SurveyedBenchmark
 from formulacode_dagster.verification.discovery import benchmarks
 from formulacode_dagster.verification.running import one_benchmark_runs
 

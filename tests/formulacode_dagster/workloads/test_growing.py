@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from formulacode_dagster.suites.remote import SurveyedBenchmark
+from formulacode_dagster.suites.questions import SurveyedBenchmark
 from formulacode_dagster.workloads.laid.growing import REPEATS, SEQUENCES, SIZES, grow
 from formulacode_dagster.workloads.scaled import growth_name, least_growths
 from formulacode_dagster.workloads.sides import Tried

@@ -12,7 +12,8 @@ from pathlib import Path
 import asv_runner
 import pytest
 
-from formulacode_dagster.suites.remote import Remote, Timed, harness_archive
+from formulacode_dagster.suites.questions import Timed
+from formulacode_dagster.suites.remote import Remote, harness_archive
 from tests.support.measurement import take
 
 

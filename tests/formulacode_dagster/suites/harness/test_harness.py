@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.suites.remote import NotTimed, Remote, Timed
+from formulacode_dagster.suites.questions import NotTimed, Timed
+from formulacode_dagster.suites.remote import Remote
 from tests.support.measurement import take
 
 SUITE = {

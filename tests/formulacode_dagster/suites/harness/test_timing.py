@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from formulacode_dagster.suites.harness import timing
-from formulacode_dagster.suites.remote import Remote, Timed
+from formulacode_dagster.suites.questions import Timed
+from formulacode_dagster.suites.remote import Remote
 from tests.support.measurement import take
 
 

@@ -1,0 +1,30 @@
+"""What a task ends with whose benchmarks do not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.measurement import BenchmarkFailure
+from formulacode_dagster.models.reasons import FailureKind
+
+
+def oracle_breaks(failures: Sequence[BenchmarkFailure]) -> ItemFailure:
+    """Of benchmarks that fail with the oracle, again and again, and nowhere else."""
+    return ItemFailure(
+        FailureKind.ORACLE_BREAKS_BENCHMARKS,
+        f"{len(failures)} benchmarks failed with the author's patch, twice, and with the base never",
+        why=f"{failures[0].benchmark}: {failures[0].kind}",
+        remedy="Look at the messages: the patch may need an environment that the base does not",
+        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures),
+    )
+
+
+def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemFailure:
+    """Of a task none of whose benchmarks could be timed."""
+    return ItemFailure(
+        FailureKind.BENCHMARKS_FAIL,
+        "every relevant benchmark failed while it was timed",
+        why="; ".join(f"{failure.benchmark}: {failure.kind} on the {failure.arm}" for failure in failures[:shown]),
+        log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures[:shown]),
+    )

@@ -1,0 +1,127 @@
+"""What the harness inside a session is asked, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+
+
+class SurveyedBenchmark(Frozen):
+    """One benchmark with one combination of parameters, run once."""
+
+    name: str
+    module: str
+    owner: str = Field(description="its class, `` for a function")
+    attribute: str
+    index: int = Field(ge=0, description="number of the combination")
+    timeout: float = Field(gt=0, description="seconds the benchmark allows itself, within our limit")
+    cache_folder: str = Field(description="where its `setup_cache` was run; `` without one")
+    outcome: Literal["ran", "skipped", "untraced", "ruled_out", "error", "timeout", "crash"]
+    message: str = ""
+    seconds: float = 0.0
+    traceable: bool = False
+    isolate: bool = Field(default=False, description="whether a call leaves a state that changes the next")
+    lines: dict[str, tuple[int, ...]] = Field(
+        default_factory=dict, description="of the lines asked for, those the timed call executed, by path"
+    )
+    result: str = Field(default="", description="hash of what it returned, where asked for and comparable")
+
+
+class Coverage(Frozen):
+    """Compilers that count the lines of what they compile, and where the counts are kept."""
+
+    data: str
+    path: str = Field(description="the search path on which a build finds those compilers first")
+
+
+class Survey(Frozen):
+    """A suite as it is in one session."""
+
+    benchmarks: tuple[SurveyedBenchmark, ...]
+    lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
+    extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
+    untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
+    uninstalled: tuple[str, ...] = Field(
+        default=(), description="what it imports that is only in the repository's root, or among what its tests need"
+    )
+    seen: tuple[str, ...] = Field(default=(), description="compiled files of which lines asked for are counted")
+
+    @property
+    def discovered(self) -> tuple[str, ...]:
+        """Names of all benchmarks, without parameters, sorted."""
+        return tuple(sorted({benchmark.name.partition("(")[0] for benchmark in self.benchmarks} | set(self.untimed)))
+
+
+class Timed(Frozen):
+    """One sample: seconds of a call in the lower quartile of batches, the calls behind it, and what all of it took."""
+
+    seconds: float = Field(gt=0, allow_inf_nan=False)
+    calls: int = Field(ge=1)
+    wall: float = Field(default=0.0, description="seconds with setup and warm-up")
+    waited: bool = Field(description="whether calls gave up the core by themselves, or may have")
+
+
+class NotTimed(Frozen):
+    """Why there is no sample."""
+
+    kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_result`")
+    message: str
+    wall: float = 0.0
+
+
+class Conditions(Frozen):
+    """What else the machine did while one process took its samples; shares are of the time of its core."""
+
+    machine: str = Field(description="CPU model and cores")
+    load: float = 0.0
+    steal: float = 0.0
+    others: float = 0.0
+    own: float = 0.0
+    mhz: float = 0.0
+
+
+class KeptBuild(Frozen):
+    """A build of the package whose shared objects are kept in the session."""
+
+    folder: str = ""
+    objects: str = Field(default="", description="hash over them; empty without any")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One benchmark to be timed in a process."""
+
+    benchmark: SurveyedBenchmark
+    isolate: bool
+    """Whether each call has a setup of its own."""
+    once: bool = False
+    """Whether one call has to do."""
+
+
+@dataclass(frozen=True)
+class ProcessSetting:
+    """What is the same for all arms of a round: how the hash is seeded, and where stack and heap start."""
+
+    hash_seed: int = 0
+    padding: int = 0
+    core: int = 0
+    """Which core it is kept on, counted from the last."""
+    build: str = ""
+    """Folder of the build that is laid before; empty: the one that is installed."""
+    abreast: int = 1
+    """How many processes share the core: each has so much less of it."""
+
+
+@dataclass(frozen=True)
+class ProcessAnswer:
+    """What came of one process."""
+
+    samples: tuple[Timed | NotTimed, ...]
+    """One for each benchmark asked, in that order."""
+    conditions: Conditions | None
+    seconds: float
+    """What all of it took."""
