@@ -78,12 +78,21 @@ def probe(path: Path) -> Interpreter | None:
 
 def _listed_by_uv(uv: str) -> list[Path]:
     command = [uv, "--no-config", "python", "list", "--only-installed", "--output-format", "json"]
-    done = run_program(command, timeout=PROBE_SECONDS * 3)
+    done = run_program(command, environment={**os.environ, "PATH": _without_shims()}, timeout=PROBE_SECONDS * 3)
     if done.returncode != 0:
         return []
     return [Path(entry["path"]) for entry in json.loads(done.stdout) if entry.get("path")]
 
 
+def _without_shims() -> str:
+    """PATH without pyenv's shims: each fails unless its version is chosen, and is one of `_made_by_pyenv`."""
+    shims = str(_pyenv_root() / "shims")
+    return os.pathsep.join(folder for folder in os.get_exec_path() if folder.rstrip("/") != shims)
+
+
 def _made_by_pyenv() -> list[Path]:
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    return sorted(versions.glob("3.*/bin/python"))
+    return sorted((_pyenv_root() / "versions").glob("3.*/bin/python"))
+
+
+def _pyenv_root() -> Path:
+    return Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
