@@ -1,6 +1,7 @@
 """`measurements`: samples of every relevant benchmark: base, oracle, and the base once more as control."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -15,6 +16,7 @@ from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import CORRECTNESS, MEASUREMENTS
 from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
+from resources.llm import LLMResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 from resources.sampling import SamplingResource
@@ -63,12 +65,16 @@ def measurements(
     mirrors: MirrorsResource,
     containers: ContainersResource,
     sampling: SamplingResource,
+    llm: LLMResource,
 ) -> dg.MaterializeResult[Any]:
     """Time every image's benchmarks, one task at a time unless FC_MEASURED_AT_ONCE says otherwise."""
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.engine_for(run.database, run.month)
         at_once = sampling.settings.measured_at_once
-        stage = Measurements(run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=at_once)
+        writer = partial(llm.workload_writer, postgres.completions(), run.month)
+        stage = Measurements(
+            run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=at_once, writer=writer
+        )
         summary = run_loop(stage.measure_month())
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)

@@ -85,6 +85,21 @@ class LLMResource(SettingsResource):
         )
 
     @asynccontextmanager
+    async def workload_writer(
+        self, cache: CompletionCache, month: str, spent: Cost, book: Book
+    ) -> AsyncIterator[LanguageModel | None]:
+        """Who writes benchmarks where nothing else executes a change, as FC_WORKLOAD_WRITER says; nobody without."""
+        name = self.settings.workload_writer
+        if not name:
+            yield None
+            return
+        model = self.language_model(cache, month=month, spent=spent, book=book, model=name, stage=Stage.MEASUREMENTS)
+        try:
+            yield model
+        finally:
+            await model.close()
+
+    @asynccontextmanager
     async def statement_models(
         self, cache: CompletionCache, month: str, spent: Cost, book: Book
     ) -> AsyncIterator[Models]:

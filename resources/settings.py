@@ -108,6 +108,8 @@ class Settings(BaseSettings):
     """model of that endpoint that puts what issues report more clearly in problem statements; empty: a template does"""
     statement_judges: str = Field("", alias="FC_STATEMENT_JUDGES")
     """models of it, comma separated, that judge whether a statement tells a mechanism; one is asked in two ways"""
+    workload_writer: str = Field("", alias="FC_WORKLOAD_WRITER")
+    """model of it that writes a benchmark where nothing else executes a change; empty: none does"""
     llm_max_tokens: int = Field(2048, alias="LLM_MAX_TOKENS", ge=1)
     """most tokens of one answer"""
     llm_seconds: int = Field(120, alias="LLM_SECONDS", ge=1)

@@ -15,6 +15,7 @@ from formulacode_dagster.suites.questions import KeptBuild
 from formulacode_dagster.workloads.own_tests import suites_of_tests
 from formulacode_dagster.workloads.sides import Sides
 from formulacode_dagster.workloads.snippets import suites_of_snippets
+from formulacode_dagster.workloads.written import Writer, written_suites
 
 from .arms import Arms
 from .budget import Budget
@@ -23,7 +24,7 @@ from .choosing import Choice, Chooser, LaterSuites, no_later_suites
 from .compiled_lines import CompiledLines
 from .cores import Cores
 from .log import Log, Progress
-from .patch import changed_files
+from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .recipe import Recipe
 from .relevance import Candidate
@@ -51,6 +52,7 @@ def measure_task(
     plan: SamplingPlan,
     limits: ResourceLimits,
     run_id: str,
+    writer: Writer | None = None,
     surveyed: Surveyed | None = None,
     cores: Cores | None = None,
     progress: Progress | None = None,
@@ -58,7 +60,8 @@ def measure_task(
     """Measure *patch* against the base of *image*.
 
     *suite* is laid over base, oracle and control alike; when none of its benchmarks tells anything about the change,
-    those that *later* gives for the names of the changed code are tried, and then its own tests. What was *surveyed*
+    those that *later* gives for the names of the changed code are tried, then its own tests, what its authors wrote
+    down, and what *writer* writes. What was *surveyed*
     before is not run to find relevant benchmarks, and what this survey finds is added. Benchmarks are kept on one core,
     which others that share *cores* leave alone. A measurement that is not faster is returned as well.
 
@@ -86,6 +89,10 @@ def measure_task(
                     sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id)
                     yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=log)
                     yield from suites_of_snippets(sides, pr, patch, note=log)
+                    if writer is not None:
+                        at_base, commit = sources[Arm.BASE], pr.change.base_sha
+                        touched = _touched(files, changed)
+                        yield from written_suites(sides, writer, code=at_base, changed=touched, commit=commit, note=log)
 
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable)
@@ -143,6 +150,15 @@ def sample(
         note=log,
     )
     return sampler.take()
+
+
+def _touched(files: Sequence[FileChange], changed: ChangedCode) -> dict[str, frozenset[int]]:
+    """Lines of the base that are changed, and those around what is inserted, by path."""
+    return {
+        file.base_path: file.base_lines | file.beside_insertions
+        for file in files
+        if file.base_path and (file.base_path in changed.base or file.oracle_path in changed.oracle)
+    }
 
 
 def _row(image: BuiltImage, choice: Choice, taken: Taken, budget: Budget) -> Measurement:

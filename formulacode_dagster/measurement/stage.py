@@ -5,8 +5,10 @@ One task is worked on at a time, unless told otherwise: nothing of ours runs bes
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
@@ -22,7 +24,7 @@ from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
@@ -30,9 +32,12 @@ from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGE
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
+from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.workloads.suites import other_suites
+from formulacode_dagster.workloads.written import WRITER_VERSION, Writer
 
+from .asking import AskedFromThread, WriterInUse
 from .cores import Cores
 from .measure import measure_task
 from .plan import SamplingPlan
@@ -78,6 +83,8 @@ class Measurements:
     at_once: int = 1
     """Tasks built, timed and tested at the same time: more than one disturb each other."""
     cores: Cores = field(default_factory=Cores)
+    writer: WriterInUse | None = None
+    """Opens the model that writes benchmarks where nothing else executes a change, if there is one."""
 
     async def measure_month(self) -> StageSummary:
         """Measure what is pending of the month; raises as `run_items`."""
@@ -87,14 +94,28 @@ class Measurements:
             prs = done_in(connection, self.run.month, Stage.IMAGES)
             images = IMAGES.read_keys(connection, self.run.month, [pr.key for pr in prs])
             environments = ENVIRONMENTS.read_keys(connection, self.run.month, [pr.key for pr in prs])
-        items = [
-            WorkItem(pr.item, inputs_of(task, self.plan, self.limits), task)
-            for pr in longest_build_first(prs, images)
-            for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
-        ]
-        return await run_items(self.run, items, in_thread(self.measure), save, concurrency=self.at_once)
+            spent = Cost.total(spending_of(connection, self.run.month).values())
+        async with AsyncExitStack() as stack:
+            model = await stack.enter_async_context(self.writer(spent, self._book)) if self.writer else None
+            items = [
+                WorkItem(pr.item, inputs_of(task, self.plan, self.limits, model.name if model else ""), task)
+                for pr in longest_build_first(prs, images)
+                for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
+            ]
+            loop = asyncio.get_running_loop()
 
-    def measure(self, item: WorkItem[MeasuredTask]) -> Outcome[Measured]:
+            def measure(item: WorkItem[MeasuredTask]) -> Outcome[Measured]:
+                writer = AskedFromThread(model, loop) if model else None
+                outcome = self.measure(item, writer)
+                return replace(outcome, cost=writer.cost) if writer else outcome
+
+            return await run_items(self.run, items, in_thread(measure), save, concurrency=self.at_once)
+
+    def _book(self, cost: Cost) -> None:
+        with self.run.database.transaction() as connection:
+            add_spending(connection, [Spent(self.run.month, self.run.stage, self.run.run_id, cost)])
+
+    def measure(self, item: WorkItem[MeasuredTask], writer: Writer | None = None) -> Outcome[Measured]:
         """Time the base of *item* against its oracle, and run the tests of both: rejected unless faster and right.
 
         Raises as `measure_task` and `compare_tests`.
@@ -115,6 +136,7 @@ class Measurements:
             plan=self.plan,
             limits=self.limits,
             run_id=self.run.run_id,
+            writer=writer,
             surveyed=self._surveyed(item),
             cores=self.cores,
             progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
@@ -165,8 +187,11 @@ def save(connection: Connection, rows: Sequence[Measured]) -> None:
     CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
 
 
-def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits) -> str:
-    """Everything the samples and their verdict depend on; whether tasks are timed side by side is no part of it."""
+def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, writer: str = "") -> str:
+    """Everything the samples and their verdict depend on; whether tasks are timed side by side is no part of it.
+
+    *writer* is the model that writes benchmarks, `` for none.
+    """
     return fingerprint(
         Stage.MEASUREMENTS,
         task.image.digest,
@@ -177,6 +202,7 @@ def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits) ->
         [plan.rule(unit).model_dump(mode="json") for unit in Unit],
         limits.model_dump(mode="json"),
         harness_sha256(),
+        (writer, WRITER_VERSION) if writer else (),
     )
 
 

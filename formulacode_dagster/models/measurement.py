@@ -138,6 +138,8 @@ class Source(StrEnum):
     """Those of them that are short, with larger inputs."""
     SNIPPETS = "snippets"
     """Code that the pull request's text shows, or that of an issue which it closes."""
+    MODEL = "model"
+    """A benchmark that a model wrote, where one is set."""
 
 
 class Provenance(Frozen):

@@ -78,7 +78,8 @@ class TaskRecord(Frozen):
         "rule, limits, build spec; null where nobody kept it",
     )
     verified: bool = Field(
-        description="measured to be faster, in an image that was pulled back from the registry by digest"
+        description="measured to be faster, by benchmarks that no model wrote, in an image that was pulled back from "
+        "the registry by digest"
     )
 
 

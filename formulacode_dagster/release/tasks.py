@@ -10,7 +10,7 @@ from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Source
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -31,7 +31,8 @@ def build_task_record(
     published: PublishedImage | None,
     recipe: str | None = None,
 ) -> TaskRecord:
-    """The record of one task; `verified` when the very image that was measured was pulled back from a registry.
+    """The record of one task; `verified` when the very image that was measured was pulled back from a registry, and the
+    benchmarks are not a model's.
 
     *recipe* tells how it was measured, and how it is measured again.
 
@@ -84,7 +85,10 @@ def build_task_record(
         workload_adapted=provenance.adapted,
         statement_minimal=statement.statement_minimal,
         statement_issue=statement.statement_issue,
-        verified=published is not None and published.pulled_digest == published.digest,
+        # what a model wrote shows a speed-up, and is no ground by itself
+        verified=published is not None
+        and published.pulled_digest == published.digest
+        and provenance.source is not Source.MODEL,
     )
 
 

@@ -39,7 +39,7 @@ def grown_tests(sides: Sides, tests: Growths, laid: Mapping[str, bytes], *, leas
         for function, names in tests.items()
     }
     files = {**laid, **grown_files(growths, sides.image.spec)}
-    tried = sides.tried(files, limit=LONGEST_SECONDS, budget=TRIAL_SECONDS)
+    tried = sides.trial(files, limit=LONGEST_SECONDS, budget=TRIAL_SECONDS).tried
     owners = {class_name(function): function for function in tests}
     chosen: dict[PytestFunction, list[str]] = {}
     for (owner, _), growth in least_growths(tried, least=least).items():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.suites.questions import SurveyedBenchmark
+from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.suites.remote import Remote
 
 Lines = Mapping[str, Collection[int]]
@@ -40,18 +40,30 @@ class Sides:
         ):
             yield first, second
 
-    def tried(self, files: Mapping[str, bytes], *, limit: float, budget: float) -> list[Tried]:
-        """What ran on base, base again and oracle of the suite *files*: *limit* seconds a benchmark, *budget* a run."""
+    def trial(self, files: Mapping[str, bytes], *, limit: float, budget: float) -> Trial:
+        """The suite *files* on base, base again and oracle, in copies: *limit* seconds a benchmark, *budget* a run."""
         spec = self.image.spec
-        surveys: list[dict[str, SurveyedBenchmark]] = []
+        surveys: list[Survey] = []
         with self.copies() as (base, oracle):
             for session, lines in ((base, self.lines[0]), (base, self.lines[0]), (oracle, self.lines[1])):
                 remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
                 remote.write(files)
-                only = list(surveys[-1]) if surveys else None
-                survey = remote.survey(lines=lines, limit=limit, budget=budget, only=only, results=True)
-                surveys.append({each.name: each for each in survey.benchmarks if each.outcome == "ran"})
-        return [Tried(*(survey[name] for survey in surveys)) for name in surveys[-1]]
+                only = list(_ran(surveys[-1])) if surveys else None
+                surveys.append(remote.survey(lines=lines, limit=limit, budget=budget, only=only, results=True))
+        ran = [_ran(survey) for survey in surveys]
+        messages = [each.message for each in surveys[0].benchmarks if each.outcome in ("error", "timeout", "crash")]
+        tried = [Tried(*(benchmarks[name] for benchmarks in ran)) for name in ran[-1]]
+        return Trial(tried, [*surveys[0].lost.values(), *messages])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of trying a suite."""
+
+    tried: Sequence[Tried]
+    """Its benchmarks that ran on both sides, on the base twice."""
+    failures: Sequence[str]
+    """What the first run on the base said of those that do not run there."""
 
 
 @dataclass(frozen=True)
@@ -81,3 +93,7 @@ class Tried:
     def agrees(self) -> bool:
         """Whether it returns the same each time; so does what cannot be compared."""
         return self.base.result == self.again.result == self.oracle.result
+
+
+def _ran(survey: Survey) -> dict[str, SurveyedBenchmark]:
+    return {benchmark.name: benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"}

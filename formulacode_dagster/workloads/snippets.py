@@ -70,7 +70,7 @@ def suites_of_snippets(
         return
     note(f"trying {len(snippets)} pieces of code that the authors wrote down")
     try:
-        tried = sides.tried(snippet_files(snippets, spec), limit=LONGEST_SECONDS, budget=TRIAL_SECONDS)
+        tried = sides.trial(snippet_files(snippets, spec), limit=LONGEST_SECONDS, budget=TRIAL_SECONDS).tried
     except ItemFailure as failure:
         note(f"they cannot be tried: {failure}")
         return

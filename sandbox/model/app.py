@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from .benchmarks import write_benchmark
 from .faults import Fault, ModelFaults
 from .rules import judge
 
@@ -97,11 +98,14 @@ class _Endpoint:
             return _error(404, f"The model `{question.get('model')}` does not exist", "model_not_found")
         if question.get("stream"):
             return _error(400, "the sandbox does not stream", "unsupported_value")
-        if not _asks_for_classification(question.get("response_format")):
-            return _error(
-                400, "the sandbox only classifies pull requests; it does not know this schema", "unsupported_value"
-            )
-        content = judge(*_material(messages)).model_dump_json()
+        asked = _fields(question.get("response_format"))
+        if "is_performance" in asked:
+            content = judge(*_material(messages)).model_dump_json()
+        elif "code" in asked:
+            content = write_benchmark(messages[-1]["content"])
+        else:
+            words = "the sandbox classifies pull requests and writes benchmarks; it does not know this schema"
+            return _error(400, words, "unsupported_value")
         tokens_in = sum(len(message["content"]) for message in messages) // _CHARACTERS_PER_TOKEN
         return self._answer(call, content, tokens_in, fault)
 
@@ -163,10 +167,11 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content if part["type"] == "text")
 
 
-def _asks_for_classification(response_format: dict[str, Any] | None) -> bool:
+def _fields(response_format: dict[str, Any] | None) -> frozenset[str]:
+    """Of the answer that is asked for; without a schema, those of a classification."""
     if response_format is None or response_format.get("type") != "json_schema":
-        return True
-    return "is_performance" in response_format["json_schema"].get("schema", {}).get("properties", {})
+        return frozenset({"is_performance"})
+    return frozenset(response_format["json_schema"].get("schema", {}).get("properties", {}))
 
 
 def _material(messages: list[dict[str, str]]) -> tuple[str, str, str]:

@@ -73,6 +73,13 @@ def test_an_image_that_came_back_otherwise_is_not_verified(parts: dict[str, Any]
     assert not build_task_record(**{**parts, "published": published}).verified
 
 
+def test_a_task_that_a_model_wrote_the_benchmark_of_is_not_verified(parts: dict[str, Any]) -> None:
+    measured = parts["measurement"].model_copy(update={"provenance": Provenance(source=Source.MODEL)})
+    record = build_task_record(**{**parts, "measurement": measured})
+    assert (record.verified, record.workload_source) == (False, "model")
+    assert record.image_digest == parts["published"].digest
+
+
 def test_a_pull_request_that_is_not_faster_is_no_task(parts: dict[str, Any]) -> None:
     slow: Measurement = parts["measurement"].model_copy(update={"verdict": Verdict.TRADE_OFF})
     with pytest.raises(ItemFailure, match="not a task: it was measured to be trade-off") as caught:

@@ -160,7 +160,7 @@ def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, mon
     def broken(*_arguments, **_options):
         raise ItemFailure(FailureKind.TIMEOUT, "surveying the suite took too long")
 
-    monkeypatch.setattr(Sides, "tried", broken)
+    monkeypatch.setattr(Sides, "trial", broken)
     notes = []
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
     assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", notes.append)) == []

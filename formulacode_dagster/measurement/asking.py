@@ -1,0 +1,36 @@
+"""A model that is asked from a thread, while the event loop that it lives in goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.problems.judging import Model
+from formulacode_dagster.workloads.written import Draft
+
+WriterInUse = Callable[[Cost, Callable[[Cost], None]], AbstractAsyncContextManager[Model | None]]
+"""Opens the model that writes benchmarks, if one is set, with what was spent, and where to book what it spends."""
+
+
+@dataclass
+class AskedFromThread:
+    """The writer of the benchmarks of one pull request, and what its drafts cost."""
+
+    model: Model
+    loop: asyncio.AbstractEventLoop
+    cost: Cost = Cost()
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.model.name
+
+    def draft(self, instructions: str, material: str) -> Draft:
+        """What it writes; raises as `LanguageModel.ask` does."""
+        asked = self.model.answer(instructions, material, Draft)
+        draft, cost = asyncio.run_coroutine_threadsafe(asked, self.loop).result()
+        self.cost += cost
+        return draft

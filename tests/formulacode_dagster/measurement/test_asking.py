@@ -1,0 +1,69 @@
+"""The writer of benchmarks, asked from a thread over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from formulacode_dagster.measurement.asking import AskedFromThread
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.problems.judging import tagged
+from formulacode_dagster.running.loops import in_thread
+from resources.defaults import default_resources
+from sandbox.model.app import MODEL, app
+from sandbox.server import serving
+
+FUNCTIONS = json.dumps([{"module": "pkg.core", "name": "total", "arguments": ["n", "values"]}])
+
+
+class MemoryCache:
+    def __init__(self):
+        self.kept = {}
+
+    def get(self, key):
+        return self.kept.get(key)
+
+    def put(self, completion):
+        self.kept[completion.key] = completion
+
+
+@pytest.fixture
+def drafted(monkeypatch):
+    """What the model that FC_WORKLOAD_WRITER names writes, and what that cost, twice; None without one."""
+
+    async def ask(booked):
+        llm = default_resources()["llm"]
+        async with llm.workload_writer(MemoryCache(), "2026-02", Cost(), booked.append) as model:
+            if model is None:
+                return None
+            loop = asyncio.get_running_loop()
+            writers = [AskedFromThread(model, loop) for _ in range(2)]
+            material = tagged("functions", FUNCTIONS)
+            drafts = [await in_thread(writer.draft, "Write.", material) for writer in writers]
+            return writers, drafts
+
+    def run(name):
+        booked = []
+        with serving(app()) as url:
+            variables = {"LLM_BASE_URL": f"{url}/v1", "LLM_API_KEY": "any", "FC_WORKLOAD_WRITER": name}
+            for variable, value in variables.items():
+                monkeypatch.setenv(variable, value)
+            return asyncio.run(ask(booked)), booked
+
+    return run
+
+
+def test_a_thread_gets_the_models_draft_and_nothing_is_paid_for_twice(drafted):
+    (writers, drafts), booked = drafted(MODEL)
+    assert [writer.name for writer in writers] == [MODEL, MODEL]
+    assert drafts[0] == drafts[1]
+    assert "return pkg.core.total(*self.arguments)" in drafts[0].code
+    assert "(size, list(range(size)),)" in drafts[0].code
+    assert [writer.cost.model_calls for writer in writers] == [1, 0]
+    assert [cost.model_calls for cost in booked] == [1]
+
+
+def test_without_a_name_no_model_writes(drafted):
+    assert drafted("") == (None, [])
