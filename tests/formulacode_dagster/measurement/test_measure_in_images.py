@@ -12,7 +12,7 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
-from formulacode_dagster.models.image import EngineName, ResourceLimits
+from formulacode_dagster.models.image import BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Look, Measurement, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.specs.context import Origins
@@ -78,41 +78,27 @@ FAST_PYTHON = SLOW_PYTHON.replace(
 """,
     "    return [i * i for i in range(n)]\n",
 )
-FILES = {
-    "pyproject.toml": """
+PYPROJECT = """
 [build-system]
-requires = ["setuptools", "cython"]
+requires = {requires}
 build-backend = "setuptools.build_meta"
 
 [project]
 name = "tinyc"
 version = "1.0"
-""",
+"""
+FILES = {
+    "pyproject.toml": PYPROJECT.format(requires=["setuptools"]),
     "setup.py": """
-from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-extensions = [
-    Extension("tinyc._fast", ["src/tinyc/_fast.c"]),
-    Extension("tinyc._cubes", ["src/tinyc/_cubes.pyx"]),
-]
-setup(package_dir={"": "src"}, packages=["tinyc"], ext_modules=cythonize(extensions))
+setup(package_dir={"": "src"}, packages=["tinyc"], ext_modules=[Extension("tinyc._fast", ["src/tinyc/_fast.c"])])
 """,
     "src/tinyc/__init__.py": SLOW_PYTHON,
     "src/tinyc/_fast.c": SLOW_C,
-    "src/tinyc/_cubes.pyx": SLOW_CYTHON,
     "benchmarks/__init__.py": "",
     "benchmarks/bench.py": """
 import tinyc
-from tinyc import _cubes
-
-
-def time_cubes():
-    _cubes.cubes(400)
-
-
-def time_untouched_cython():
-    _cubes.untouched(1)
 
 
 def time_total():
@@ -127,60 +113,100 @@ def time_other():
     tinyc.other(1000)
 """,
 }
+# by itself: translating and compiling Cython takes several times as long as all else of a build
+CYTHON_FILES = {
+    "pyproject.toml": PYPROJECT.format(requires=["setuptools", "cython"]),
+    "setup.py": """
+from Cython.Build import cythonize
+from setuptools import Extension, setup
 
-Measure = Callable[[dict[str, str | None]], Measurement]
+# most of a build would be gcc at work on what Cython writes
+extensions = [Extension("tinyc._cubes", ["src/tinyc/_cubes.pyx"], extra_compile_args=["-O0"])]
+setup(package_dir={"": "src"}, packages=["tinyc"], ext_modules=cythonize(extensions))
+""",
+    "src/tinyc/__init__.py": "",
+    "src/tinyc/_cubes.pyx": SLOW_CYTHON,
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench.py": """
+from tinyc import _cubes
+
+
+def time_cubes():
+    _cubes.cubes(400)
+
+
+def time_untouched_cython():
+    _cubes.untouched(1)
+""",
+}
+
+Measure = Callable[..., Measurement]
+Build = Callable[..., tuple[ProcessEngine, BuiltImage]]
 
 
 @pytest.fixture(scope="module")
-def lock(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lock")
-    (folder / "in.txt").write_text("setuptools==75.3.0\ncython==3.0.11\n")
+def build(tmp_path_factory) -> Build:
+    """Builds the image of a repository that holds *files* at its base, with what is required of an index."""
+
+    def run(files, *required):
+        made = BareRepository(tmp_path_factory.mktemp("repository") / "tinyc.git")
+        mark = made.add("base", files=files)
+        base = made.write()[mark]
+        spec = make_spec(
+            _locked(tmp_path_factory.mktemp("lock"), required),
+            task_id="acme__tinyc-12",
+            repository="acme/tinyc",
+            base_sha=base,
+            anchor_sha=base,
+            python="3.11",
+            instrument=INSTRUMENT,
+            package_name="tinyc",
+        )
+        engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
+        outcome = engine.build(spec, Origins(made.path))
+        image = make_image(
+            month="2026-02",
+            repository_id=7,
+            number=12,
+            engine=EngineName.PROCESS,
+            spec=spec,
+            tag=outcome.tag,
+            digest=outcome.digest,
+            location=outcome.location,
+            tiers=outcome.tiers,
+        )
+        return engine, image
+
+    return run
+
+
+def _locked(folder, required):
+    (folder / "in.txt").write_text("\n".join(required))
     command = [uv.find_uv_bin(), "--no-config", "pip", "compile", "--quiet", "--generate-hashes", "in.txt"]
     return subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory, lock):
-    """Engine and image of the repository at its base."""
-    made = BareRepository(tmp_path_factory.mktemp("repository") / "tinyc.git")
-    mark = made.add("base", files=FILES)
-    base = made.write()[mark]
-    spec = make_spec(
-        lock,
-        task_id="acme__tinyc-12",
-        repository="acme/tinyc",
-        base_sha=base,
-        anchor_sha=base,
-        python="3.11",
-        instrument=INSTRUMENT,
-        package_name="tinyc",
-    )
-    engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
-    outcome = engine.build(spec, Origins(made.path))
-    image = make_image(
-        month="2026-02",
-        repository_id=7,
-        number=12,
-        engine=EngineName.PROCESS,
-        spec=spec,
-        tag=outcome.tag,
-        digest=outcome.digest,
-        location=outcome.location,
-        tiers=outcome.tiers,
-    )
-    return engine, image
+def with_c(build):
+    """Engine, image and files of the repository with C."""
+    return *build(FILES, "setuptools==75.3.0"), FILES
+
+
+@pytest.fixture(scope="module")
+def with_cython(build):
+    """The same with Cython."""
+    return *build(CYTHON_FILES, "setuptools==75.3.0", "cython==3.0.11"), CYTHON_FILES
 
 
 @pytest.fixture
-def measure(built, tmp_path, git_patch, pull_request) -> Measure:
-    engine, image = built
-
-    def run(after):
+def measure(tmp_path, git_patch, pull_request) -> Measure:
+    def run(built, after):
+        engine, image, files = built
         measured = measure_task(
             engine,
             image,
             pr=pull_request(*after),
-            patch=git_patch(tmp_path / "source", FILES, after),
+            patch=git_patch(tmp_path / "source", files, after),
             suite=SuiteFiles("base"),
             plan=PLAN,
             limits=LIMITS,
@@ -193,9 +219,9 @@ def measure(built, tmp_path, git_patch, pull_request) -> Measure:
     return run
 
 
-def test_a_faster_c_extension_is_rebuilt_and_measured_faster(measure):
+def test_a_faster_c_extension_is_rebuilt_and_measured_faster(measure, with_c):
     """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
-    measured = measure({"src/tinyc/_fast.c": FAST_C})
+    measured = measure(with_c, {"src/tinyc/_fast.c": FAST_C})
     assert measured.faster == ("bench.time_total",)
     assert measured.speedup > 5
     # No other benchmark is timed: a build with coverage tells that none of them executes what changed.
@@ -210,34 +236,34 @@ def test_a_faster_c_extension_is_rebuilt_and_measured_faster(measure):
     assert "linked again" not in measure.log
 
 
-def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure):
+def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
     with pytest.raises(Rejection) as rejection:
-        measure({"src/tinyc/_fast.c": SLOW_C.replace("PyLong_FromLong(1)", "PyLong_FromLong(2)")})
+        measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("PyLong_FromLong(1)", "PyLong_FromLong(2)")})
     assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
     assert "coverage of the base tells of src/tinyc/_fast.c" in rejection.value.log
 
 
-def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure):
-    measured = measure({"src/tinyc/_cubes.pyx": FAST_CYTHON})
+def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure, with_cython):
+    measured = measure(with_cython, {"src/tinyc/_cubes.pyx": FAST_CYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_cubes"]
     assert measured.is_faster
 
 
-def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure):
-    measured = measure({"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
+def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure, with_c):
+    measured = measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
     assert measured.rule.unit is Unit.PROCESS
     assert len({sample.objects for result in measured.results for sample in result.samples}) == 1
     assert measured.verdict is not Verdict.FASTER
 
 
-def test_a_faster_python_function_is_found_where_it_is_installed(measure):
-    measured = measure({"src/tinyc/__init__.py": FAST_PYTHON})
+def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c):
+    measured = measure(with_c, {"src/tinyc/__init__.py": FAST_PYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
     assert measured.is_faster
     assert measured.speedup > 5
 
 
-def test_comments_are_no_relevant_change(measure):
+def test_comments_are_no_relevant_change(measure, with_c):
     with pytest.raises(Rejection) as rejection:
-        measure({"src/tinyc/__init__.py": SLOW_PYTHON.replace("return found", "return found  # all of them")})
+        measure(with_c, {"src/tinyc/__init__.py": SLOW_PYTHON.replace("return found", "return found  # all of them")})
     assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
