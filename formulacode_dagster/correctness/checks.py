@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from formulacode_dagster.models.base import PullRequestRow
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.correctness import Correctness, Fate
+from formulacode_dagster.models.measurement import Measurement
 
 from .verdict import RUNS, are_weak, names_of
 
 
-def right_by_their_tests(measured: Sequence[PullRequestRow], tested: Sequence[Correctness]) -> Judgement:
-    """Pass when each of *measured* was *tested*, the figures follow from the outcomes, and no test is broken."""
+def right_by_their_tests(measured: Sequence[Measurement], tested: Sequence[Correctness]) -> Judgement:
+    """Pass when each of *measured* was *tested*, the figures follow, no test is broken, and no result is another."""
     rows = {(row.repository_id, row.number): row for row in tested}
     offenders = []
-    for key in ((row.repository_id, row.number) for row in measured):
-        problems = _problems(rows[key]) if key in rows else ["its tests were never run"]
+    for row in measured:
+        key = row.repository_id, row.number
+        problems = [*_problems(rows[key])] if key in rows else ["its tests were never run"]
+        problems += [f"{name} returns something else with the author's patch" for name in row.returning_other]
         offenders += [f"{key[0]}#{key[1]}: {problem}" for problem in problems]
     weak = sum(row.weak_tests for row in tested)
     summary = f"what passed passes after each of {len(measured)} changes; the tests of {weak} are weak"

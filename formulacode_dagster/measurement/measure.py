@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Measurement, Unit
+from formulacode_dagster.models.measurement import Arm, Measurement, Returned, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.questions import KeptBuild
@@ -28,6 +28,7 @@ from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .recipe import Recipe
 from .relevance import Candidate
+from .returned import compare_returned
 from .sampling import Sampler, Taken
 from .surveyed import Surveyed
 
@@ -100,18 +101,22 @@ def measure_task(
                 taken = sample(
                     arms, choice.candidates, is_compiled=is_compiled, plan=plan, budget=budget, core=core, log=log
                 )
+            seconds = budget.spent
+            names = [result.benchmark for result in taken.judged.results]
+            is_faster = taken.judged.verdict is Verdict.FASTER
+            returned = compare_returned(arms.remotes, names, limits, plan, log) if is_faster else {}
         for failure in [*choice.failures, *taken.failures]:
             log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
         recipe = Recipe.of(
             image,
             patch=patch,
             suite=choice.suite,
-            benchmarks=[result.benchmark for result in taken.judged.results],
+            benchmarks=names,
             plan=plan,
             rule=taken.rule,
             limits=limits,
         )
-        return TimedTask(_row(image, choice, taken, budget), recipe, "\n".join(log.lines))
+        return TimedTask(_row(image, choice, taken, returned, seconds), recipe, "\n".join(log.lines))
 
 
 def sample(
@@ -161,7 +166,7 @@ def _touched(files: Sequence[FileChange], changed: ChangedCode) -> dict[str, fro
     }
 
 
-def _row(image: BuiltImage, choice: Choice, taken: Taken, budget: Budget) -> Measurement:
+def _row(image: BuiltImage, choice: Choice, taken: Taken, returned: dict[str, Returned], seconds: float) -> Measurement:
     judged = taken.judged
     return Measurement(
         month=image.month,
@@ -177,9 +182,10 @@ def _row(image: BuiltImage, choice: Choice, taken: Taken, budget: Budget) -> Mea
         rule=taken.rule,
         look=taken.look,
         rounds=taken.rounds,
+        returned=returned,
         failures=(*choice.failures, *taken.failures),
         untimed=taken.untimed,
         conditions=taken.conditions,
-        seconds=round(budget.spent, 1),
+        seconds=round(seconds, 1),
         machine=taken.machine,
     )

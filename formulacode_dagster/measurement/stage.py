@@ -64,7 +64,7 @@ class MeasuredTask:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is kept of one pull request; of what is not faster, no tests are run and nothing is measured again."""
+    """What is kept of one pull request; of what is not faster, or wrong, no tests are run and none is replayed."""
 
     measurement: Measurement
     correctness: Correctness | None = None
@@ -143,7 +143,7 @@ class Measurements:
         )
         occasion = Occasion.FORCED if self.run.options.force else Occasion.CHANGED if before else Occasion.FIRST
         measured = timed.measurement.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
-        if not measured.is_faster:
+        if not measured.is_faster or measured.returning_other:
             return outcome_of(Measured(measured), timed.log)
         listener().note(Stage.MEASUREMENTS, f"{item.name}: running the repository's own tests on both sides")
         tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
@@ -169,6 +169,10 @@ def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestK
 def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
     """How a pull request ends the stage: done when it is faster and right, with all that was found in any case."""
     detail, tested = told(measured.measurement), measured.correctness
+    if others := measured.measurement.returning_other:
+        detail = f"{detail}; with the author's patch {', '.join(others)} returns something else"
+        rejection = Rejection(RejectionReason.ORACLE_CHANGES_RESULTS, detail)
+        return Outcome(measured, detail=detail, log=log, rejection=rejection)
     if tested is None:
         rejection = Rejection(REJECTIONS[measured.measurement.verdict], detail)
         return Outcome(measured, detail=detail, log=log, rejection=rejection)

@@ -153,6 +153,17 @@ class Provenance(Frozen):
     )
 
 
+class Returned(StrEnum):
+    """What a benchmark returns with the patch, beside what it returns without."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNSTABLE = "unstable"
+    """Two calls of one side differ: no evidence of either."""
+    NOT_COMPARABLE = "not_comparable"
+    """Nothing is returned, or what has no plain form, or it did not run once more."""
+
+
 class Occasion(StrEnum):
     """Why something was measured."""
 
@@ -197,6 +208,9 @@ class Measurement(PullRequestRow):
     look: int = Field(description="the look at which it was decided, from 0")
     rounds: int = Field(description="interleaving rounds, each with a sample of every arm")
     results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
+    returned: dict[str, Returned] = Field(
+        default_factory=dict, description="whether each benchmark returns the same with the patch; of what is faster"
+    )
     failures: tuple[BenchmarkFailure, ...] = Field(
         default=(), description="benchmarks that could not be timed, and why"
     )
@@ -204,6 +218,11 @@ class Measurement(PullRequestRow):
     conditions: tuple[RoundConditions, ...] = Field(default=(), description="what else the machine did, by round")
     seconds: float = Field(default=0.0, description="wall time of surveys, warm-up and rounds")
     machine: str = Field(description="CPU model and cores the samples were taken on")
+
+    @property
+    def returning_other(self) -> tuple[str, ...]:
+        """Benchmarks that return something else with the patch."""
+        return tuple(name for name, returned in self.returned.items() if returned is Returned.DIFFERENT)
 
     @property
     def is_faster(self) -> bool:

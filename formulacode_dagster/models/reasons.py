@@ -33,6 +33,9 @@ class RejectionReason(StrEnum):
     ORACLE_BREAKS_TESTS = "oracle_breaks_tests"
     """Faster, and wrong: a test that passes in every run of the base passes in none of the author's patch."""
 
+    ORACLE_CHANGES_RESULTS = "oracle_changes_results"
+    """Faster, and wrong: a timed benchmark returns something else with the author's patch."""
+
 
 SCREENED_OUT = frozenset(
     {
@@ -52,6 +55,8 @@ NOT_FASTER = frozenset(
     }
 )
 """Reasons a measurement gives: it was measured, and is no task."""
+WRONG = frozenset({RejectionReason.ORACLE_BREAKS_TESTS, RejectionReason.ORACLE_CHANGES_RESULTS})
+"""Reasons for which what is faster is no task."""
 
 
 class SkipReason(StrEnum):

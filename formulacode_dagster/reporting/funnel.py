@@ -9,7 +9,7 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.reasons import NOT_FASTER, SCREENED_OUT, RejectionReason
+from formulacode_dagster.models.reasons import NOT_FASTER, SCREENED_OUT, WRONG
 from formulacode_dagster.store.usage import UsageTotal
 
 _STEP_MISSED = {
@@ -18,8 +18,9 @@ _STEP_MISSED = {
     Stage.PUBLISHED_DATASET: "published",
 }
 
-_MEASURED_BUT: dict[str, str] = {reason.value: "faster" for reason in NOT_FASTER} | {
-    RejectionReason.ORACLE_BREAKS_TESTS.value: "right"
+_MEASURED_BUT: dict[str, str] = {
+    **{reason.value: "faster" for reason in NOT_FASTER},
+    **{reason.value: "right" for reason in WRONG},
 }
 """The step that a measured pull request missed, by its reason; with any other it was not measured."""
 
@@ -104,9 +105,7 @@ def count_funnel(
     merged = sum(entry.stage is Stage.PULL_REQUESTS for entry in asked)
     candidates = sum(entry.stage is Stage.CLASSIFICATIONS and entry.reason not in SCREENED_OUT for entry in asked)
     others = sum(entry.stage is Stage.MEASUREMENTS and entry.reason in NOT_FASTER for entry in items)
-    wrong = sum(
-        entry.stage is Stage.MEASUREMENTS and entry.reason == RejectionReason.ORACLE_BREAKS_TESTS for entry in items
-    )
+    wrong = sum(entry.stage is Stage.MEASUREMENTS and entry.reason in WRONG for entry in items)
     counted = (
         ("pull_requests", "merged pull requests", merged),
         ("candidates", "candidates", candidates),

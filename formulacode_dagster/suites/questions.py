@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
+
+TOLERANCE = defaultdict(lambda: 1e-6, {2: 1e-2, 4: 1e-3})
+"""Of floats, by their bytes: some hundred times what rounding does to one of them."""
+
+
+class ReturnValue(Frozen):
+    """What one call returned, as far as two calls can be compared by it."""
+
+    type: str
+    form: str = Field(default="", description="hash over all but floats; empty where it cannot be compared")
+    numbers: tuple[float, ...] = Field(default=(), description="its floats in order; of many some, evenly spread")
+    total: float = Field(default=0.0, description="their sum")
+    size: float = Field(default=0.0, description="sum of their sizes")
+    itemsize: int = Field(default=8, description="bytes of the least precise of them")
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is None, as of most benchmarks."""
+        return self.type == "NoneType"
+
+    def equals(self, other: ReturnValue) -> bool:
+        """Whether both are the same, floats but for what adding in another order may do to them.
+
+        Types, shapes, texts and integers are equal; floats within TOLERANCE of each other, or a thousandth of it of the
+        largest, so that what cancels out may be any small number.
+        """
+        if self.form != other.form or len(self.numbers) != len(other.numbers):
+            return False
+        tolerance = TOLERANCE[min(self.itemsize, other.itemsize)]
+        largest = max(map(abs, (*self.numbers, *other.numbers)), default=0.0)
+        return abs(self.total - other.total) <= tolerance * max(self.size, other.size) and all(
+            math.isclose(number, theirs, rel_tol=tolerance, abs_tol=tolerance / 1000 * largest)
+            for number, theirs in zip(self.numbers, other.numbers, strict=True)
+        )
 
 
 class SurveyedBenchmark(Frozen):
@@ -28,7 +64,7 @@ class SurveyedBenchmark(Frozen):
     lines: dict[str, tuple[int, ...]] = Field(
         default_factory=dict, description="of the lines asked for, those the timed call executed, by path"
     )
-    result: str = Field(default="", description="hash of what it returned, where asked for and comparable")
+    returned: ReturnValue | None = Field(default=None, description="what the call returned, where that was asked for")
 
 
 class Coverage(Frozen):

@@ -87,12 +87,13 @@ class Tried:
     @property
     def is_comparable(self) -> bool:
         """Whether what it returns can be compared."""
-        return bool(self.base.result)
+        return self.base.returned is not None and bool(self.base.returned.form) and not self.base.returned.is_none
 
     @property
     def agrees(self) -> bool:
         """Whether it returns the same each time; so does what cannot be compared."""
-        return self.base.result == self.again.result == self.oracle.result
+        first, *others = (each.returned for each in (self.base, self.again, self.oracle))
+        return all(first == other or (first and other and first.equals(other)) for other in others)
 
 
 def _ran(survey: Survey) -> dict[str, SurveyedBenchmark]:

@@ -1,40 +1,106 @@
-"""What a benchmark returned, in a form in which two runs can be compared."""
+"""What a benchmark returned, in a form in which runs can be compared: what is exact as a hash, numbers as they are."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
-DIGITS = 6
-"""Significant ones that numbers are compared by: what is faster may add in another order."""
 MOST_ELEMENTS = 100_000
-"""Of an array; of a larger one, as many are compared, evenly spread."""
+"""Of a list or an array of floats; of a longer one, as many are read, evenly spread."""
+MOST_NUMBERS = 1000
+"""That are told; of more, as many, evenly spread, beside their sums."""
+EXACT_KINDS = "biuSUmM"
+"""Of numpy's dtypes, those whose bytes are equal where their values are."""
 
 
-def digest(value: object) -> str:
-    """Hash over *value*; `` for None, and for what cannot be compared: objects without a plain form."""
-    if value is None:
-        return ""
+class Reading:
+    """What was read of a value so far."""
+
+    def __init__(self) -> None:
+        self.numbers: list[float] = []
+        self.total = self.size = 0.0
+        """Sum of arrays that are not told whole, and of the sizes of what is in them."""
+        self.itemsize = 8
+        """Bytes of the least precise float."""
+
+    def form(self, value: Any) -> str:
+        """All of *value* but its floats, which are added to the numbers; raises TypeError where that is not plain."""
+        if value is None or isinstance(value, (bool, int, str, bytes, range)):
+            return f"{type(value).__name__} {value!r}"
+        if isinstance(value, float):
+            return self._float(value)
+        if isinstance(value, complex):
+            return f"{self._float(value.real)}+{self._float(value.imag)}j"
+        if isinstance(value, (list, tuple)):
+            return f"{len(value)}[{', '.join(map(self.form, value[:: 1 + len(value) // MOST_ELEMENTS]))}]"
+        if isinstance(value, (set, frozenset)):
+            return f"{{{self._in_order((each,) for each in value)}}}"
+        if isinstance(value, dict):
+            return f"dict {{{self._in_order(value.items())}}}"
+        if hasattr(value, "to_numpy"):
+            # the labels of a table, which are methods of a list's kind elsewhere
+            labels = [getattr(value, part, None) for part in ("index", "columns")]
+            parts = [value, *(label for label in labels if hasattr(label, "to_numpy"))]
+            return f"{type(value).__name__} {', '.join(self.form(part.to_numpy()) for part in parts)}"
+        if hasattr(value, "dtype") and hasattr(value, "tolist"):
+            return self._array(value)
+        raise TypeError(type(value).__name__)
+
+    def _float(self, value: float) -> str:
+        if not math.isfinite(value):
+            return repr(float(value))
+        self.numbers.append(float(value))
+        return "float"
+
+    def _in_order(self, entries: Any) -> str:
+        """Forms of *entries*, and their numbers, in an order that is that of no hash."""
+        read = []
+        for entry in entries:
+            one = Reading()
+            form = ": ".join(map(one.form, entry))
+            self.itemsize = min(self.itemsize, one.itemsize)
+            self.total, self.size = self.total + one.total, self.size + one.size
+            read.append((form, one.numbers))
+        for _, numbers in sorted(read):
+            self.numbers += numbers
+        return ", ".join(sorted(form for form, _ in read))
+
+    def _array(self, array: Any) -> str:
+        kind = array.dtype.kind
+        if kind in "fc":
+            self.itemsize = min(self.itemsize, array.dtype.itemsize // (2 if kind == "c" else 1))
+        if array.shape == () and kind in "biufc":
+            # whether a number is numpy's is nothing that its user sees
+            return self.form(array.item())
+        shape = f"{array.dtype} {array.shape}"
+        if kind in EXACT_KINDS:
+            return f"{shape} {hashlib.sha256(array.tobytes()).hexdigest()}"
+        if kind not in "fcO":
+            raise TypeError(shape)
+        flat = array.ravel()
+        if kind != "O" and flat.size > MOST_ELEMENTS:
+            size = float(abs(flat).sum())
+            if math.isfinite(size):
+                self.size += size
+                self.total += float(flat.real.sum() + flat.imag.sum())
+        return f"{shape} {self.form(flat[:: 1 + flat.size // MOST_ELEMENTS].tolist())}"
+
+
+def returned(value: object) -> dict[str, object]:
+    """The type of *value*, and where it has a plain form: hash of that, its numbers with their sums, and precision."""
+    told: dict[str, object] = {"type": type(value).__name__}
+    reading = Reading()
     try:
-        return hashlib.sha256(_plain(value).encode()).hexdigest()
+        form = reading.form(value)
     except Exception:  # noqa: BLE001 - reading a package's own objects may raise anything
-        return ""
-
-
-def _plain(value: Any) -> str:
-    if value is None or isinstance(value, (bool, int, str, bytes)):
-        return repr(value)
-    if isinstance(value, (float, complex)):
-        return f"{value:.{DIGITS}g}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_plain, value))}]"
-    if isinstance(value, (set, frozenset)):
-        return f"{{{', '.join(sorted(map(_plain, value)))}}}"
-    if isinstance(value, dict):
-        return f"{{{', '.join(sorted(f'{_plain(key)}: {_plain(each)}' for key, each in value.items()))}}}"
-    if hasattr(value, "dtype") and hasattr(value, "tolist"):
-        flat = value.ravel()
-        return f"{value.shape} {_plain(flat[:: 1 + flat.size // MOST_ELEMENTS].tolist())}"
-    if hasattr(value, "to_numpy"):
-        return _plain(value.to_numpy())
-    raise TypeError(type(value).__name__)
+        return told
+    numbers = reading.numbers
+    return {
+        **told,
+        "form": hashlib.sha256(form.encode("utf-8", "surrogatepass")).hexdigest(),
+        "numbers": numbers[:: 1 + len(numbers) // MOST_NUMBERS],
+        "total": reading.total + math.fsum(numbers),
+        "size": reading.size + math.fsum(map(abs, numbers)),
+        "itemsize": reading.itemsize,
+    }

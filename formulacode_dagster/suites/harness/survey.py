@@ -18,7 +18,7 @@ from .child import Answer, in_child
 from .lines import LineWatch
 from .native import NativeWatch
 from .order import FoundBenchmark, in_order_of_relevance
-from .results import digest
+from .results import returned
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -186,7 +186,7 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, re
         return skipped
     finally:
         benchmark.do_teardown()
-    told: Answer = {"result": digest(result)} if results else {}
+    told: Answer = {"returned": returned(result)} if results else {}
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 

@@ -10,6 +10,7 @@ from formulacode_dagster.correctness.checks import right_by_their_tests
 from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.models.correctness import Correctness, RunOutcome
 from formulacode_dagster.models.image import ResourceLimits
+from tests.records import make_measurement
 
 CORE = """
 LIMIT = 3
@@ -116,7 +117,8 @@ def test_a_change_that_is_right_keeps_what_passed(compared):
     # three sessions a side, the patch built once and copied, and none of them left
     assert sorted(session.reinstalls for session in compared.engine.sessions) == [0, 0, 0, 0, 0, 1]
     assert not any(session.folder.exists() for session in compared.engine.sessions)
-    assert right_by_their_tests([said], [said]).passed
+    measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
+    assert right_by_their_tests([measured], [said]).passed
 
 
 @pytest.mark.slow
@@ -125,4 +127,5 @@ def test_a_change_that_breaks_a_test_is_told_by_its_name(compared):
     assert said.broken == named("test_total_of_floats")
     assert said.pass_to_pass == named("test_total")
     assert "core.total([0.5, 0.5]) == 1" in next(test.message for test in said.tests if test.name == said.broken[0])
-    assert not right_by_their_tests([said], [said]).passed
+    measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
+    assert not right_by_their_tests([measured], [said]).passed

@@ -8,6 +8,8 @@ from formulacode_dagster.correctness.runs import EndedTest, TestRun
 from formulacode_dagster.correctness.telling import report, told
 from formulacode_dagster.correctness.verdict import are_weak, compared, coverage, fate_of, reaching
 from formulacode_dagster.models.correctness import Correctness, Fate, ReachingTest, RunOutcome
+from formulacode_dagster.models.measurement import Returned
+from tests.records import make_measurement
 from tests.support.correctness import correctness_row, reaching_test
 
 PYTHON = ChangedLines({}, {}, (), (), frozenset())
@@ -98,15 +100,16 @@ def test_a_test_that_a_run_lacks_is_missing_there() -> None:
     assert (test.seconds, test.message) == (2.0, "assert 1 == 2")
 
 
+GOOD = correctness_row(reaching_test("...", "..."))
+MEASURED = make_measurement({"bench.time_x": 2.0}, repository_id=GOOD.repository_id, number=GOOD.number)
+
+
 def test_a_month_in_which_all_passes_as_before_is_right() -> None:
     tested = correctness_row(reaching_test("...", "..."), reaching_test("...", "..F", "t.py::flaky"))
-    judged = right_by_their_tests([tested], [tested])
+    judged = right_by_their_tests([MEASURED], [tested])
     assert judged.passed
     assert judged.figures == {"tested": 1, "weak": 0}
     assert right_by_their_tests([], []).passed
-
-
-GOOD = correctness_row(reaching_test("...", "..."))
 
 
 @pytest.mark.parametrize(
@@ -123,9 +126,16 @@ GOOD = correctness_row(reaching_test("...", "..."))
     ],
 )
 def test_what_is_not_shown_to_be_right_fires(tested: list[Correctness], said: str) -> None:
-    judged = right_by_their_tests([GOOD], tested)
+    judged = right_by_their_tests([MEASURED], tested)
     assert not judged.passed
     assert said in judged.offenders[0] or said in judged.offenders[-1]
+
+
+def test_a_task_whose_benchmark_returns_something_else_is_not_right() -> None:
+    other = MEASURED.model_copy(update={"returned": {"bench.time_x": Returned.DIFFERENT}})
+    judged = right_by_their_tests([other], [GOOD])
+    assert not judged.passed
+    assert judged.offenders[0].endswith("bench.time_x returns something else with the author's patch")
 
 
 def test_the_ledger_and_the_log_say_what_broke_and_how() -> None:

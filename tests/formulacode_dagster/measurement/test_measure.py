@@ -13,7 +13,7 @@ from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Look, Source, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, Look, Returned, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
 
@@ -110,6 +110,8 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     # Both functions changed, so both benchmarks were timed; the third runs neither.
     assert {result.benchmark for result in measured.results} == {"bench.time_total", "bench.time_double"}
     assert all(result.executes_change for result in measured.results)
+    # most benchmarks return nothing that could be compared
+    assert set(measured.returned.values()) == {Returned.NOT_COMPARABLE}
     # a clear effect ends at the first look
     assert (measured.look, measured.rounds, measured.rule.unit) == (0, 8, Unit.PROCESS)
     for result in measured.results:
@@ -124,6 +126,16 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     assert not any(session.folder.exists() for session in measure.engine.sessions)
     assert "changed lines: 5 on the base, 2 with the patch" in log
     assert "round 8 of at most 8" in measure.progress
+
+
+@pytest.mark.slow
+def test_what_is_faster_and_returns_something_else_is_told_by_the_benchmarks_name(measure):
+    suite = BENCH.replace("    core.", "    return core.")
+    after = {"pkg/core.py": FASTER.replace("// 2", "// 2 + 1").replace("i * 2 for", "2 * i for")}
+    measured, log = measure(after, files=FILES | {"benchmarks/bench.py": suite})
+    assert measured.returned == {"bench.time_total": Returned.DIFFERENT, "bench.time_double": Returned.SAME}
+    assert measured.returning_other == ("bench.time_total",)
+    assert "bench.time_total returns int and int: different" in log
 
 
 def test_a_refactoring_is_no_speedup(measure):

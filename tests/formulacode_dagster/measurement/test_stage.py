@@ -14,7 +14,7 @@ from formulacode_dagster.measurement.stage import (
 )
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import ResourceLimits, Tier
-from formulacode_dagster.models.measurement import Look, Verdict
+from formulacode_dagster.models.measurement import Look, Returned, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.store.artifacts import MEASUREMENTS
 from formulacode_dagster.store.blobs import get_blob
@@ -112,6 +112,23 @@ def test_what_is_faster_and_breaks_a_test_is_rejected_with_all_that_was_found(fa
     assert outcome.rejection.reason is RejectionReason.ORACLE_BREAKS_TESTS
     assert outcome.value == Measured(faster, wrong)
     assert "breaks t.py::test" in outcome.detail
+
+
+def test_what_is_faster_and_returns_something_else_is_rejected_by_the_benchmarks_name(faster):
+    returned = {"bench.time_total": Returned.DIFFERENT, "bench.time_other": Returned.SAME}
+    wrong = Measured(faster.model_copy(update={"returned": returned}))
+    outcome = outcome_of(wrong, "log")
+    assert outcome.rejection is not None
+    assert outcome.rejection.reason is RejectionReason.ORACLE_CHANGES_RESULTS
+    assert outcome.detail.endswith("with the author's patch bench.time_total returns something else")
+    assert outcome.value == wrong
+
+
+@pytest.mark.parametrize("returned", [returned for returned in Returned if returned is not Returned.DIFFERENT])
+def test_what_cannot_be_compared_or_is_the_same_speaks_against_nothing(faster, returned):
+    right = correctness_row(reaching_test("...", "..."))
+    row = faster.model_copy(update={"returned": {"bench.time_total": returned}})
+    assert outcome_of(Measured(row, right), "log").rejection is None
 
 
 @pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict is not Verdict.FASTER])

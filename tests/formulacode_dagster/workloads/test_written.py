@@ -10,7 +10,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch
-from formulacode_dagster.suites.questions import SurveyedBenchmark
+from formulacode_dagster.suites.questions import ReturnValue, SurveyedBenchmark
 from formulacode_dagster.workloads.sides import Sides, Trial, Tried
 from formulacode_dagster.workloads.written import TRIES, Draft, changed_functions, fault_of, written_suites
 from sandbox.model.benchmarks import write_benchmark
@@ -43,7 +43,7 @@ class Scripted:
         return Draft(code=self.drafts.pop(0) if self.drafts else "pass")
 
 
-def run_of(result="a", lines=LINES, index=0):
+def run_of(form="a", lines=LINES, index=0):
     return SurveyedBenchmark(
         name=f"written.Written.time_total({index})",
         module="written",
@@ -54,7 +54,7 @@ def run_of(result="a", lines=LINES, index=0):
         cache_folder="",
         outcome="ran",
         lines={path: tuple(numbers) for path, numbers in lines.items()},
-        result=result,
+        returned=ReturnValue(type="str", form=form),
     )
 
 

@@ -1,0 +1,51 @@
+"""What the timed benchmarks return with the author's patch, beside what they return without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm, Returned
+from formulacode_dagster.suites.questions import ReturnValue
+from formulacode_dagster.suites.remote import Remote
+
+from .log import Log
+from .plan import SamplingPlan
+
+
+def compare_returned(
+    remotes: Mapping[Arm, Remote], names: Sequence[str], limits: ResourceLimits, plan: SamplingPlan, log: Log
+) -> dict[str, Returned]:
+    """Call each of the benchmarks *names* once on base and oracle; where they differ, once more on either side.
+
+    Each call has a hash seed of its own, as it would elsewhere. Raises ItemFailure as `Remote.survey`.
+    """
+
+    def values(arm: Arm, only: Sequence[str]) -> dict[str, ReturnValue]:
+        if not only:
+            return {}
+        survey = remotes[arm].survey(
+            lines={}, limit=float(limits.benchmark_seconds), budget=plan.max_survey_seconds, only=only, results=True
+        )
+        return {each.name: each.returned for each in survey.benchmarks if each.returned is not None}
+
+    log("comparing what benchmarks return")
+    base, oracle = (values(arm, names) for arm in (Arm.BASE, Arm.ORACLE))
+    told = {name: first_of(base.get(name), oracle.get(name)) for name in names}
+    differing = [name for name, returned in told.items() if returned is Returned.DIFFERENT]
+    control, again = (values(arm, differing) for arm in (Arm.CONTROL, Arm.ORACLE))
+    for name in differing:
+        sides = (base[name], control.get(name)), (oracle[name], again.get(name))
+        if any(second is None or not first.equals(second) for first, second in sides):
+            told[name] = Returned.UNSTABLE
+    for name, returned in told.items():
+        types = " and ".join(value.type for side in (base, oracle) if (value := side.get(name)))
+        log.keep(f"{name} returns {types or 'nothing that was seen'}: {returned}")
+    return told
+
+
+def first_of(base: ReturnValue | None, oracle: ReturnValue | None) -> Returned:
+    """What one call of either side says; None is what was not seen."""
+    if base is None or oracle is None or not (base.form and oracle.form) or (base.is_none and oracle.is_none):
+        return Returned.NOT_COMPARABLE
+    return Returned.SAME if base.equals(oracle) else Returned.DIFFERENT

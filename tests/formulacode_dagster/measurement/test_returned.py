@@ -1,0 +1,68 @@
+import pytest
+
+from formulacode_dagster.measurement.log import Log
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.returned import compare_returned
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm, Returned
+from formulacode_dagster.suites.harness.results import returned
+from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
+
+
+class Returning:
+    """A session's harness in which benchmarks return what a script says, call by call; what is left out fails."""
+
+    def __init__(self, **scripts):
+        self.scripts = {name: list(values) for name, values in scripts.items()}
+        self.asked = []
+
+    def survey(self, *, only, results, **_limits):
+        assert results
+        self.asked.append(sorted(only))
+        ran = [self.surveyed(name, self.scripts[name].pop(0)) for name in only if self.scripts.get(name)]
+        return Survey(benchmarks=tuple(ran), lost={}, extensions=())
+
+    def surveyed(self, name, value):
+        fields = {"name": name, "module": "m", "owner": "", "attribute": name, "index": 0, "timeout": 1.0}
+        answer = {"cache_folder": "", "outcome": "ran", "returned": returned(value)}
+        return SurveyedBenchmark.model_validate(fields | answer)
+
+
+def compared(*, base=(), oracle=(), control=()):
+    remotes = {
+        arm: Returning(a=values) for arm, values in ((Arm.BASE, base), (Arm.ORACLE, oracle), (Arm.CONTROL, control))
+    }
+    told = compare_returned(remotes, ["a"], ResourceLimits(), SamplingPlan(), Log(None))
+    return told["a"], {arm.value: len(remote.asked) for arm, remote in remotes.items()}
+
+
+def test_what_is_the_same_takes_one_call_a_side():
+    assert compared(base=[[1, 2.0]], oracle=[[1, 2.0 + 1e-12]]) == (
+        Returned.SAME, {"base": 1, "oracle": 1, "control": 0},
+    )  # fmt: skip
+
+
+def test_what_differs_and_is_the_same_again_on_either_side_is_different():
+    assert compared(base=[1], control=[1], oracle=[2, 2]) == (
+        Returned.DIFFERENT, {"base": 1, "oracle": 2, "control": 1},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("control", "again"), [([9], [2]), ([1], [9]), ([], [2]), ([1], [])], ids=["base", "oracle", "lost", "lost again"]
+)
+def test_what_differs_between_two_calls_of_one_side_is_no_evidence(control, again):
+    assert compared(base=[1], control=control, oracle=[2, *again])[0] is Returned.UNSTABLE
+
+
+@pytest.mark.parametrize(
+    ("base", "oracle"),
+    [([None], [None]), ([object()], [1]), ([1], [object()]), ([], [1]), ([1], [])],
+    ids=["nothing", "base without a form", "oracle without a form", "base fails", "oracle fails"],
+)
+def test_what_says_nothing_is_not_compared(base, oracle):
+    assert compared(base=base, oracle=oracle)[0] is Returned.NOT_COMPARABLE
+
+
+def test_nothing_in_the_place_of_something_is_different():
+    assert compared(base=[1], control=[1], oracle=[None, None])[0] is Returned.DIFFERENT
