@@ -73,7 +73,14 @@ def measurements(
         at_once = sampling.settings.measured_at_once
         writer = partial(llm.workload_writer, postgres.completions(), run.month)
         stage = Measurements(
-            run, engine, mirrors.cache(), sampling.plan(), containers.limits, at_once=at_once, writer=writer
+            run,
+            engine,
+            mirrors.cache(),
+            sampling.plan(),
+            containers.limits,
+            at_once=at_once,
+            suite_repositories=mirrors.settings.suite_repositories,
+            writer=writer,
         )
         summary = run_loop(stage.measure_month())
         with run.database.transaction() as connection:

@@ -94,6 +94,10 @@ class Settings(BaseSettings):
         ("Python", "Cython", "C", "C++", "Cuda", "Fortran", "Rust", "Jupyter Notebook"), alias="FC_LANGUAGES"
     )
     """primary languages, in GitHub's words, of tracked repositories; any: whichever"""
+    suite_repositories: Names = Field(
+        ("astropy/astropy-benchmarks", "pierreglaser/joblib_benchmarks"), alias="FC_SUITE_REPOSITORIES"
+    )
+    """repositories of benchmarks for others; tried for one that is part of their name and that their suite names"""
     mirrors_dir: AbsolutePath | None = Field(None, alias="FC_MIRRORS_DIR")
     """bare mirrors; empty: mirrors/ under FC_HOME"""
     mirrors_gb: float = Field(50, alias="FC_MIRRORS_GB", ge=0)

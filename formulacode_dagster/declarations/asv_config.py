@@ -90,6 +90,7 @@ class AsvConfig(Frozen):
 
     path: str = Field(description="path of the file below the repository")
     project: Text = ""
+    repo: Text = Field(default="", description="as written: address or path of what is benchmarked")
     repo_subdir: Text = ""
     pythons: Texts = Field(default=(), description="as written; empty when asv would take its own")
     matrix: Matrix = Matrix()

@@ -89,7 +89,8 @@ class Recipe(Frozen):
     def suite_files(self) -> SuiteFiles:
         """The suite that was laid over every arm."""
         files = None if self.files is None else {path: base64.b64decode(text) for path, text in self.files.items()}
-        return SuiteFiles(self.suite, files, self.provenance.source, self.provenance.commit, self.provenance.adapted)
+        came = self.provenance
+        return SuiteFiles(self.suite, files, came.source, came.commit, came.adapted, came.repository)
 
     def to_json(self) -> str:
         """What `parse` reads; equal recipes give equal texts."""

@@ -34,6 +34,7 @@ from formulacode_dagster.store.measurements import last_attempt, read_surveys, s
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 from formulacode_dagster.suites.overlays import first_suite
+from formulacode_dagster.workloads.elsewhere import candidates_for, suites_elsewhere
 from formulacode_dagster.workloads.suites import other_suites
 from formulacode_dagster.workloads.written import WRITER_VERSION, Writer
 
@@ -83,6 +84,8 @@ class Measurements:
     at_once: int = 1
     """Tasks built, timed and tested at the same time: more than one disturb each other."""
     cores: Cores = field(default_factory=Cores)
+    suite_repositories: Sequence[str] = ()
+    """Repositories that may hold a suite for others."""
     writer: WriterInUse | None = None
     """Opens the model that writes benchmarks where nothing else executes a change, if there is one."""
 
@@ -97,17 +100,19 @@ class Measurements:
             spent = Cost.total(spending_of(connection, self.run.month).values())
         async with AsyncExitStack() as stack:
             model = await stack.enter_async_context(self.writer(spent, self._book)) if self.writer else None
+            writer = (model.name, WRITER_VERSION) if model else ()
             items = [
-                WorkItem(pr.item, inputs_of(task, self.plan, self.limits, model.name if model else ""), task)
+                WorkItem(pr.item, inputs_of(task, self.plan, self.limits, sources), task)
                 for pr in longest_build_first(prs, images)
                 for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
+                for sources in [(*candidates_for(pr.facts.repository, self.suite_repositories), *writer)]
             ]
             loop = asyncio.get_running_loop()
 
             def measure(item: WorkItem[MeasuredTask]) -> Outcome[Measured]:
-                writer = AskedFromThread(model, loop) if model else None
-                outcome = self.measure(item, writer)
-                return replace(outcome, cost=writer.cost) if writer else outcome
+                asked = AskedFromThread(model, loop) if model else None
+                outcome = self.measure(item, asked)
+                return replace(outcome, cost=asked.cost) if asked else outcome
 
             return await run_items(self.run, items, in_thread(measure), save, concurrency=self.at_once)
 
@@ -126,26 +131,32 @@ class Measurements:
             before = last_attempt(connection, self.run.month, pr.key)
         mirror = self.cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
         folder = image.spec.benchmark_dir
+
+        def note(line: str) -> None:
+            listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}")
+
+        # read when it is asked for: a task with a suite of its own needs no other
+        elsewhere = suites_elsewhere(self.cache, self.suite_repositories, pr, folder, note)
         timed = measure_task(
             self.engine,
             image,
             pr=pr,
             patch=patch,
             suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
-            later=lambda names: other_suites(mirror, pr, image.spec, names),
+            later=lambda names: other_suites(mirror, pr, image.spec, names, elsewhere=elsewhere),
             plan=self.plan,
             limits=self.limits,
             run_id=self.run.run_id,
             writer=writer,
             surveyed=self._surveyed(item),
             cores=self.cores,
-            progress=lambda line: listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}"),
+            progress=note,
         )
         occasion = Occasion.FORCED if self.run.options.force else Occasion.CHANGED if before else Occasion.FIRST
         measured = timed.measurement.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
         if not measured.is_faster or measured.returning_other:
             return outcome_of(Measured(measured), timed.log)
-        listener().note(Stage.MEASUREMENTS, f"{item.name}: running the repository's own tests on both sides")
+        note("running the repository's own tests on both sides")
         tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
         return outcome_of(Measured(measured, tested, timed.recipe), timed.log)
 
@@ -191,10 +202,10 @@ def save(connection: Connection, rows: Sequence[Measured]) -> None:
     CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
 
 
-def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, writer: str = "") -> str:
+def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, sources: Sequence[str] = ()) -> str:
     """Everything the samples and their verdict depend on; whether tasks are timed side by side is no part of it.
 
-    *writer* is the model that writes benchmarks, `` for none.
+    *sources* are repositories of suites for others, and the model that writes benchmarks, as far as any may be asked.
     """
     return fingerprint(
         Stage.MEASUREMENTS,
@@ -206,7 +217,7 @@ def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, wr
         [plan.rule(unit).model_dump(mode="json") for unit in Unit],
         limits.model_dump(mode="json"),
         harness_sha256(),
-        (writer, WRITER_VERSION) if writer else (),
+        tuple(sources),
     )
 
 

@@ -131,6 +131,8 @@ class Source(StrEnum):
     """Callables that the pull request brings into the suite, and that asv's rule of names leaves out."""
     LATER_SUITE = "later_suite"
     EARLIER_SUITE = "earlier_suite"
+    OTHER_REPOSITORY = "other_repository"
+    """A suite in a repository of its own, whose configuration names the one that is measured."""
     PYTEST_BENCHMARK = "pytest_benchmark"
     OWN_TESTS = "own_tests"
     """The repository's own tests, called as benchmarks."""
@@ -146,7 +148,8 @@ class Provenance(Frozen):
     """Where a set of workloads comes from."""
 
     source: Source = Source.BASE_SUITE
-    commit: str = Field(default="", description="where its files were read; `` for the checkout's own")
+    repository: str = Field(default="", description="where its files were read; `` for the pull request's own")
+    commit: str = Field(default="", description="of that repository; `` for the files that the checkout has anyway")
     sha256: str = Field(default="", description="hash over the files laid over every arm; `` for the checkout's own")
     adapted: tuple[str, ...] = Field(
         default=(), description="what was made a benchmark of, as `file: benchmark = original`"

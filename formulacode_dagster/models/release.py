@@ -55,6 +55,7 @@ class TaskRecord(Frozen):
     workload_source: str = Field(
         description="where the benchmarks come from: `base_suite`, `pull_request`, `own_tests`, …"
     )
+    workload_repository: str = Field(description="the repository their files were read in")
     workload_commit: str = Field(description="the commit their files were read at")
     workload_sha256: str = Field(
         description="hash over the files laid over base and patch alike; empty where the checkout's own are timed"

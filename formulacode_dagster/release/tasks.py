@@ -80,6 +80,7 @@ def build_task_record(
             json.dumps(measurement.executed.get(result.benchmark, {}), sort_keys=True) for result in timed
         ),
         workload_source=provenance.source.value,
+        workload_repository=provenance.repository or pr.facts.repository,
         workload_commit=provenance.commit or pr.change.base_sha,
         workload_sha256=provenance.sha256,
         workload_adapted=provenance.adapted,

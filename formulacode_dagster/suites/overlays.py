@@ -23,6 +23,8 @@ class SuiteFiles:
     """Where the files were read; `` for those that the checkout has anyway."""
     adapted: tuple[str, ...] = ()
     """What was made a benchmark of, as `file: benchmark = original`."""
+    repository: str = ""
+    """Where *commit* is; `` for the pull request's own."""
 
     @property
     def sha256(self) -> str:
@@ -38,7 +40,13 @@ class SuiteFiles:
     @property
     def provenance(self) -> Provenance:
         """Where it comes from, as it is kept."""
-        return Provenance(source=self.source, commit=self.commit, sha256=self.sha256, adapted=self.adapted)
+        return Provenance(
+            source=self.source,
+            repository=self.repository,
+            commit=self.commit,
+            sha256=self.sha256,
+            adapted=self.adapted,
+        )
 
 
 BASE_SUITE = SuiteFiles("base")

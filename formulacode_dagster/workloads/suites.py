@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from formulacode_dagster.git.reader import CommitReader, HistoryReader
@@ -18,12 +18,18 @@ from .pytest_benchmark import pytest_benchmark_suites
 
 
 def other_suites(
-    reader: HistoryReader, pr: PullRequest, spec: BuildSpec, names: Collection[str]
+    reader: HistoryReader,
+    pr: PullRequest,
+    spec: BuildSpec,
+    names: Collection[str],
+    *,
+    elsewhere: Iterable[SuiteFiles] = (),
 ) -> Iterator[SuiteFiles]:
     """Suites beside the first, for *names* of what the patch changes, no two of the same files.
 
     First what the pull request brought that asv does not collect, then later commits, nearest first, then an earlier
-    one, then what uses pytest-benchmark. Each is read when it is asked for: who finds enough workloads asks no more.
+    one, those that other repositories have for this one, then what uses pytest-benchmark. Each is read when it is asked
+    for: who finds enough workloads asks no more.
     """
     benchmark_dir = spec.benchmark_dir
     if is_whole_checkout(benchmark_dir):
@@ -32,6 +38,7 @@ def other_suites(
         missed_suites(reader, pr, benchmark_dir),
         later_suites(reader, pr, benchmark_dir, names),
         earlier_suites(reader, pr, benchmark_dir, names),
+        elsewhere,
         pytest_benchmark_suites(reader, pr, spec, names),
     )
     given: set[str] = set()

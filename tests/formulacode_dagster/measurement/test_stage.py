@@ -50,9 +50,9 @@ def test_what_a_measurement_depends_on_is_measured_again_when_it_changes(task, c
     assert inputs_of(task(**change), PLAN, LIMITS) != inputs_of(task(), PLAN, LIMITS)
 
 
-def test_what_no_benchmark_executed_is_measured_again_when_a_model_may_write_one(task):
-    assert inputs_of(task(), PLAN, LIMITS, "a-model") != inputs_of(task(), PLAN, LIMITS)
-    assert inputs_of(task(), PLAN, LIMITS, "a-model") != inputs_of(task(), PLAN, LIMITS, "another")
+def test_what_is_measured_depends_on_who_else_may_have_a_workload(task):
+    assert inputs_of(task(), PLAN, LIMITS, ["a-model"]) != inputs_of(task(), PLAN, LIMITS)
+    assert inputs_of(task(), PLAN, LIMITS, ["a-model"]) != inputs_of(task(), PLAN, LIMITS, ["another"])
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def record() -> MakeRecord:
             "benchmark_speedups": (1.25, 2.0),
             "benchmark_lines": ('{"base": {"f.py": [1]}}', "{}"),
             "workload_source": "base_suite",
+            "workload_repository": "acme/fast",
             "workload_commit": "b" * 40,
             "workload_sha256": "",
             "workload_adapted": (),

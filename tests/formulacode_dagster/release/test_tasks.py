@@ -52,11 +52,14 @@ def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(pa
     record = build_task_record(**parts)
     assert (record.workload_source, record.workload_commit) == ("base_suite", "b" * 40)
     assert (record.workload_sha256, record.workload_adapted, record.benchmark_lines) == ("", (), ("{}", "{}"))
-    found = Provenance(source=Source.OWN_TESTS, commit="c" * 40, sha256="d" * 64, adapted=("tests/a.py: test_z",))
+    assert record.workload_repository == "Acme/Fast.py"
+    place = {"repository": "acme/suites", "commit": "c" * 40}
+    found = Provenance(source=Source.OWN_TESTS, sha256="d" * 64, adapted=("tests/a.py: test_z",), **place)
     executed = {"bench.time_z": {"base": {"a.py": (3, 4)}, "oracle": {"a.py": (5,)}}}
     measured = parts["measurement"].model_copy(update={"provenance": found, "executed": executed})
     record = build_task_record(**{**parts, "measurement": measured})
     assert (record.workload_source, record.workload_commit) == ("own_tests", "c" * 40)
+    assert record.workload_repository == "acme/suites"
     assert (record.workload_sha256, record.workload_adapted) == ("d" * 64, ("tests/a.py: test_z",))
     assert record.benchmark_lines == ("{}", '{"base": {"a.py": [3, 4]}, "oracle": {"a.py": [5]}}')
 
