@@ -20,7 +20,7 @@ class MirrorsResource(SettingsResource):
     mirrors_gb: float | None = setting("mirrors_gb")
     github_clone_url: str | None = setting("github_clone_url")
     offline_source: str | None = setting("offline_source")
-    suite_repositories: tuple[str, ...] | None = setting("suite_repositories")
+    suite_repositories: list[str] | None = setting("suite_repositories")
 
     @property
     def budget(self) -> int | None:
