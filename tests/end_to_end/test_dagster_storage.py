@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from assets.monthly_report import monthly_report
+from tests.end_to_end.test_ui import processes_of
 from tests.support.gates import open_gates
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -39,9 +40,9 @@ def dagster_url(database, database_url):
         connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
 
 
-def report(home, **settings: str) -> str:
-    """Run the report of an empty month in *home*; returns the run's id."""
-    ran = home.fc_data("run", "--month", MONTH, "--stage", "monthly_report", **settings)
+def report(call_fc_data, **settings: str) -> str:
+    """Run the report of an empty month; returns the run's id."""
+    ran = call_fc_data("run", "--month", MONTH, "--stage", "monthly_report", **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     found = re.search(r"\(run ([0-9a-f-]{36})\)", ran.stdout)
     assert found is not None
@@ -72,37 +73,40 @@ def processes_showing(word: str) -> list[str]:
 
 
 def test_pools_and_runs_are_kept_in_the_postgres_that_the_setting_names(
-    new_home, settings, database, dagster_url
+    call_fc_data, tmp_path, settings, database, dagster_url
 ) -> None:
-    pools = new_home.fc_data("pools", FC_DAGSTER_DATABASE_URL=dagster_url)
+    pools = call_fc_data("pools", FC_DAGSTER_DATABASE_URL=dagster_url)
     assert pools.returncode == 0, pools.stdout + pools.stderr
     assert "measure: 1 (set now)" in pools.stdout
-    again = new_home.fc_data("pools", FC_DAGSTER_DATABASE_URL=dagster_url)
+    again = call_fc_data("pools", FC_DAGSTER_DATABASE_URL=dagster_url)
     assert "measure: 1\n" in again.stdout
-    run = report(new_home, **settings, FC_DAGSTER_DATABASE_URL=dagster_url)
+    run = report(call_fc_data, **settings, FC_DAGSTER_DATABASE_URL=dagster_url)
     assert (run, "SUCCESS") in runs_in_postgres(database, dagster_url)
-    assert list((new_home.home / "dagster").rglob("*.db")) == []
+    assert list((tmp_path / "home" / "dagster").rglob("*.db")) == []
 
 
 def test_the_ui_serves_what_is_in_that_postgres_and_nothing_shows_its_password(
-    new_home, settings, serve_ui, dagster_url
+    call_fc_data, new_home, settings, serve_ui, dagster_url
 ) -> None:
-    run = report(new_home, **settings, FC_DAGSTER_DATABASE_URL=dagster_url)
+    run = report(call_fc_data, **settings, FC_DAGSTER_DATABASE_URL=dagster_url)
     with serve_ui(new_home, **settings, FC_DAGSTER_DATABASE_URL=dagster_url) as served:
         assert served.graphql(RUNS)["runsOrError"]["results"] == [{"runId": run, "status": "SUCCESS"}]
         assert processes_showing(PASSWORD) == []
         shown = served.graphql("{ instance { info } }")["instance"]["info"]
+    assert served.process.returncode == 0, served.log.read_text()[-3000:]
+    assert processes_of(new_home.home) == []
     assert PASSWORD not in shown
     written = [path for path in new_home.home.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
     assert written == []
     assert "DAGSTER_DATABASE_URL_PSYCOPG2" in (new_home.home / "dagster" / "dagster.yaml").read_text()
 
 
-def test_without_the_setting_runs_are_kept_in_sqlite_under_the_home(new_home, settings) -> None:
-    run = report(new_home, **settings)
-    with sqlite3.connect(new_home.home / "dagster" / "history" / "runs.db") as connection:
+def test_without_the_setting_runs_are_kept_in_sqlite_under_the_home(call_fc_data, tmp_path, settings) -> None:
+    dagster = tmp_path / "home" / "dagster"
+    run = report(call_fc_data, **settings)
+    with sqlite3.connect(dagster / "history" / "runs.db") as connection:
         assert connection.execute("SELECT run_id, status FROM runs").fetchall() == [(run, "SUCCESS")]
-    assert "postgres" not in (new_home.home / "dagster" / "dagster.yaml").read_text().partition("storage:")[2]
+    assert "postgres" not in (dagster / "dagster.yaml").read_text().partition("storage:")[2]
 
 
 @pytest.mark.parametrize(
@@ -113,8 +117,8 @@ def test_without_the_setting_runs_are_kept_in_sqlite_under_the_home(new_home, se
         (PASSWORD, "FC_DAGSTER_DATABASE_URL is no URL of a Postgres"),
     ],
 )
-def test_a_postgres_that_cannot_be_used_is_one_clear_message(new_home, url, complaint) -> None:
-    refused = new_home.fc_data("pools", FC_DAGSTER_DATABASE_URL=url)
+def test_a_postgres_that_cannot_be_used_is_one_clear_message(call_fc_data, url, complaint) -> None:
+    refused = call_fc_data("pools", FC_DAGSTER_DATABASE_URL=url)
     assert refused.returncode == 1
     assert complaint in refused.stderr
     assert PASSWORD not in refused.stdout + refused.stderr

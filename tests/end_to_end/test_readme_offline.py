@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +11,12 @@ import pytest
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.windows import checksum_of_month
+from tests.support.command_line import FcData
 from tests.support.documents import USERS_TEXT
 from tests.support.offline import engine
 
 pytestmark = pytest.mark.slow
 
-FC_DATA = Path(sys.executable).with_name("fc-data")
 MONTH = "2026-02"
 
 
@@ -29,23 +26,14 @@ def commands() -> list[str]:
 
 
 def test_a_month_goes_in_from_mirrors_and_out_and_in_again(
-    tmp_path: Path, database: Database, database_url: str
+    tmp_path: Path, database: Database, database_url: str, call_fc_data: FcData
 ) -> None:
     engine(tmp_path / "mirrors")
-    settings = {"FC_HOME": str(tmp_path / "home"), "FC_DATABASE_URL": database_url, "FC_ENGINE": "process"}
     said: list[str] = []
     checksums: list[str] = []
     for command in commands():
         arguments = shlex.split(command.replace("/path/to/mirrors", str(tmp_path / "mirrors")))
-        ran = subprocess.run(
-            [str(FC_DATA), *arguments],
-            cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **settings},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        ran = call_fc_data(*arguments, FC_DATABASE_URL=database_url, FC_ENGINE="process")
         assert (ran.returncode, ran.stderr) == (0, ""), command
         said.append(ran.stdout)
         with database.transaction() as connection:
@@ -61,16 +49,8 @@ def test_a_month_goes_in_from_mirrors_and_out_and_in_again(
         assert [row.number for row in MERGED_PULL_REQUESTS.read(connection, MONTH)] == [2, 3, 4]
 
 
-def test_an_offline_source_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [str(FC_DATA), "run", "--month", MONTH, "--offline-source", "nowhere"],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "FC_HOME": str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_an_offline_source_that_is_not_there_is_one_line(tmp_path: Path, call_fc_data: FcData) -> None:
+    ran = call_fc_data("run", "--month", MONTH, "--offline-source", "nowhere")
     assert (ran.returncode, ran.stdout) == (1, "")
     (line,) = ran.stderr.splitlines()
     assert f"the offline source {tmp_path / 'nowhere'} is not there" in line

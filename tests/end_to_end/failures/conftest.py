@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from formulacode_dagster.models.items import Stage
@@ -20,10 +21,11 @@ def seeds(
     database_server: DatabaseServer,
     run_folder: RunFolder,
     samples: SampleSet,
+    dagster_instance: dg.DagsterInstance,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Seeds:
     """The seeds of the run."""
-    return Seeds(database_server, run_folder, tmp_path_factory.mktemp("shared"), samples)
+    return Seeds(database_server, run_folder, tmp_path_factory.mktemp("shared"), samples, dagster_instance)
 
 
 @pytest.fixture
@@ -41,9 +43,9 @@ def seeded(seeds: Seeds, tmp_path: Path) -> Iterator[Callable[..., Platform]]:
 
 
 @pytest.fixture
-def own_platform(samples: SampleSet, tmp_path: Path) -> Iterator[Platform]:
+def own_platform(samples: SampleSet, dagster_instance: dg.DagsterInstance, tmp_path: Path) -> Iterator[Platform]:
     """A platform that shares nothing: its embedded Postgres and its Dagster storage are below its home."""
-    platform = Platform(tmp_path / "home", dict(FAST), samples)
+    platform = Platform(tmp_path / "home", dict(FAST), samples, dagster_instance)
     yield platform
     platform.close()
     shutil.rmtree(platform.home, ignore_errors=True)

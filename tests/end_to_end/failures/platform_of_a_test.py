@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from rich.console import Console
 from sqlalchemy import make_url, text
@@ -77,6 +78,7 @@ class Platform:
     home: Path
     settings: dict[str, str]
     samples: SampleSet
+    instance: dg.DagsterInstance
     _database: Database | None = field(default=None, repr=False)
 
     @property
@@ -181,10 +183,12 @@ class Platform:
         return Said(process.returncode == 0, plain(output))
 
     def run(self, *stages: Stage, **options: Any) -> Said:
-        """What `fc-data run` does, in this process: each of *stages* with its checks, or the whole month."""
+        """What `fc-data run` does, in this process: each of *stages* with its checks, or the whole month.
+
+        What Dagster keeps of it stays in memory; on disk its storage takes as long as most stages of the samples.
+        """
         from formulacode_dagster.cli.operate import run_months
         from formulacode_dagster.models.errors import FormulaCodeError
-        from formulacode_dagster.orchestration.runs import dagster_instance
 
         written = io.StringIO()
         console = Console(file=written, width=160, soft_wrap=True)
@@ -197,11 +201,10 @@ class Platform:
             for name, value in self.settings.items():
                 patched.setenv(name, value)
             try:
-                with dagster_instance() as instance:
-                    ends = [
-                        run_months(console, instance, [Month.parse(MONTH)], RunOptions(**options), stages=some)
-                        for some in chosen
-                    ]
+                ends = [
+                    run_months(console, self.instance, [Month.parse(MONTH)], RunOptions(**options), stages=some)
+                    for some in chosen
+                ]
             except FormulaCodeError as error:
                 # as `cli.main` does
                 console.print(f"error: {error}", highlight=False)

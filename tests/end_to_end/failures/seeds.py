@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+
 from formulacode_dagster.models.items import Stage
 from sandbox.samples import SampleSet
 from tests.end_to_end.failures.platform_of_a_test import FAST, Platform
@@ -15,12 +17,20 @@ from tests.support.sharing import RunFolder
 class Seeds:
     """Databases in which the first stages of the month are done, made once in a run and cloned for each test."""
 
-    def __init__(self, server: DatabaseServer, run: RunFolder, shared: Path, samples: SampleSet) -> None:
+    def __init__(
+        self,
+        server: DatabaseServer,
+        run: RunFolder,
+        shared: Path,
+        samples: SampleSet,
+        instance: dg.DagsterInstance,
+    ) -> None:
         """*shared* is where the tests of one process keep what costs more to make than most of them take."""
         self._server = server
         self._run = run
         self._shared = shared
         self._samples = samples
+        self._instance = instance
         (shared / "dagster").mkdir()
 
     def platform(self, home: Path, *stages: Stage, **options: Any) -> Platform:
@@ -44,4 +54,4 @@ class Seeds:
         home.mkdir(parents=True)
         (home / "dagster").symlink_to(self._shared / "dagster")
         settings = {"FC_DATABASE_URL": database_url, "FC_MIRRORS_DIR": str(self._shared / "mirrors")}
-        return Platform(home, FAST | settings, self._samples)
+        return Platform(home, FAST | settings, self._samples, self._instance)

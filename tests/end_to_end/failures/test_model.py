@@ -124,8 +124,8 @@ def test_a_model_that_is_not_there_is_said_to_be_unreachable(seeded) -> None:
 
 def test_a_stage_is_tried_once_more_by_itself_when_that_is_set(seeded) -> None:
     platform = seeded_platform(seeded)
+    platform.settings["FC_RETRY_SECONDS"] = "1"
     with platform.serve(model_faults=ModelFaults(by_call={1: Fault.OUT_OF_QUOTA})):
-        once = ("--month", "2026-02", "--stage", "classifications", "--max-concurrency", "1")
-        said = platform.fc_data("run", *once, FC_RETRY_SECONDS="1")
+        said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
     assert said.succeeded, said.text
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED

@@ -55,9 +55,8 @@ def test_a_server_that_turns_everybody_away_stops_the_stage_and_the_next_run_fin
 
 def test_a_server_that_is_not_there_is_one_message_without_its_password(seeded) -> None:
     platform = seeded()
-    said = platform.fc_data(
-        "run", "--month", "2026-02", FC_DATABASE_URL="postgresql://me:hushhush@127.0.0.1:9/formulacode"
-    )
+    platform.settings["FC_DATABASE_URL"] = "postgresql://me:hushhush@127.0.0.1:9/formulacode"
+    said = platform.run()
     assert not said.succeeded
     said.tells(
         "error: postgres: ", "me:***@127.0.0.1:9/formulacode", "does not answer", "Start it or fix FC_DATABASE_URL"

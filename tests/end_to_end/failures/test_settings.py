@@ -19,16 +19,26 @@ def test_a_malformed_env_file_names_its_line(call_fc_data, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("month", "complaint"),
-    [("2031-01", "not over yet"), ("2014-12", "before 2015-01"), ("2026-13", "is not a month")],
+    ("arguments", "complaint"),
+    [
+        (("--month", "2031-01"), "not over yet"),
+        (("--month", "2014-12"), "before 2015-01"),
+        (("--month", "2026-13"), "is not a month"),
+        (("--month", "soon"), "is not a month"),
+        ((), "no month was given"),
+        (("--start-date", "2026-02-02", "--end-date", "2026-03-01"), "not the first day"),
+        (("--start-date", "2026-03-01", "--end-date", "2026-02-01"), "holds no month"),
+        (("--month", "2026-02", "--only", "what is this"), "owner/repo#123"),
+    ],
 )
-def test_a_month_outside_the_range_is_refused_before_anything_is_started(
-    call_fc_data, tmp_path, month, complaint
+def test_months_and_items_that_cannot_be_are_refused_before_anything_is_started(
+    call_fc_data, tmp_path, arguments, complaint
 ) -> None:
-    answer = call_fc_data("run", "--month", month)
+    answer = call_fc_data("run", *arguments)
     assert answer.returncode == 1
     assert answer.stderr.startswith("error: ")
     assert complaint in answer.stderr
+    assert "Traceback" not in answer.stderr
     assert not (tmp_path / "home").exists()
 
 
