@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.items import LedgerEntry
+from formulacode_dagster.models.items import Cost, LedgerEntry
 from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.running import loops
 from formulacode_dagster.store import ledger
+from formulacode_dagster.store.spending import Spent, add_spending
 
 from .outages import Outages
 from .pending import is_pending, within
@@ -113,6 +114,7 @@ async def _work_off(
     finished: list[Result[R]] = []
     worked: list[LedgerEntry] = []
     outages: Outages[R] = Outages()
+    cut_short: list[Spent] = []
     news = asyncio.Event()
     dead: OutsideSystemError | ConfigurationError | None = None
     due = 0.0
@@ -133,7 +135,7 @@ async def _work_off(
     try:
         while running or (waiting and dead is None):
             while waiting and dead is None and len(running) < concurrency:
-                task = asyncio.create_task(_work_on(run, waiting.pop(), before, work, outages, finish))
+                task = asyncio.create_task(_work_on(run, waiting.pop(), before, work, outages, finish, cut_short))
                 task.add_done_callback(lambda _: news.set())
                 running.add(task)
             with suppress(TimeoutError):
@@ -157,6 +159,7 @@ async def _work_off(
             for result in outages.held_back():
                 finish(result)
         await keep_finished()
+        await asyncio.to_thread(_book, run, cut_short)
     if dead is not None:
         await asyncio.to_thread(_forgive, run, worked)
         raise dead
@@ -170,16 +173,21 @@ async def _work_on(
     work: BatchWork[T, R],
     outages: Outages[R],
     finish: Callable[[Result[R]], None],
+    cut_short: list[Spent],
 ) -> None:
-    """Finish each item of *batch* once, whatever *work* does; raises what stops the stage."""
-    started = time.monotonic()
+    """Finish each item of *batch* once, whatever *work* does; raises what stops the stage.
+
+    What was spent by then since one of them ended is added to those *cut_short*: it has no entry of its own.
+    """
+    started = last = time.monotonic()
     left = {item.name: item for item in batch}
 
     def end(item: WorkItem[T], how: Outcome[R] | Exception) -> None:
+        nonlocal last
         _raise_if_fatal(how, item.name)
         del left[item.name]
-        seconds = time.monotonic() - started
-        result = result_of(run, item, how, previous=before.get(item.name), seconds=seconds)
+        last = time.monotonic()
+        result = result_of(run, item, how, previous=before.get(item.name), seconds=last - started)
         for settled in outages.settle(item, how, result):
             finish(settled)
 
@@ -190,8 +198,13 @@ async def _work_on(
             raise
         for item in list(left.values()):
             end(item, error)
-    for item in list(left.values()):
-        end(item, RuntimeError("its batch ended without a word about it"))
+    else:
+        for item in list(left.values()):
+            end(item, RuntimeError("its batch ended without a word about it"))
+    finally:
+        if left:
+            cost = Cost(seconds=round(time.monotonic() - last, 3))
+            cut_short.append(Spent(run.month, run.stage, run.run_id, cost, min(left)))
 
 
 def _raise_if_fatal(end: object, item: str) -> None:
@@ -202,6 +215,13 @@ def _raise_if_fatal(end: object, item: str) -> None:
         raise OutsideSystemError(
             "disk", f"no space left for {item}", why=str(end), remedy="Free some space, then run again"
         ) from end
+
+
+def _book(run: StageRun, cut_short: Sequence[Spent]) -> None:
+    """Add what was spent on items that were not finished, unless the store is what stopped the stage."""
+    if cut_short:
+        with suppress(OutsideSystemError), run.database.transaction() as connection:
+            add_spending(connection, cut_short)
 
 
 def _forgive(run: StageRun, worked: Sequence[LedgerEntry]) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from formulacode_dagster.items.pending import MAX_ATTEMPTS
 from formulacode_dagster.items.runner import KEEP_SECONDS, KEPT_AT_ONCE, in_thread, run_items
@@ -19,6 +19,7 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import get_log
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
+from formulacode_dagster.store.tables import SPENDING
 
 MONTH = "2026-02"
 
@@ -53,6 +54,16 @@ def run(
     items = [WorkItem(name, inputs, name) for name in names]
     stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", options)
     return asyncio.run(run_items(stage_run, items, in_thread(work), kept))
+
+
+class Clock:
+    """Stands still but for what a test adds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
 
 
 def states(database: Database) -> dict[str, ItemState]:
@@ -324,3 +335,53 @@ def test_what_is_finished_when_the_run_is_cancelled_is_kept(database: Database) 
     assert set(done.values()) == {ItemState.DONE}
     assert len(done) == sum(batches.sizes) >= 1
     assert "a/b#9" not in done
+
+
+def seconds_spent(database: Database) -> dict[str, float]:
+    with database.transaction() as connection:
+        rows = connection.execute(select(SPENDING.c.item, SPENDING.c.cost)).all()
+    return {item: cost["seconds"] for item, cost in rows if "seconds" in cost}
+
+
+def test_what_an_item_took_that_was_cut_short_is_on_the_books(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("formulacode_dagster.items.runner.time", clock)
+
+    async def work(item: WorkItem[str]) -> Outcome[str]:
+        clock.now += 70
+        if item.name == "a/b#2":
+            begun.set()
+            await asyncio.Event().wait()
+        return Outcome("x")
+
+    async def cancelled() -> None:
+        stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
+        items = [WorkItem(f"a/b#{n}", "v", "") for n in (1, 2, 3)]
+        started = asyncio.create_task(run_items(stage_run, items, work, Kept()))
+        await begun.wait()
+        started.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await started
+
+    begun = asyncio.Event()
+    asyncio.run(cancelled())
+    assert seconds_spent(database) == {"a/b#1": 70, "a/b#2": 70}
+
+
+def test_what_an_item_took_that_found_a_system_dead_is_on_the_books(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("formulacode_dagster.items.runner.time", clock)
+
+    async def work(_item: WorkItem[str]) -> Outcome[str]:
+        clock.now += 70
+        raise OutsideSystemError("docker", "no daemon")
+
+    stage_run = StageRun(database, Stage.IMAGES, MONTH, "run", RunOptions(max_concurrency=1))
+    with pytest.raises(OutsideSystemError):
+        asyncio.run(run_items(stage_run, [WorkItem("a/b#1", "v", "")], work, Kept()))
+    assert seconds_spent(database) == {"a/b#1": 70}
+    assert states(database) == {}
