@@ -157,7 +157,7 @@ class Settings(BaseSettings):
     sample_seconds: float = Field(0.1, alias="FC_SAMPLE_SECONDS", gt=0)
     """seconds of timing in one sample"""
     measure_seconds: int = Field(600, alias="FC_MEASURE_SECONDS", ge=10)
-    """seconds that surveys, warm-up and rounds of one task may take; builds come on top"""
+    """seconds that surveys, warm-up and rounds of one task may take; builds, and looking for workloads, come on top"""
     measured_at_once: int = Field(1, alias="FC_MEASURED_AT_ONCE", ge=1)
     """tasks built, timed and tested at the same time; more than one disturb each other's timings"""
     images_gb: float = Field(100, alias="FC_IMAGES_GB", ge=0)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Budget:
@@ -30,6 +33,17 @@ class Budget:
     def elsewhere(self) -> float:
         """Seconds spent while it was paused."""
         return self._elsewhere
+
+    def paused_between(self, items: Iterable[T]) -> Iterator[T]:
+        """*items*, paused while each is made: those who make them have limits of their own."""
+        making = iter(items)
+        while True:
+            with self.paused():
+                try:
+                    item = next(making)
+                except StopIteration:
+                    return
+            yield item
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -78,7 +78,7 @@ class Chooser:
                 raise
             ended: Rejection | ItemFailure = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
-        for other in others(self._changed(())):
+        for other in self.budget.paused_between(others(self._changed(()))):
             self.log(f"trying the suite of the {other.name}")
             for arm in Arm:
                 self.remotes[arm].write(other.files or {})

@@ -31,7 +31,7 @@ MODULE = "snippets"
 MOST_SNIPPETS = 20
 LONGEST_SECONDS = 30.0
 """Of one call."""
-TRIAL_SECONDS = 90.0
+TRIAL_SECONDS = 60.0
 """For all of one run; what they do not come to is no workload."""
 TELLING = frozenset({LeakKind.LINE, LeakKind.RENAMED_LINE, LeakKind.CODE})
 """What a block must not tell. That it stands in the pull request's text is what it is taken for."""

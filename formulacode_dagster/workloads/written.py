@@ -30,7 +30,7 @@ MODULE = "written"
 LEAST_SIZES = 2
 LONGEST_SECONDS = 30.0
 """Of one call."""
-TRIAL_SECONDS = 90.0
+TRIAL_SECONDS = 60.0
 """For all of one run."""
 MOST_CHARACTERS = 40_000
 """Of code that the model is shown."""
