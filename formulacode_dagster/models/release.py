@@ -72,6 +72,22 @@ class TaskRecord(Frozen):
     )
     speedup_low: float = Field(description="lower bound of the 95 % interval of `speedup`")
     speedup_high: float = Field(description="upper bound of it")
+    p_value: float = Field(description="exact one-sided p-value of its being faster, at the look that decided")
+    control_speedup: float = Field(description="the same figure as `speedup` of the base beside itself")
+    faster_benchmarks: tuple[str, ...] = Field(description="benchmarks that surely are faster by themselves, corrected")
+    slower_benchmarks: tuple[str, ...] = Field(description="benchmarks that surely are slower by themselves, corrected")
+    benchmark_returns: tuple[str, ...] = Field(
+        description="whether each of `benchmarks` returns the same with the patch: `same`, `unstable` where one side "
+        "differs from itself, `not_comparable`"
+    )
+    pass_to_pass: tuple[str, ...] = Field(
+        description="pytest's ids of the tests that reach the change and pass in three runs of either side"
+    )
+    fail_to_pass: tuple[str, ...] = Field(description="those that pass in three runs with the patch and in none before")
+    flaky_tests: tuple[str, ...] = Field(description="those that pass in some runs of a side and not in others")
+    changed_lines: int = Field(description="executable lines of Python that the patch removes or adds, tests apart")
+    covered_lines: int = Field(description="those of them that a test executes")
+    weak_tests: bool = Field(description="whether no test holds the change, or under half of its lines are executed")
     machine: str = Field(description="CPU model and cores that it was measured on")
     recipe: str | None = Field(
         default=None,

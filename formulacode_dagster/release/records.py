@@ -23,6 +23,7 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
     statements = artifacts.PROBLEM_STATEMENTS.read_keys(connection, month, keys)
     planned = artifacts.ENVIRONMENTS.read_keys(connection, month, keys)
     measured = artifacts.MEASUREMENTS.read_keys(connection, month, keys)
+    tested = artifacts.CORRECTNESS.read_keys(connection, month, keys)
     built = artifacts.IMAGES.read_keys(connection, month, keys)
     pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
     published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
@@ -34,6 +35,7 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
             statement=statements[pr.key],
             environment=planned[pr.key],
             measurement=measured[pr.key],
+            correctness=tested[pr.key],
             image=built[pr.key],
             published=published.get(pr.key),
             recipe=_recipe(connection, measured[pr.key].recipe_sha256),

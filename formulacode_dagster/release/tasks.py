@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from formulacode_dagster.models.base import PullRequestRow
 from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Source
+from formulacode_dagster.models.measurement import BenchmarkResult, Measurement, Returned, Source
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -27,6 +28,7 @@ def build_task_record(
     statement: ProblemStatement,
     environment: Environment,
     measurement: Measurement,
+    correctness: Correctness,
     image: BuiltImage,
     published: PublishedImage | None,
     recipe: str | None = None,
@@ -40,8 +42,8 @@ def build_task_record(
     parts belong to different pull requests or the measurement to another image: such a record would claim what nobody
     saw.
     """
-    parts = (classification, statement, environment, measurement, image, published)
-    _require_one_task(pr, [part for part in parts if part], measurement, image, published)
+    parts = (classification, statement, environment, measurement, correctness, image, published)
+    _require_one_task(pr, [part for part in parts if part], measurement, correctness, image, published)
     if not measurement.is_faster:
         raise ItemFailure(
             FailureKind.NOT_A_TASK,
@@ -72,6 +74,19 @@ def build_task_record(
         speedup=measurement.speedup,
         speedup_low=measurement.low,
         speedup_high=measurement.high,
+        p_value=measurement.p_value,
+        control_speedup=measurement.control_speedup,
+        faster_benchmarks=measurement.faster,
+        slower_benchmarks=measurement.slower,
+        benchmark_returns=tuple(
+            measurement.returned.get(result.benchmark, Returned.NOT_COMPARABLE).value for result in timed
+        ),
+        pass_to_pass=correctness.pass_to_pass,
+        fail_to_pass=correctness.fail_to_pass,
+        flaky_tests=correctness.flaky,
+        changed_lines=correctness.changed_lines,
+        covered_lines=correctness.covered_lines,
+        weak_tests=correctness.weak_tests,
         machine=measurement.machine,
         recipe=recipe,
         benchmarks=tuple(result.benchmark for result in timed),
@@ -122,6 +137,7 @@ def _require_one_task(
     pr: PullRequest,
     parts: Sequence[PullRequestRow],
     measurement: Measurement,
+    correctness: Correctness,
     image: BuiltImage,
     published: PublishedImage | None,
 ) -> None:
@@ -130,11 +146,11 @@ def _require_one_task(
             raise ItemFailure(
                 FailureKind.MISMATCH, f"{pr.item}: a {type(part).__name__} of another pull request was handed in"
             )
-    measured = {image.digest, *([published.image_digest] if published else [])}
+    measured = {image.digest, correctness.image_digest, *([published.image_digest] if published else [])}
     if measured != {measurement.image_digest}:
         raise ItemFailure(
             FailureKind.MISMATCH,
             f"{pr.item}: what was measured is not what is released",
-            why=f"measured {measurement.image_digest}, built or published {', '.join(sorted(measured))}",
+            why=f"measured {measurement.image_digest}, built, tested or published {', '.join(sorted(measured))}",
             remedy="Materialize images, measurements and published_images again for this pull request",
         )

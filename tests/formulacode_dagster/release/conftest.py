@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
+from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.measurement import Measurement
@@ -22,6 +23,7 @@ from tests.records import (
     make_spec,
     make_statement,
 )
+from tests.support.correctness import correctness_row, reaching_test
 
 MONTH = "2026-02"
 IMAGE = "sha256:" + "1" * 64
@@ -58,6 +60,17 @@ def record() -> MakeRecord:
             "speedup": 1.5 + number / 10,
             "speedup_low": 1.4,
             "speedup_high": 3.0,
+            "p_value": 0.004,
+            "control_speedup": 1.0,
+            "faster_benchmarks": ("bench.time_b(1)",),
+            "slower_benchmarks": (),
+            "benchmark_returns": ("same", "not_comparable"),
+            "pass_to_pass": ("tests/test_f.py::test_it",),
+            "fail_to_pass": (),
+            "flaky_tests": (),
+            "changed_lines": 4,
+            "covered_lines": 3,
+            "weak_tests": False,
             "machine": "a machine",
             "benchmarks": ("bench.time_a", "bench.time_b(1)"),
             "benchmark_speedups": (1.25, 2.0),
@@ -143,6 +156,16 @@ def measurement() -> Measurement:
         engine="docker",
         image_digest=IMAGE,
     )
+
+
+@pytest.fixture
+def correctness() -> Correctness:
+    """The tests of `Acme/Fast.py#7`: one holds the change, one begins to pass, one is flaky."""
+    tests = [
+        reaching_test(*runs, f"t.py::{name}")
+        for name, *runs in (("a", "...", "..."), ("b", "FFF", "..."), ("c", "..F", "..."))
+    ]
+    return correctness_row(*tests, month=MONTH, repository_id=42, number=7, image_digest=IMAGE)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from assets.checks import JudgedMonth, failures_within_budget
 from assets.published_dataset import published_dataset
 from formulacode_dagster.models.classification import Classification
+from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -40,6 +41,7 @@ def month(
     statement: ProblemStatement,
     environment: Environment,
     measurement: Measurement,
+    correctness: Correctness,
     image: BuiltImage,
 ) -> Database:
     """A month with one task, all of whose gates are open."""
@@ -49,6 +51,7 @@ def month(
         (artifacts.PROBLEM_STATEMENTS, statement),
         (artifacts.ENVIRONMENTS, environment),
         (artifacts.IMAGES, image),
+        (artifacts.CORRECTNESS, correctness),
     )
     with database.transaction() as connection:
         recipe = put_blob(connection, "recipe", RECIPE.encode())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Measurement, Provenance, Source, Verdict
+from formulacode_dagster.models.measurement import Measurement, Provenance, Returned, Source, Verdict
 from formulacode_dagster.release.tasks import build_task_record, patch_text
 from tests.support.git_world import git, patch_between
 
@@ -18,6 +18,7 @@ def parts(
     statement: Any,
     environment: Any,
     measurement: Any,
+    correctness: Any,
     image: Any,
     published: Any,
 ) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def parts(
         "statement": statement,
         "environment": environment,
         "measurement": measurement,
+        "correctness": correctness,
         "image": image,
         "published": published,
     }
@@ -64,6 +66,17 @@ def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(pa
     assert record.benchmark_lines == ("{}", '{"base": {"a.py": [3, 4]}, "oracle": {"a.py": [5]}}')
 
 
+def test_a_record_tells_how_sure_it_is_and_by_what_it_is_right(parts: dict[str, Any]) -> None:
+    returned = {"bench.time_z": Returned.SAME}
+    measured = parts["measurement"].model_copy(update={"returned": returned, "p_value": 0.0039})
+    record = build_task_record(**{**parts, "measurement": measured})
+    assert (record.p_value, record.control_speedup) == (0.0039, 1.0)
+    assert (record.faster_benchmarks, record.slower_benchmarks) == (("bench.time_z",), ())
+    assert record.benchmark_returns == ("not_comparable", "same")
+    assert (record.pass_to_pass, record.fail_to_pass, record.flaky_tests) == (("t.py::a",), ("t.py::b",), ("t.py::c",))
+    assert (record.covered_lines, record.changed_lines, record.weak_tests) == (4, 4, False)
+
+
 def test_without_a_published_image_a_task_is_not_verified(parts: dict[str, Any]) -> None:
     record = build_task_record(**{**parts, "published": None})
     assert not record.verified
@@ -90,13 +103,17 @@ def test_a_pull_request_that_is_not_faster_is_no_task(parts: dict[str, Any]) -> 
     assert caught.value.kind == "not_a_task"
 
 
-@pytest.mark.parametrize("part", ["classification", "statement", "environment", "measurement", "image", "published"])
+@pytest.mark.parametrize(
+    "part", ["classification", "statement", "environment", "measurement", "correctness", "image", "published"]
+)
 def test_a_part_of_another_pull_request_is_refused(parts: dict[str, Any], part: str) -> None:
     with pytest.raises(ItemFailure, match="another pull request"):
         build_task_record(**{**parts, part: parts[part].model_copy(update={"number": 8})})
 
 
-@pytest.mark.parametrize(("part", "field"), [("published", "image_digest"), ("image", "digest")])
+@pytest.mark.parametrize(
+    ("part", "field"), [("published", "image_digest"), ("image", "digest"), ("correctness", "image_digest")]
+)
 def test_an_image_that_was_not_measured_is_refused(parts: dict[str, Any], part: str, field: str) -> None:
     with pytest.raises(ItemFailure, match="what was measured is not what is released"):
         build_task_record(**{**parts, part: parts[part].model_copy(update={field: "sha256:" + "9" * 64})})
