@@ -89,9 +89,9 @@ def measure_task(
                     both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
                     sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id)
                     yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=log)
-                    yield from suites_of_snippets(sides, pr, patch, note=log)
+                    at_base, commit = sources[Arm.BASE], pr.change.base_sha
+                    yield from suites_of_snippets(sides, pr, patch, at_base, note=log)
                     if writer is not None:
-                        at_base, commit = sources[Arm.BASE], pr.change.base_sha
                         touched = _touched(files, changed)
                         yield from written_suites(sides, writer, code=at_base, changed=touched, commit=commit, note=log)
 

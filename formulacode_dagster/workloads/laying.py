@@ -73,6 +73,13 @@ def is_same_everywhere(path: str, changed: Collection[str], package: str) -> boo
     return path not in inside and not (shared and package in PurePosixPath(path).parts[:-1])
 
 
+def imported_as(path: str, package: str) -> str:
+    """The name of the module in the file *path* of *package*: what lies above the package is no part of it."""
+    parts = [part for part in PurePosixPath(path).with_suffix("").parts if part != "__init__"]
+    top = package.partition(".")[0]
+    return ".".join(parts[parts.index(top) :] if top in parts else parts)
+
+
 def class_name(function: PytestFunction) -> str:
     """The class of benchmarks that *function* is laid as."""
     name = _NO_NAME.sub("_", f"{PurePosixPath(function.file).with_suffix('')}_{function.name}").lstrip("_")

@@ -17,7 +17,8 @@ from .laying import PytestFunction, class_name, suite_files
 from .sides import Sides, Tried
 
 GROWN = " | "
-RULES = (SIZES, SEQUENCES, f"{SIZES} and {SEQUENCES}", REPEATS)
+LARGER = (SIZES, SEQUENCES, f"{SIZES} and {SEQUENCES}")
+RULES = (*LARGER, REPEATS)
 FACTORS = (10, 100, 1000)
 MOST_TESTS = 12
 LONGEST_SECONDS = 5.0

@@ -23,6 +23,7 @@ from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.problems.judging import tagged
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 
+from .laying import imported_as
 from .sides import Lines, Sides, Tried
 
 TRIES = 3
@@ -182,7 +183,11 @@ def fault_of(tried: Sequence[Tried], lines: tuple[Lines, Lines]) -> str:
 def _material(functions: Sequence[ChangedFunction], code: Mapping[str, bytes], spec: BuildSpec) -> str:
     """The names of the functions, and the files that they are in as far as there is room, at the base."""
     names = [
-        {"module": _module(function.path, spec), "name": function.name, "arguments": function.arguments}
+        {
+            "module": imported_as(function.path, spec.package_name),
+            "name": function.name,
+            "arguments": function.arguments,
+        }
         for function in functions
     ]
     parts = [tagged("functions", json.dumps(names, indent=1))]
@@ -192,13 +197,6 @@ def _material(functions: Sequence[ChangedFunction], code: Mapping[str, bytes], s
         room -= len(text)
         parts += [tagged("code", f"# {path}\n{text}")] if text else []
     return "\n\n".join(parts)
-
-
-def _module(path: str, spec: BuildSpec) -> str:
-    """The name by which a file is imported: what lies above the package is no part of it."""
-    parts = [part for part in PurePosixPath(path).with_suffix("").parts if part != "__init__"]
-    package = spec.package_name.partition(".")[0]
-    return ".".join(parts[parts.index(package) :] if package in parts else parts)
 
 
 def _required(arguments: ast.arguments) -> tuple[str, ...]:

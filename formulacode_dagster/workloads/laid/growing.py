@@ -47,6 +47,13 @@ def grow(module: ModuleType, rule: str, factor: int) -> None:
             function.__code__ = code
 
 
+def grown_code(code: str, rule: str, factor: int) -> str:
+    """The statements *code* by *rule*; `` where it changes nothing."""
+    larger = _Larger(frozenset(rule.split(" and ")), factor)
+    tree = ast.fix_missing_locations(larger.visit(ast.parse(code)))
+    return ast.unparse(tree) if larger.changes else ""
+
+
 @functools.lru_cache(8)
 def _grown(source: str, path: str, rules: frozenset[str], factor: int) -> dict[tuple[str, int], CodeType]:
     """The code of all functions, by name and first line; none where no rule changes anything."""

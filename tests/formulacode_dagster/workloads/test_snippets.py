@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import pytest
 
@@ -13,8 +14,10 @@ from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads import snippets as module
+from formulacode_dagster.workloads.shown_code import Snippet, docstrings, snippets_in
 from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import Snippet, snippets_in, snippets_of, suites_of_snippets
+from formulacode_dagster.workloads.snippets import snippets_of, suites_of_snippets
 
 CORE = "import time\n\n\ndef total(n):\n    return sum(range(n))\n\n\ndef wrong(n):\n    return total(n)\n"
 FASTER = CORE.replace("sum(range(n))", "n * (n - 1) // 2").replace("return total(n)", "return total(n) + 1")
@@ -120,11 +123,11 @@ def tried(tmp_path, git_patch, engine_of, image):
     engine = engine_of(source)
 
     @contextmanager
-    def run(pr, notes):
+    def run(pr, notes, code=MappingProxyType({})):
         with engine.session(image, run_id="run") as base, engine.session(image, run_id="run") as oracle:
             apply_patch(oracle, patch)
             sides = Sides(engine, image, (base, oracle), (LINES, LINES), "run")
-            yield list(suites_of_snippets(sides, pr, patch, notes.append)), base
+            yield list(suites_of_snippets(sides, pr, patch, code, notes.append)), base
 
     return run
 
@@ -146,13 +149,67 @@ def test_what_executes_the_change_and_gives_one_result_on_both_sides_is_timed(tr
         (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
     assert (suite.source, suite.adapted) == (Source.SNIPPETS, ("pull request: Snippet1",))
     assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (5,)})
-    assert notes[-1] == "4 of them run on both sides, 1 with one result and through the change"
+    assert notes[-1] == "1 of them run on both sides with one result and through the change"
+
+
+DOCUMENTED = CORE.replace(
+    "def total(n):\n", 'def total(n):\n    """The sum.\n\n    >>> total(n=2000)\n    1999000\n    """\n'
+)
+
+
+@pytest.mark.slow
+def test_a_doctest_is_timed_with_larger_inputs_where_it_is_short(tried, written):
+    notes = []
+    with tried(written("It is faster."), notes, {"pkg/core.py": DOCUMENTED.encode()}) as ((suite,), session):
+        remote = Remote(session, benchmark_dir="benchmarks")
+        remote.write(suite.files)
+        (benchmark,) = remote.survey(lines=LINES, limit=10, budget=30).benchmarks
+    # which factor it takes is the machine's
+    assert suite.adapted[0].startswith("pkg/core.py: total | sizes x")
+    assert "total(n=2000 * 10" in suite.files["benchmarks/snippets.py"].decode()
+    assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (5,)})
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "timed"),
+    [
+        pytest.param("src/pkg/core.py", DOCUMENTED, ["total(n=2000)"], id="a doctest"),
+        pytest.param("src/pkg/core.py", CORE, [], id="no doctest"),
+        pytest.param("src/pkg/core.py", "def (", [], id="cannot be read"),
+        pytest.param("tests/test_core.py", DOCUMENTED, [], id="of tests"),
+    ],
+)
+def test_doctests_run_in_the_names_of_their_module(path, source, timed):
+    snippets = list(docstrings({path: source.encode()}, "pkg"))
+    assert [snippet.timed for snippet in snippets] == timed
+    assert all("import_module('pkg.core')" in snippet.before for snippet in snippets)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "timed"),
+    [
+        pytest.param({"": 0.001, "sizes x10": 0.001, "sizes x100": 0.02, "sizes x1000": 0.2}, "sizes x100", id="grown"),
+        pytest.param({"": 0.5, "sizes x10": 5.0}, "", id="long enough"),
+        pytest.param({"": 0.001, "sizes x10": 0.001}, "", id="nothing takes long enough"),
+    ],
+)
+def test_a_short_snippet_is_replaced_by_its_least_growth_that_is_seen(written, image, monkeypatch, seconds, timed):
+    def fit(_sides, snippets):
+        growths = {snippet: snippet.where.removeprefix("pull request").removeprefix(" | ") for snippet in snippets}
+        return {snippet: seconds[growth] for snippet, growth in growths.items() if growth in seconds}
+
+    monkeypatch.setattr(module, "_fit", fit)
+    sides = Sides(None, image, (None, None), (LINES, LINES), "run")
+    (suite,) = suites_of_snippets(sides, written(fenced("pkg.total(n=4)")), b"", {}, [].append)
+    assert suite.adapted == (f"pull request{' | ' if timed else ''}{timed}: Snippet1",)
+    code = suite.files["benchmarks/snippets.py"].decode()
+    assert ("pkg.total(n=4 * 100)" in code) is bool(timed)
 
 
 def test_without_any_code_nothing_is_run(written, image):
     notes = []
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
-    assert list(suites_of_snippets(sides, written("It is faster."), b"", notes.append)) == []
+    assert list(suites_of_snippets(sides, written("It is faster."), b"", {}, notes.append)) == []
     assert notes == ["nobody wrote down what shows the change"]
 
 
@@ -163,5 +220,5 @@ def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, mon
     monkeypatch.setattr(Sides, "trial", broken)
     notes = []
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
-    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", notes.append)) == []
+    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, notes.append)) == []
     assert notes[-1] == "they cannot be tried: surveying the suite took too long"
