@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -27,9 +28,13 @@ class Origin:
         self.bare = self.host / f"{NAME}.git"
         self.work = folder / "work"
         self.moment = START
+
+    def begin(self) -> None:
+        """Make both, with a first commit."""
         BareRepository(self.bare).write()
-        git(folder, "init", "--quiet", "--initial-branch=main", str(self.work))
-        self.git("remote", "add", "origin", str(self.bare))
+        git(self.host.parent, "init", "--quiet", "--template=", "--initial-branch=main", str(self.work))
+        # wherever a copy is, git starts below `work`
+        self.git("remote", "add", "origin", f"../host/{NAME}.git")
         self.write({"a.py": "one\ntwo\nthree\n", "b.py": "b\n", "docs/c.txt": "c\n"})
         self.commit("Start")
         self.publish()
@@ -172,9 +177,21 @@ def git_host(origin: Origin) -> Iterator[GitHost]:
     host.close()
 
 
+@pytest.fixture(scope="session")
+def begun_origin(tmp_path_factory: pytest.TempPathFactory) -> Origin:
+    """What every `origin` is a copy of: ten processes of git would make each."""
+    begun = Origin(tmp_path_factory.mktemp("origin"))
+    begun.begin()
+    return begun
+
+
 @pytest.fixture
-def origin(tmp_path: Path) -> Origin:
-    return Origin(tmp_path)
+def origin(begun_origin: Origin, tmp_path: Path) -> Origin:
+    copy = Origin(tmp_path)
+    for begun, folder in ((begun_origin.host, copy.host), (begun_origin.work, copy.work)):
+        shutil.copytree(begun, folder, symlinks=True)
+    copy.moment = begun_origin.moment
+    return copy
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 SLOW_MARKS = ("docker", "network", "slow")
 _BUILT = ("make_docker_engine", "pure_image", "compiled_image")
+_PUBLISHED = ("published_schema", "published_rest")
 _PREFIX = "fc-tests-"
 _OWN_FOLDER = pytest.StashKey[Path]()
 # nothing listens on the discard port: whoever asks is refused at once
@@ -113,9 +114,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group_of(item: pytest.Item) -> str:
-    """The tests that one worker runs, since they share what only a process or a home can: the demo, or built images."""
+    """The tests that one worker runs, since they share what a process makes: a demo, built images, GitHub's schema."""
     if _uses_demo(item):
         return "demo"
+    if any(_uses(item, name) for name in _PUBLISHED):
+        return "published"
     return item.nodeid.partition("::")[0] if any(_uses(item, name) for name in _BUILT) else ""
 
 

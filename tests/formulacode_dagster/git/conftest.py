@@ -1,5 +1,5 @@
 """The fixtures of this room, which others use too."""
 
-from tests.support.git_origin import cache, git_host, mirror_of, origin
+from tests.support.git_origin import begun_origin, cache, git_host, mirror_of, origin
 
-__all__ = ["cache", "git_host", "mirror_of", "origin"]
+__all__ = ["begun_origin", "cache", "git_host", "mirror_of", "origin"]

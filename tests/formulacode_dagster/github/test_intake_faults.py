@@ -178,7 +178,8 @@ def named(error: FormulaCodeError, *, gone: bool) -> str:
     return type(error).__name__
 
 
-def calls_of(intake: Intake, calm: Ends) -> list[tuple[str, int]]:
+@pytest.fixture(scope="module")
+def calls(intake: Intake, calm: Ends) -> list[tuple[str, int]]:
     """Every call of a calm intake, as (endpoint, which call to it)."""
     assert intake.run() == calm
     endpoints = {name: count for name, count in intake.books["endpoints"].items() if name != "graphql"}
@@ -196,8 +197,10 @@ CURED = set(Fault) - {Fault.GONE}
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_one_fault_at_any_call_is_cured_or_has_a_name(intake: Intake, calm: Ends, fault: Fault) -> None:
-    for endpoint, call in sampled(calls_of(intake, calm), most=6, of=fault):
+def test_one_fault_at_any_call_is_cured_or_has_a_name(
+    intake: Intake, calm: Ends, calls: list[tuple[str, int]], fault: Fault
+) -> None:
+    for endpoint, call in sampled(calls, most=4, of=fault):
         ends = intake.run(ScriptedFault(endpoint=endpoint, call=call, fault=fault), known=known(endpoint, calm))
         assert sum(intake.books["faults"].values()) == 1, (endpoint, call)
         failures = check(ends, calm, gone=fault is Fault.GONE)
@@ -205,9 +208,9 @@ def test_one_fault_at_any_call_is_cured_or_has_a_name(intake: Intake, calm: Ends
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_a_fault_that_lasts_has_a_name(intake: Intake, calm: Ends, fault: Fault) -> None:
-    endpoints = sorted({endpoint for endpoint, _ in calls_of(intake, calm)})
-    for endpoint in sampled(endpoints, most=3, of=fault) if fault is not Fault.HANG else endpoints[:1]:
+def test_a_fault_that_lasts_has_a_name(intake: Intake, calm: Ends, calls: list[tuple[str, int]], fault: Fault) -> None:
+    endpoints = sorted({endpoint for endpoint, _ in calls})
+    for endpoint in sampled(endpoints, most=2, of=fault) if fault is not Fault.HANG else endpoints[:1]:
         ends = intake.run(ScriptedFault(endpoint=endpoint, times=1000, fault=fault), known=known(endpoint, calm))
         failures = check(ends, calm, gone=fault is Fault.GONE)
         harmless = {Fault.SLOW, Fault.INCOMPLETE, Fault.HALF_PAGE, Fault.NULL_NODE, Fault.FIELD}
@@ -240,7 +243,7 @@ def test_any_part_of_any_answer_may_fail_and_nothing_is_taken_for_less_than_it_i
         if not error_type or (len(path) <= 3 and "Repositories" in operation)
     ]
     wrong = []
-    for operation, path in sampled(parts, most=len(parts) // 3, of=error_type):
+    for operation, path in sampled(parts, most=len(parts) // 8, of=error_type):
         fault = ScriptedFault(
             endpoint=f"graphql {operation}", fault=Fault.FIELD, path=path, error_type=error_type, times=1000
         )
@@ -256,7 +259,7 @@ CHANCES = st.dictionaries(st.sampled_from(list(Fault)), st.floats(0.01, 0.2), mi
 
 
 @seeded(SEED)
-@settings(max_examples=15 if TAKES_ALL else 6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15 if TAKES_ALL else 4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chances=CHANCES, seed=st.integers(0, 10**6))
 def test_faults_of_all_kinds_mixed_leave_nothing_short(intake: Intake, calm: Ends, chances: Any, seed: int) -> None:
     check(intake.run(chances=chances, seed=seed), calm, gone=Fault.GONE in chances)

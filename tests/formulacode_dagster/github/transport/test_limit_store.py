@@ -136,8 +136,8 @@ def test_a_damaged_file_is_begun_anew_without_a_burst(served, tmp_path, text):
     (tmp_path / "github" / "limits.json").write_text(text)
     clock = FakeClock()
     with served.serve(limits=UNLIMITED) as url:
-        _, troubles = asked(tmp_path, url, 30, clock=clock, pacing=Pacing(rest_points=60))
-        assert sum(clock.slept) >= 29
+        _, troubles = asked(tmp_path, url, 12, clock=clock, pacing=Pacing(rest_points=60))
+        assert sum(clock.slept) >= 11
         assert asked(tmp_path, url, 1, clock=clock)[1] == []
     assert len(troubles) == 1
     assert "begun anew" in troubles[0]
@@ -147,8 +147,8 @@ def test_where_the_file_cannot_be_kept_each_process_paces_itself_and_says_so_onc
     (tmp_path / "github").write_text("no folder")
     clock = FakeClock()
     with served.serve(limits=UNLIMITED) as url:
-        _, troubles = asked(tmp_path, url, 30, clock=clock, pacing=Pacing(rest_points=60))
-    assert sum(clock.slept) >= 29
+        _, troubles = asked(tmp_path, url, 12, clock=clock, pacing=Pacing(rest_points=60))
+    assert sum(clock.slept) >= 11
     assert [text for text in troubles if "limits are kept by this process alone" in text] == troubles[:1]
 
 
