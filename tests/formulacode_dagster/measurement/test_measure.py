@@ -16,6 +16,8 @@ from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Look, Returned, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.workloads.written import Draft
+from sandbox.model.benchmarks import write_benchmark
 
 PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(Look(units=8, alpha=0.004),))
 """One look, so that a test on a busy machine does not wait for the last."""
@@ -52,6 +54,11 @@ def time_untouched():
 FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "", "benchmarks/bench.py": BENCH}
 
 
+def says(pr, body):
+    """*pr* with this text."""
+    return pr.model_copy(update={"facts": pr.facts.model_copy(update={"body": body})})
+
+
 @pytest.fixture
 def measure(tmp_path, git_patch, engine_of, image, pull_request):
     """Measure the change of *files* into *after*, in sessions that are copies of a folder."""
@@ -67,6 +74,8 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         limits=None,
         plan=PLAN,
         surveyed=None,
+        body="",
+        writer=None,
     ):
         source = Path(tempfile.mkdtemp(dir=tmp_path))
         found = git_patch(source, files, after)
@@ -74,7 +83,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         timed = measure_task(
             measure.engine,
             image,
-            pr=pull_request(*after),
+            pr=says(pull_request(*after), body),
             patch=found if patch is None else patch,
             suite=SuiteFiles("base") if suite_files is None else SuiteFiles("merge commit", suite_files),
             later=lambda names: later(names) if later else (),
@@ -82,6 +91,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
             limits=limits or ResourceLimits(benchmark_seconds=10),
             run_id="run",
             surveyed=surveyed,
+            writer=writer,
             progress=measure.progress.append,
         )
         measure.recipe = timed.recipe
@@ -199,6 +209,41 @@ def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(mea
     executed = measured.executed[result.benchmark]
     assert (executed["base"], executed["oracle"]) == ({"pkg/core.py": (3, 4, 5, 6)}, {"pkg/core.py": (3,)})
     assert "1 of its own tests execute the change" in log
+
+
+SILENT = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}
+
+
+@pytest.mark.slow
+def test_what_the_authors_wrote_down_is_timed_when_no_suite_and_no_test_executes_the_change(measure):
+    body = "It is faster:\n```python\nfrom pkg import core\n%timeit core.total(20000)\n```\n"
+    measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, body=body)
+    assert measured.is_faster
+    assert measured.provenance.source is Source.SNIPPETS
+    assert measured.provenance.adapted[0].startswith("pull request")
+    assert [result.benchmark for result in measured.results] == ["snippets.Snippet1.time_snippet"]
+
+
+@pytest.mark.slow
+def test_what_a_model_writes_of_the_base_is_timed_when_nothing_else_executes_the_change(measure):
+    class Sandbox:
+        name = "sandbox-rules"
+        materials = ()
+
+        def draft(self, _instructions, material):
+            self.materials = (*self.materials, material)
+            return Draft.model_validate_json(write_benchmark(material))
+
+    writer = Sandbox()
+    measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, writer=writer)
+    assert measured.is_faster
+    assert measured.provenance.source is Source.MODEL
+    assert measured.provenance.adapted == ("written.py: written by sandbox-rules",)
+    assert {result.benchmark.partition("(")[0] for result in measured.results} == {"written.Written.time_total"}
+    (material,) = writer.materials
+    assert CORE.strip() in material
+    # nor what the patch makes of it
+    assert "n * (n - 1)" not in material
 
 
 @pytest.mark.slow
