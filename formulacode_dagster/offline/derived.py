@@ -29,7 +29,6 @@ class Landed:
     kind: MergeKind
     title: str
     body: str
-    branch: str
     author: str | None
     base_sha: str
     fork_sha: str
@@ -118,7 +117,7 @@ class _Reader:
             own = topology.own(head, base) if head else Own(steps, commit.authored, base)
         elif known and mark.head_sha:
             own = topology.own(mark.head_sha, base)
-        owner, _, branch = mark.branch.partition("/")
+        owner = mark.branch.partition("/")[0]
         merged_at = told.merged_at or from_epoch(commit.committed)
         return Landed(
             number=mark.number,
@@ -126,7 +125,6 @@ class _Reader:
             kind=kind,
             title=mark.title,
             body=mark.body,
-            branch=branch,
             author=self._author(owner, commit),
             base_sha=base,
             fork_sha=own.fork or base,

@@ -67,7 +67,6 @@ class PullRequest:
     base_ref: str
     base_sha: str
     fork_sha: str
-    head_ref: str
     head_sha: str
     merge_sha: str | None
     merge_kind: MergeKind | None

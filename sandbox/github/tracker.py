@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -48,8 +48,6 @@ class Tracker:
     tip: str
     last_commit: datetime | None
     commits: Sequence[Commit] = ()
-    told: dict[Hashable, dict[int, Any]] = field(default_factory=dict, compare=False, repr=False)
-    """What was answered, by what was asked, then by number."""
 
     @cached_property
     def mentions(self) -> Mapping[Reference, Sequence[Mention]]:
@@ -155,7 +153,6 @@ class _Reader:
             closed_at=landed.merged_at,
             base_sha=landed.base_sha,
             fork_sha=landed.fork_sha,
-            head_ref=landed.branch or f"pull-{landed.number}",
             head_sha=landed.head_sha or absent_sha(self.name, landed.number),
             merge_sha=landed.commit.sha,
             merge_kind=landed.kind,
@@ -197,7 +194,6 @@ class _Reader:
             closed_at=None if is_open else max(created_at, from_epoch(head.committed)),
             base_sha="",
             fork_sha="",
-            head_ref=f"pull-{number}",
             head_sha=head.sha,
             merge_sha=None,
             merge_kind=None,

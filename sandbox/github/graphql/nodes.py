@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 Node = dict[str, Any]
 
-THREAD = "_thread"
-"""Under which no field is asked for: the repository and the thread behind a node."""
-
 
 @dataclass(frozen=True)
 class Scope:
@@ -115,7 +112,6 @@ def thread_node(served: ServedRepository, thread: Thread, peers: Sequence[PullRe
 
 def _thread_node(served: ServedRepository, thread: Thread, kind: Kind, typename: str) -> Node:
     node: Node = {
-        THREAD: (served, thread),
         "__typename": typename,
         "id": node_id(kind, served.id, thread_id(served.id, thread.number)),
         "number": thread.number,
