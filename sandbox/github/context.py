@@ -13,8 +13,6 @@ from .limits import Limits, Resource
 from .node_ids import stable_id
 from .served_folder import ServedFolder, ServedRepository
 
-WEB = "https://github.com"
-
 
 class Account(Frozen):
     """Whom a token belongs to. Budgets are counted per login, so that two tokens of one user share theirs."""

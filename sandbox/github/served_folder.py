@@ -40,16 +40,6 @@ class ServedRepository:
         """GraphQL's id."""
         return node_id(Kind.REPOSITORY, self.id)
 
-    @property
-    def owner(self) -> str:
-        """The part before the slash."""
-        return self.name.partition("/")[0]
-
-    @property
-    def short_name(self) -> str:
-        """The part after the slash."""
-        return self.name.partition("/")[2]
-
     def tracker(self) -> Tracker:
         """Its pull requests and issues, read anew when a ref has moved."""
         with self._lock:

@@ -36,7 +36,6 @@ class Event:
     created_at: datetime
     actor: str | None
     served: ServedRepository
-    position: int = 0
     comment: Comment | None = None
     other: Thread | None = None
     commit: Commit | None = None
@@ -56,25 +55,23 @@ def events_of(asked: RequestContext, served: ServedRepository, thread: Thread) -
 
 
 def _comments(served: ServedRepository, thread: Thread) -> Iterator[Event]:
-    for position, comment in enumerate(thread.comments):
-        yield Event(EventKind.COMMENT, comment.created_at, login(comment.author), served, position, comment)
+    for comment in thread.comments:
+        yield Event(EventKind.COMMENT, comment.created_at, login(comment.author), served, comment)
 
 
 def _titles(served: ServedRepository, thread: Thread) -> Iterator[Event]:
-    for position, title in enumerate(thread.titles):
-        yield Event(EventKind.RENAMED, title.moment, title.author, served, position=position, title=title)
+    for title in thread.titles:
+        yield Event(EventKind.RENAMED, title.moment, title.author, served, title=title)
 
 
 def _references(asked: RequestContext, served: ServedRepository, thread: Thread) -> Iterator[Event]:
-    for position, (where, mention) in enumerate(mentions_of(asked, served, thread)):
+    for where, mention in mentions_of(asked, served, thread):
         source, commit = mention.source, mention.commit
         if source is not None:
-            yield Event(
-                EventKind.CROSS_REFERENCED, mention.moment, source.author, where, position=position, other=source
-            )
+            yield Event(EventKind.CROSS_REFERENCED, mention.moment, source.author, where, other=source)
         elif commit is not None:
             who = login_of(commit.author, commit.author_email)
-            yield Event(EventKind.REFERENCED, mention.moment, who, where, position=position, commit=commit)
+            yield Event(EventKind.REFERENCED, mention.moment, who, where, commit=commit)
 
 
 def mentions_of(
@@ -102,9 +99,9 @@ def _links(asked: RequestContext, served: ServedRepository, thread: Thread) -> I
         pairs = [
             (where, other) for where, other in closed_by(asked, served, thread) if _links_to(other, served, thread)
         ]
-    for position, (where, other) in enumerate(pairs):
+    for where, other in pairs:
         moment = max(other.created_at, thread.created_at)
-        yield Event(EventKind.CONNECTED, moment, other.author, where, position=position, other=other)
+        yield Event(EventKind.CONNECTED, moment, other.author, where, other=other)
 
 
 def _links_to(pull_request: PullRequest, served: ServedRepository, issue: Thread) -> bool:

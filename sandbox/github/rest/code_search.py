@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from formulacode_dagster.git.command import git
 from sandbox.github import answers
 from sandbox.github.answers import Answer
-from sandbox.github.context import WEB, RequestContext
+from sandbox.github.context import RequestContext
 from sandbox.github.gateway import Incoming
 from sandbox.github.searching import BadQueryError, parse_sizes
 from sandbox.github.served_folder import ServedRepository
@@ -26,7 +25,6 @@ LARGEST_FILE = 384 * 1024
 @dataclass(frozen=True)
 class _File:
     path: str
-    blob: str
     size: int
 
 
@@ -66,7 +64,7 @@ def code(asked: RequestContext, incoming: Incoming) -> Answer:
     page, cap = page_of(asked, incoming), asked.limits.search_cap
     if (page.number - 1) * page.size >= cap:
         return answers.refusal(422, f"Only the first {cap} search results are available")
-    shown = [_item(asked, served, file) for served, file in page.of(hits[:cap])]
+    shown = [_item(served, file) for served, file in page.of(hits[:cap])]
     body = {"total_count": len(hits), "incomplete_results": False, "items": shown}
     return answers.ok(body, page.links(incoming, min(len(hits), cap)))
 
@@ -108,9 +106,9 @@ def _files(served: ServedRepository, query: _Query) -> Iterator[_File]:
     for line in git(served.path, "ls-tree", "-r", "-l", "-z", tip).decode("utf-8", "surrogateescape").split("\0"):
         facts, _, path = line.partition("\t")
         if path and query.takes(path):
-            _, kind, blob, size = facts.split()
+            _, kind, _, size = facts.split()
             if kind == "blob":
-                yield _File(path, blob, int(size))
+                yield _File(path, int(size))
 
 
 def _has_words(name: str, wanted: str) -> bool:
@@ -119,16 +117,5 @@ def _has_words(name: str, wanted: str) -> bool:
     return any(words[i : i + len(sought)] == sought for i in range(len(words) - len(sought) + 1))
 
 
-def _item(asked: RequestContext, served: ServedRepository, file: _File) -> dict[str, Any]:
-    path = quote(file.path.encode("utf-8", "surrogateescape"))
-    tip = served.tracker().tip
-    return {
-        "name": file.path.rpartition("/")[2],
-        "path": file.path,
-        "sha": file.blob,
-        "url": f"{asked.url}/repositories/{served.id}/contents/{path}?ref={tip}",
-        "git_url": f"{asked.url}/repositories/{served.id}/git/blobs/{file.blob}",
-        "html_url": f"{WEB}/{served.name}/blob/{tip}/{path}",
-        "repository": repository_json(asked, served),
-        "score": 1.0,
-    }
+def _item(served: ServedRepository, file: _File) -> dict[str, Any]:
+    return {"name": file.path.rpartition("/")[2], "path": file.path, "repository": repository_json(served)}

@@ -17,7 +17,7 @@ def user(asked: RequestContext, _incoming: Incoming) -> Answer:
     """`GET /user`."""
     if asked.account is None:
         return answers.authentication_required()
-    return answers.ok(user_json(asked, asked.account.login))
+    return answers.ok(user_json(asked.account.login))
 
 
 def rate_limit(asked: RequestContext, _incoming: Incoming) -> Answer:
@@ -31,7 +31,7 @@ def rate_limit(asked: RequestContext, _incoming: Incoming) -> Answer:
 
 def repository(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /repos/{owner}/{repo}`."""
-    return answers.ok(full_repository_json(asked, find_repository(asked, incoming)))
+    return answers.ok(full_repository_json(find_repository(asked, incoming)))
 
 
 _OF_A_REPOSITORY: list[tuple[str, Handler]] = [

@@ -9,15 +9,14 @@ from typing import Any
 from sandbox.github import answers
 from sandbox.github.answers import Answer
 from sandbox.github.changes import FileChange, Span, diff_of, files_of, span_of
-from sandbox.github.context import WEB, RequestContext
+from sandbox.github.context import RequestContext
 from sandbox.github.gateway import Incoming
-from sandbox.github.node_ids import Kind, node_id, thread_id
 from sandbox.github.served_folder import ServedRepository
 from sandbox.github.threads import PullRequest, State, stamp
 
 from .finding import find_pull, find_repository
 from .paging import page_of
-from .shapes import file_json, repository_json, user_json
+from .shapes import file_json
 
 DIFF_FILES = 300
 DIFF_LINES = 20_000
@@ -29,7 +28,7 @@ def pull(asked: RequestContext, incoming: Incoming) -> Answer:
     """`GET /repos/{owner}/{repo}/pulls/{number}`. A diff of more than 300 files or 20,000 lines is refused with 406."""
     served, found = find_pull(asked, incoming)
     if ".diff" not in incoming.accept:
-        return answers.ok(_full_json(asked, served, found))
+        return answers.ok(_full_json(served, found))
     size = served.size(found)
     if size.files > DIFF_FILES:
         return _too_large(f"the maximum number of files ({DIFF_FILES})")
@@ -48,9 +47,8 @@ def pulls(asked: RequestContext, incoming: Incoming) -> Answer:
         if state in ("all", "open" if pull_request.state is State.OPEN else "closed")
     ]
     page = page_of(asked, incoming)
-    return answers.ok(
-        [_pull_json(asked, served, pull_request) for pull_request in page.of(found)], page.links(incoming, len(found))
-    )
+    shown = [_pull_json(served, pull_request) for pull_request in page.of(found)]
+    return answers.ok(shown, page.links(incoming, len(found)))
 
 
 def files(asked: RequestContext, incoming: Incoming) -> Answer:
@@ -61,47 +59,28 @@ def files(asked: RequestContext, incoming: Incoming) -> Answer:
     page = page_of(asked, incoming)
     shown = page.of(changes)
     patches = _patches(served, span, shown)
-    listed = [
-        file_json(asked, served, span.after, pull_request) | patches.get(pull_request.path, {})
-        for pull_request in shown
-    ]
+    listed = [file_json(change) | patches.get(change.path, {}) for change in shown]
     return answers.ok(listed, page.links(incoming, len(changes)))
 
 
-def _pull_json(asked: RequestContext, served: ServedRepository, pull_request: PullRequest) -> dict[str, Any]:
+def _pull_json(served: ServedRepository, pull_request: PullRequest) -> dict[str, Any]:
     """`pull-request-simple`."""
-    url = f"{asked.url}/repos/{served.name}"
-    number = thread_id(served.id, pull_request.number)
     return {
-        "url": f"{url}/pulls/{pull_request.number}",
-        "id": number,
-        "node_id": node_id(Kind.PULL_REQUEST, served.id, number),
-        "html_url": f"{WEB}/{served.name}/pull/{pull_request.number}",
-        "issue_url": f"{url}/issues/{pull_request.number}",
         "number": pull_request.number,
         "state": "open" if pull_request.state is State.OPEN else "closed",
         "title": pull_request.title,
-        "user": user_json(asked, pull_request.author),
-        "body": pull_request.body or None,
         "created_at": stamp(pull_request.created_at),
-        "closed_at": stamp(pull_request.closed_at),
         "merged_at": stamp(pull_request.merged_at),
         "merge_commit_sha": pull_request.merge_sha,
-        "head": {"ref": pull_request.head_ref, "sha": pull_request.head_sha, "repo": None},
-        "base": {
-            "ref": pull_request.base_ref,
-            "sha": pull_request.fork_sha or span_of(served.path, pull_request).before,
-            "repo": repository_json(asked, served),
-        },
+        "head": {"sha": pull_request.head_sha},
+        "base": {"sha": pull_request.fork_sha or span_of(served.path, pull_request).before},
     }
 
 
-def _full_json(asked: RequestContext, served: ServedRepository, pull_request: PullRequest) -> dict[str, Any]:
+def _full_json(served: ServedRepository, pull_request: PullRequest) -> dict[str, Any]:
     size = served.size(pull_request)
-    return _pull_json(asked, served, pull_request) | {
+    return _pull_json(served, pull_request) | {
         "merged": pull_request.merged_at is not None,
-        "merged_by": user_json(asked, pull_request.merged_by) if pull_request.merged_by else None,
-        "comments": len(pull_request.comments),
         "commits": pull_request.commit_count,
         "additions": size.additions,
         "deletions": size.deletions,
