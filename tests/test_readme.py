@@ -19,9 +19,9 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from resources.documentation import SETTINGS
-from sandbox.samples import expected_outcomes
 from tests.support.command_line import FcData
 from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, blocks_of
+from tests.support.expected_outcomes import expected_outcomes
 
 MONTH, ITEM = "2026-02", "sample-org/gridpath#12"
 

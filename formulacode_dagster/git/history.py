@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
@@ -42,9 +41,7 @@ class Mirror:
     def __enter__(self) -> Mirror:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

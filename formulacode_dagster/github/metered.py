@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Self
 
 from formulacode_dagster.github.transport.client import GitHubClient
@@ -23,10 +22,8 @@ class MeteredClient:
         await self._client.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.__aexit__()
 
     def usage(self) -> tuple[ApiUsage, ...]:
         """What was asked so far, by GitHub's resource."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
@@ -108,9 +107,7 @@ class HookRegistry:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def _answer(self, name: str, entity: Entity, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from types import TracebackType
 from typing import Protocol, Self
 
 from pydantic import Field
@@ -101,9 +100,7 @@ class Metered(Protocol):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *_: object) -> None: ...
 
     def usage(self) -> tuple[ApiUsage, ...]:
         """What was asked so far, a line per resource; empty for something that asks nobody."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
@@ -68,9 +67,7 @@ class FilesSource(LocalSource):
         self._repositories: dict[Month, Repositories] = {}
         self._windows: dict[Month, _Windows] = {}
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         for windows in self._windows.values():
             windows.spool.close()
         self._windows.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
@@ -19,9 +18,7 @@ class LocalSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Nothing is open."""
 
     async def window(self, repository: Repository, month: Month) -> MergedWindow:

@@ -2,6 +2,6 @@
 
 from .catalog import catalog
 from .generate import generate
-from .sample_set import ExpectedOutcome, GeneratedPullRequest, SampleSet, expected_outcomes
+from .sample_set import GeneratedPullRequest, SampleSet
 
-__all__ = ["ExpectedOutcome", "GeneratedPullRequest", "SampleSet", "catalog", "expected_outcomes", "generate"]
+__all__ = ["GeneratedPullRequest", "SampleSet", "catalog", "generate"]

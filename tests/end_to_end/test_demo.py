@@ -14,7 +14,7 @@ from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
-from sandbox.samples import expected_outcomes
+from tests.support.expected_outcomes import expected_outcomes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

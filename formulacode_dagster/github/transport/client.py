@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
@@ -105,13 +104,11 @@ class GitHubClient:
         await self._http.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._store.close()
         if self._cache is not None:
             await self._cache.close()
-        await self._http.__aexit__(kind, error, trace)
+        await self._http.aclose()
 
     @property
     def cost(self) -> Cost:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import artifacts
-from sandbox.samples import expected_outcomes
+from tests.support.expected_outcomes import expected_outcomes
 from tests.support.sampling import sampled
 
 MONTH = "2026-02"

@@ -15,10 +15,11 @@ from formulacode_dagster.models.pull_request import ChangedFile, MergeKind, Pull
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.selection.symbolic import screen
 from sandbox.model.rules import judge
-from sandbox.samples import GeneratedPullRequest, SampleSet, catalog, expected_outcomes
+from sandbox.samples import GeneratedPullRequest, SampleSet, catalog
 from sandbox.samples.catalog import people, repositories
 from sandbox.samples.definitions import SamplePullRequest
 from tests.records import make_merged, make_pull_request
+from tests.support.expected_outcomes import expected_outcomes
 
 MONTHS = ("2026-01", "2026-02")
 SCREENED = {RejectionReason.TITLE, RejectionReason.NO_CORE_FILE, RejectionReason.PATCH_TOO_LARGE}
