@@ -5,23 +5,18 @@ Nothing of an issue that was written after the pull request was opened is taken:
 
 from __future__ import annotations
 
-from typing import TypeVar
-
+from formulacode_dagster.git.log import GHOST
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
-from .nodes import Connection, IssueNode, NamedNode, PullRequestNode, read
+from .connections import Node, read_nodes
+from .nodes import Connection, IssueNode, NamedNode, PullRequestNode
 from .queries import PULL_REQUEST_CLOSING_ISSUES, PULL_REQUEST_LABELS
 from .versions import bodies_before
 
-Node = TypeVar("Node")
-
-ATTEMPTS = 3
-GHOST = "ghost"
-"""Who wrote what a deleted account wrote, as GitHub calls it."""
 _LABELS, _ISSUES = Connection[NamedNode], Connection[IssueNode]
 
 
@@ -90,21 +85,8 @@ async def _whole(
     field: str,
 ) -> list[Node]:
     """All nodes of a connection that starts with *page*; asked for anew when that does not lead to all it counts."""
-    shortage = ""
-    for _ in range(ATTEMPTS):
-        nodes: list[Node] = []
-        while True:
-            if page is None:
-                cursor = None
-            else:
-                nodes += [node for node in page.nodes if node is not None]
-                if not page.page_info.has_next_page:
-                    break
-                cursor = page.page_info.end_cursor
-            answer = await client.graphql(query, {"id": node_id, "after": cursor})
-            page = read(model, (answer.data.get("node") or {}).get(field), f"{field} of {node_id}")
-        if len(nodes) == page.total_count:
-            return nodes
-        shortage = f"{len(nodes)} of {page.total_count}"
-        page = None
-    raise ItemFailure(FailureKind.INCOMPLETE, f"GitHub shows {shortage} {field} of {node_id}", remedy="Try again")
+    nodes, is_whole = await read_nodes(client, node_id, page, model, query, field, insist=True)
+    if not is_whole:
+        shown = f"GitHub shows no more than {len(nodes)} {field} of {node_id}, and counts others"
+        raise ItemFailure(FailureKind.INCOMPLETE, shown, remedy="Try again")
+    return nodes

@@ -70,9 +70,9 @@ class LinkSource(MeteredClient):
 
         Issues are read as they stood before it was opened: from then on, people may speak of its solution.
         """
-        with self._client.account() as account:
+        with self.client.account() as account:
             walk = await walk_links(
-                self._client,
+                self.client,
                 facts.repository,
                 facts.number,
                 before=facts.merged_at,

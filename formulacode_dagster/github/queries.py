@@ -14,6 +14,9 @@ PULL_REQUEST_FILES_PATH = "/repos/{repository}/pulls/{number}/files"
 TIMELINE_PATH = "/repos/{repository}/issues/{number}/timeline"
 
 _RATE_LIMIT = "rateLimit { cost remaining resetAt }"
+_PAGE_INFO = "pageInfo { hasNextPage endCursor }"
+_LABELS = f"totalCount {_PAGE_INFO} nodes {{ name }}"
+_CLOSING_ISSUES = f"totalCount {_PAGE_INFO} nodes {{ ...issueFields }}"
 
 _REPOSITORY_FIELDS = """
 fragment repositoryFields on Repository {
@@ -103,19 +106,15 @@ fragment pullRequestFields on PullRequest {{
   changedFiles
   commits {{ totalCount }}
   repository {{ databaseId nameWithOwner }}
-  labels(first: 30) {{ totalCount pageInfo {{ hasNextPage endCursor }} nodes {{ name }} }}
-  closingIssuesReferences(first: 10) {{
-    totalCount
-    pageInfo {{ hasNextPage endCursor }}
-    nodes {{ ...issueFields }}
-  }}
+  labels(first: 30) {{ {_LABELS} }}
+  closingIssuesReferences(first: 10) {{ {_CLOSING_ISSUES} }}
 }}
 {_ISSUE_FIELDS}"""
 
 _MERGED_PAGE = f"""
 fragment mergedPage on SearchResultItemConnection {{
   issueCount
-  pageInfo {{ hasNextPage endCursor }}
+  {_PAGE_INFO}
   nodes {{ ...pullRequestFields }}
 }}
 {_PULL_REQUEST_FIELDS}"""
@@ -149,32 +148,29 @@ query PullRequestByName($owner: String!, $name: String!, $number: Int!) {{
 {_PULL_REQUEST_FIELDS}"""
 """One pull request by any name its repository ever had, 1 point."""
 
-PULL_REQUEST_LABELS = f"""
-query PullRequestLabels($id: ID!, $after: String) {{
-  node(id: $id) {{
-    ... on PullRequest {{
-      labels(first: 100, after: $after) {{ totalCount pageInfo {{ hasNextPage endCursor }} nodes {{ name }} }}
-    }}
-  }}
+
+def _following(name: str, connection: str, *types: str, fragments: str = "") -> str:
+    """The query *name*: a page of *connection* of the node `$id`, of one of *types*, behind `$after`; 1 point."""
+    parts = " ".join(f"... on {kind} {{ {connection} }}" for kind in types)
+    return f"""
+query {name}($id: ID!, $after: String) {{
+  node(id: $id) {{ {parts} }}
   {_RATE_LIMIT}
 }}
-"""
+{fragments}"""
+
+
+PULL_REQUEST_LABELS = _following(
+    "PullRequestLabels", f"labels(first: 100, after: $after) {{ {_LABELS} }}", "PullRequest"
+)
 """The labels that did not fit in the window's page."""
 
-PULL_REQUEST_CLOSING_ISSUES = f"""
-query PullRequestClosingIssues($id: ID!, $after: String) {{
-  node(id: $id) {{
-    ... on PullRequest {{
-      closingIssuesReferences(first: 100, after: $after) {{
-        totalCount
-        pageInfo {{ hasNextPage endCursor }}
-        nodes {{ ...issueFields }}
-      }}
-    }}
-  }}
-  {_RATE_LIMIT}
-}}
-{_ISSUE_FIELDS}"""
+PULL_REQUEST_CLOSING_ISSUES = _following(
+    "PullRequestClosingIssues",
+    f"closingIssuesReferences(first: 100, after: $after) {{ {_CLOSING_ISSUES} }}",
+    "PullRequest",
+    fragments=_ISSUE_FIELDS,
+)
 """The closing issues that did not fit in the window's page."""
 
 BODY_VERSIONS = f"""
@@ -187,11 +183,7 @@ query BodyVersions($ids: [ID!]!, $after: String) {{
   }}
   {_RATE_LIMIT}
 }}
-fragment versions on UserContentEditConnection {{
-  totalCount
-  pageInfo {{ hasNextPage endCursor }}
-  nodes {{ editedAt diff }}
-}}
+fragment versions on UserContentEditConnection {{ totalCount {_PAGE_INFO} nodes {{ editedAt diff }} }}
 """
 """The histories of up to 100 bodies, 1 point; asked only of those that were edited after the merge."""
 
@@ -202,23 +194,21 @@ fragment namedThread on ReferencedSubject {
 }
 """
 
-_COMMENTS = """
-fragment comments on IssueCommentConnection {
-  totalCount
-  pageInfo { hasNextPage endCursor }
-  nodes { id body createdAt lastEditedAt author { login } }
-}
+_COMMENTS = f"""
+fragment comments on IssueCommentConnection {{
+  totalCount {_PAGE_INFO} nodes {{ id body createdAt lastEditedAt author {{ login }} }}
+}}
 """
 
-_EVENTS = """
+_EVENTS = f"""
   totalCount: filteredCount
-  pageInfo { hasNextPage endCursor }
-  nodes {
+  {_PAGE_INFO}
+  nodes {{
     __typename
-    ... on CrossReferencedEvent { createdAt source { ...namedThread } }
-    ... on ConnectedEvent { createdAt source { ...namedThread } subject { ...namedThread } }
-    ... on RenamedTitleEvent { createdAt previousTitle }
-  }
+    ... on CrossReferencedEvent {{ createdAt source {{ ...namedThread }} }}
+    ... on ConnectedEvent {{ createdAt source {{ ...namedThread }} subject {{ ...namedThread }} }}
+    ... on RenamedTitleEvent {{ createdAt previousTitle }}
+  }}
 """
 
 _EVENT_TYPES = "itemTypes: [CROSS_REFERENCED_EVENT, CONNECTED_EVENT, RENAMED_TITLE_EVENT]"
@@ -262,35 +252,25 @@ fragment thread on IssueOrPullRequest {{
     {_THREAD}
     mergedAt
     closingIssuesReferences(first: 100) {{
-      totalCount
-      pageInfo {{ hasNextPage endCursor }}
-      nodes {{ number createdAt repository {{ nameWithOwner }} }}
+      totalCount {_PAGE_INFO} nodes {{ number createdAt repository {{ nameWithOwner }} }}
     }}
   }}
 }}
 {_COMMENTS}{_NAMED_THREAD}"""
 
 
-THREAD_COMMENTS = f"""
-query ThreadComments($id: ID!, $after: String) {{
-  node(id: $id) {{
-    ... on Issue {{ comments(first: 100, after: $after) {{ ...comments }} }}
-    ... on PullRequest {{ comments(first: 100, after: $after) {{ ...comments }} }}
-  }}
-  {_RATE_LIMIT}
-}}
-{_COMMENTS}"""
+THREAD_COMMENTS = _following(
+    "ThreadComments", "comments(first: 100, after: $after) { ...comments }", "Issue", "PullRequest", fragments=_COMMENTS
+)
 """The comments that did not fit beside their thread, 1 point a page."""
 
-THREAD_EVENTS = f"""
-query ThreadEvents($id: ID!, $after: String) {{
-  node(id: $id) {{
-    ... on Issue {{ timelineItems(first: 100, after: $after, {_EVENT_TYPES}) {{ {_EVENTS} }} }}
-    ... on PullRequest {{ timelineItems(first: 100, after: $after, {_EVENT_TYPES}) {{ {_EVENTS} }} }}
-  }}
-  {_RATE_LIMIT}
-}}
-{_NAMED_THREAD}"""
+THREAD_EVENTS = _following(
+    "ThreadEvents",
+    f"timelineItems(first: 100, after: $after, {_EVENT_TYPES}) {{ {_EVENTS} }}",
+    "Issue",
+    "PullRequest",
+    fragments=_NAMED_THREAD,
+)
 """The events that did not fit beside their thread, 1 point a page."""
 
 PROBE = "query Probe { viewer { login } rateLimit { cost remaining } }"

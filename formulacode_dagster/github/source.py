@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.intake import FinishWindow, OnGap
-from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.repository import Repository
 
@@ -16,29 +15,19 @@ from .metered import MeteredClient
 from .search_limits import PUBLIC, SearchLimits
 
 
+@dataclass
 class GitHubSource(MeteredClient):
     """An IntakeSource over a client."""
 
-    def __init__(
-        self,
-        client: GitHubClient,
-        stage: Stage,
-        month: str,
-        run_id: str,
-        *,
-        searches: SearchLimits = PUBLIC,
-        code_searches: SearchLimits = PUBLIC,
-    ) -> None:
-        super().__init__(client, stage, month, run_id)
-        self._searches = searches
-        self._code_searches = code_searches
+    searches: SearchLimits = PUBLIC
+    code_searches: SearchLimits = PUBLIC
 
     async def discover(
         self, month: Month, wanted: tuple[str, ...] = (), on_gap: OnGap | None = None
     ) -> tuple[Repository, ...]:
         """Every repository with an asv configuration, and those *wanted* by name; as `discover_repositories`."""
-        return await discover_repositories(self._client, month, wanted, self._code_searches, on_gap)
+        return await discover_repositories(self.client, month, wanted, self.code_searches, on_gap)
 
     async def take_in(self, month: Month, repositories: Sequence[Repository], finish: FinishWindow) -> None:
         """As `merged.take_in`: all *repositories* at once, for searches of several share a request."""
-        await take_in(self._client, month, repositories, finish, self._searches)
+        await take_in(self.client, month, repositories, finish, self.searches)

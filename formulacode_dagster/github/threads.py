@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import Field
 
+from formulacode_dagster.git.log import GHOST
 from formulacode_dagster.github.transport.answers import GraphQLAnswer
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import Link, ThreadComment, ThreadKind, UnreadableLink
 from formulacode_dagster.models.reasons import FailureKind
 
-from .linked import GHOST
+from .connections import read_nodes
 from .nodes import Answered, Connection, RepositoryRef, Written, read
 from .queries import THREAD_COMMENTS, THREAD_EVENTS, threads_query
 from .references import Reference, references_in
 from .versions import bodies_before
 
 ATTEMPTS = 3
-MOST_PAGES = 10
-"""Pages of comments, or of events, read of one thread: 1,000 of each."""
-
-Node = TypeVar("Node", Written, "EventNode")
 
 
 class NamedThread(Answered):
@@ -154,13 +151,17 @@ class _Whole:
 
 
 async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | None) -> _Whole:
-    comments, all_comments = await _pages(
-        client, node.id, node.comments, _COMMENTS, THREAD_COMMENTS, "comments", moment
+    comments, all_comments = await read_nodes(
+        client,
+        node.id,
+        node.comments,
+        _COMMENTS,
+        THREAD_COMMENTS,
+        "comments",
+        ended=lambda comment: not _is_before(comment.created_at, moment),
     )
     # titles and links of later on must be known, to be undone: events are read to the end
-    events, all_events = await _pages(
-        client, node.id, node.timeline_items, _EVENTS, THREAD_EVENTS, "timelineItems", None
-    )
+    events, all_events = await read_nodes(client, node.id, node.timeline_items, _EVENTS, THREAD_EVENTS, "timelineItems")
     return _Whole(
         node,
         [comment for comment in comments if _is_before(comment.created_at, moment)],
@@ -168,41 +169,6 @@ async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | 
         [event for event in events if not _is_before(event.created_at, moment)],
         partly_read=not (all_comments and all_events),
     )
-
-
-async def _pages(
-    client: GitHubClient,
-    node_id: str,
-    first: Connection[Node],
-    model: type[Connection[Node]],
-    query: str,
-    field: str,
-    until: datetime | None,
-) -> tuple[list[Node], bool]:
-    """The nodes from page *first* on, oldest first, as far as *until*; and whether that is all of them.
-
-    What GitHub failed to load is asked for again. Fewer than it counts may be all that it shows: it hides some authors.
-    """
-    page: Connection[Node] | None = first
-    nodes: list[Node] = []
-    for _ in range(ATTEMPTS):
-        nodes, cursor = [], None
-        for _ in range(MOST_PAGES):
-            if page is None:
-                answer = await client.graphql(query, {"id": node_id, "after": cursor})
-                page = read(model, (answer.data.get("node") or {}).get(field), f"{field} of {node_id}")
-            nodes += [node for node in page.nodes if node is not None]
-            if until is not None and nodes and nodes[-1].created_at >= until:
-                return nodes, True
-            if None in page.nodes:
-                break
-            if not page.page_info.has_next_page:
-                return nodes, len(nodes) >= page.total_count
-            cursor, page = page.page_info.end_cursor, None
-        else:
-            return nodes, False
-        page = None
-    return nodes, False
 
 
 def _thread(whole: _Whole, bodies: Mapping[str, str], moment: datetime | None) -> Thread:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass, field
 
 from pydantic import Field
 
@@ -32,6 +33,7 @@ class Prices(Frozen):
         return Cost(model_calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, dollars=dollars)
 
 
+@dataclass
 class Budget:
     """The tokens and dollars left for one month, shared by concurrent calls of one event loop.
 
@@ -39,24 +41,18 @@ class Budget:
     under way; what it did cost is charged afterwards. None means no limit.
     """
 
-    def __init__(
-        self, month: str, *, tokens: int | None = None, dollars: float | None = None, spent: Cost = Cost()
-    ) -> None:
-        self._month = month
-        self._tokens = tokens
-        self._dollars = dollars
-        self._spent = spent
-        self._held: list[Cost] = []
-        self._settled = asyncio.Condition()
-
-    @property
-    def spent(self) -> Cost:
-        """What the month has cost so far, earlier runs included."""
-        return self._spent
+    month: str
+    _: KW_ONLY
+    tokens: int | None = None
+    dollars: float | None = None
+    spent: Cost = Cost()
+    """What the month has cost so far, earlier runs included."""
+    _held: list[Cost] = field(default_factory=list, init=False)
+    _settled: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
 
     def require_prices(self, prices: Prices) -> None:
         """Raise ConfigurationError when there is a dollar limit that could never be reached for want of prices."""
-        if self._dollars is not None and not prices.known:
+        if self.dollars is not None and not prices.known:
             raise ConfigurationError(
                 "LLM_DOLLARS_PER_MONTH is set, but no price is, so it could never be reached",
                 remedy="Set LLM_DOLLARS_PER_MILLION_IN and LLM_DOLLARS_PER_MILLION_OUT, or unset LLM_DOLLARS_PER_MONTH",
@@ -64,7 +60,7 @@ class Budget:
 
     def charge(self, cost: Cost) -> None:
         """Book what a call did cost."""
-        self._spent += cost
+        self.spent += cost
 
     def require_left(self) -> None:
         """Raise OutsideSystemError when what is held for calls under way would pass a limit, after some cost more."""
@@ -95,13 +91,11 @@ class Budget:
         return OutsideSystemError("llm", shortage[0], remedy=f"Raise {shortage[1]}. {_KEPT}")
 
     def _shortage(self, wanted: Cost) -> tuple[str, str] | None:
-        spent, needed = self._spent.tokens_in + self._spent.tokens_out, wanted.tokens_in + wanted.tokens_out
-        if self._tokens is not None and spent + needed > self._tokens:
-            used = f"{spent:,} of {self._tokens:,} tokens are used, and the next call may need {needed:,}"
-            return f"the token budget of {self._month} is spent ({used})", "LLM_TOKENS_PER_MONTH"
-        if self._dollars is not None and self._spent.dollars + wanted.dollars > self._dollars:
-            used = (
-                f"${self._spent.dollars:.2f} of ${self._dollars:.2f}, and the next call may cost ${wanted.dollars:.4f}"
-            )
-            return f"the dollar budget of {self._month} is spent ({used})", "LLM_DOLLARS_PER_MONTH"
+        spent, needed = self.spent.tokens_in + self.spent.tokens_out, wanted.tokens_in + wanted.tokens_out
+        if self.tokens is not None and spent + needed > self.tokens:
+            used = f"{spent:,} of {self.tokens:,} tokens are used, and the next call may need {needed:,}"
+            return f"the token budget of {self.month} is spent ({used})", "LLM_TOKENS_PER_MONTH"
+        if self.dollars is not None and self.spent.dollars + wanted.dollars > self.dollars:
+            used = f"${self.spent.dollars:.2f} of ${self.dollars:.2f}, and the next call may cost ${wanted.dollars:.4f}"
+            return f"the dollar budget of {self.month} is spent ({used})", "LLM_DOLLARS_PER_MONTH"
         return None

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -28,33 +29,27 @@ _BEGINNING = 200
 _CHARACTERS_PER_TOKEN = 3
 
 
+@dataclass
 class LanguageModel:
-    """A model that answers in pydantic models. Lives in one event loop; call `close` when done."""
+    """A model that answers in pydantic models. Lives in one event loop; call `close` when done.
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        cache: CompletionCache,
-        budget: Budget,
-        prices: Prices,
-        book: Book | None = None,
-    ) -> None:
-        """*book* is told of all that is spent, also where nothing came of it; it may block.
+    Raises ConfigurationError when there is a dollar budget without prices.
+    """
 
-        Raises ConfigurationError when there is a dollar budget without prices.
-        """
-        budget.require_prices(prices)
-        self.name = endpoint.model
-        self._endpoint = endpoint
-        self._cache = cache
-        self._budget = budget
-        self._prices = prices
-        self._book = book
+    endpoint: Endpoint
+    cache: CompletionCache
+    budget: Budget
+    prices: Prices
+    book: Book | None = None
+    """Told of all that is spent, also where nothing came of it; it may block."""
+
+    def __post_init__(self) -> None:
+        self.budget.require_prices(self.prices)
+        self.name = self.endpoint.model
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._endpoint.close()
+        await self.endpoint.close()
 
     async def ask(self, messages: Sequence[Message], answer: type[Answer]) -> tuple[Answer, Cost]:
         """The model's answer to *messages* as an *answer*, and what it cost; nothing when it was asked before.
@@ -64,7 +59,7 @@ class LanguageModel:
         """
         schema = strict_schema(answer)
         key = await asyncio.to_thread(self._key, messages, schema)
-        cached = await asyncio.to_thread(self._cache.get, key)
+        cached = await asyncio.to_thread(self.cache.get, key)
         if cached is not None and (kept := _parse(cached.content, answer)[0]) is not None:
             return kept, Cost()
         cost, talk, reply, problem = Cost(), list(messages), Reply("", "", False, 0, 0), ""
@@ -73,7 +68,7 @@ class LanguageModel:
             cost += price
             parsed, problem = _judge(reply, answer)
             if parsed is not None:
-                await asyncio.to_thread(self._cache.put, self._completion(key, reply.content, cost))
+                await asyncio.to_thread(self.cache.put, self._completion(key, reply.content, cost))
                 return parsed, cost
             talk = [*messages, *_correction(reply, problem)]
         said = (reply.refusal or reply.content)[:_BEGINNING]
@@ -97,32 +92,32 @@ class LanguageModel:
         self, messages: Sequence[Message], name: str, schema: dict[str, Any], so_far: Cost
     ) -> tuple[Reply, Cost]:
         size = sum(len(message.content) for message in messages)
-        worst = self._prices.cost(size // _CHARACTERS_PER_TOKEN, self._endpoint.max_tokens)
+        worst = self.prices.cost(size // _CHARACTERS_PER_TOKEN, self.endpoint.max_tokens)
         spent = Cost()
 
         def charge(cost: Cost) -> None:
             nonlocal spent
             spent += cost
-            self._budget.charge(cost)
+            self.budget.charge(cost)
 
         def lose(timed_out: bool) -> None:
             # nobody tells what was answered too late, and it is paid for all the same
             charge(worst if timed_out else Cost(model_calls=1))
-            self._budget.require_left()
+            self.budget.require_left()
 
-        async with self._budget.hold(worst):
+        async with self.budget.hold(worst):
             try:
-                reply = await self._endpoint.send(messages, name, schema, lose)
+                reply = await self.endpoint.send(messages, name, schema, lose)
                 # an endpoint that reports no usage must not escape the budget
                 tokens_in = reply.tokens_in or size // _CHARACTERS_PER_TOKEN
                 tokens_out = reply.tokens_out or len(reply.content or reply.refusal) // _CHARACTERS_PER_TOKEN
-                charge(self._prices.cost(tokens_in, tokens_out))
+                charge(self.prices.cost(tokens_in, tokens_out))
             except ItemFailure as failure:
                 failure.cost = so_far + spent
                 raise
             finally:
-                if self._book is not None and spent != Cost():
-                    await asyncio.to_thread(self._book, spent)
+                if self.book is not None and spent != Cost():
+                    await asyncio.to_thread(self.book, spent)
         return reply, spent
 
     def _key(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
@@ -130,7 +125,7 @@ class LanguageModel:
             self.name,
             [message.model_dump() for message in messages],
             schema,
-            {"max_tokens": self._endpoint.max_tokens},
+            {"max_tokens": self.endpoint.max_tokens},
         ]
         return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 

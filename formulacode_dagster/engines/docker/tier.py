@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -54,19 +54,19 @@ class BuiltTier:
         return Tier(name=self.name, tag=self.tag, seconds=self.seconds, size_bytes=size)
 
 
+@dataclass
 class TierBuilder:
     """Builds tiers within one deadline, and keeps the log of all of them."""
 
-    def __init__(
-        self, daemon: DockerDaemon, settings: BuildSettings, what: str, *, progress: Progress | None = None
-    ) -> None:
-        """*what* the tiers are built for is named in errors."""
-        self._daemon = daemon
-        self._settings = settings
-        self._what = what
-        self._progress = progress
-        self._lines: list[str] = []
-        self._deadline = time.monotonic() + settings.limits.build_seconds
+    daemon: DockerDaemon
+    settings: BuildSettings
+    what: str
+    """What they are built for, as errors name it."""
+    progress: Progress | None = None
+    _lines: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.settings.limits.build_seconds
 
     @property
     def log(self) -> str:
@@ -97,13 +97,13 @@ class TierBuilder:
         started = time.monotonic()
         # Tasks that are built side by side need the same lower tiers.
         with _lock_of(tag):
-            image = None if force else self._daemon.image(tag)
+            image = None if force else self.daemon.image(tag)
             if image is None:
                 self._say(f"$ build {tag}")
                 with scratch_folder() as folder:
                     fill(folder)
                     self._build(name, tag, arguments, folder, labels=labels or {}, again=force)
-                image = self._daemon.image(tag)
+                image = self.daemon.image(tag)
             else:
                 self._say(f"$ {tag} is there already")
         if image is None:
@@ -124,14 +124,14 @@ class TierBuilder:
         command += ["--no-cache"] if again else []
         command += ["--file", str(recipes.dockerfile(name))]
         all_labels = {LABEL: "1", f"{LABEL}.tier": name, **labels}
-        if self._settings.installation:
-            all_labels[INSTALLATION_LABEL] = self._settings.installation
+        if self.settings.installation:
+            all_labels[INSTALLATION_LABEL] = self.settings.installation
         if name == "base":
-            all_labels[OS_DIGEST_LABEL] = os_digest(self._daemon, arguments["OS_IMAGE"])
+            all_labels[OS_DIGEST_LABEL] = os_digest(self.daemon, arguments["OS_IMAGE"])
         command += [f"--label={key}={value}" for key, value in all_labels.items()]
         command += [f"--build-arg={key}={value}" for key, value in arguments.items()]
-        with self._settings.options() as options:
-            done = self._daemon.run(
+        with self.settings.options() as options:
+            done = self.daemon.run(
                 [*command, *options, str(folder)],
                 timeout=max(0.1, self._deadline - time.monotonic()),
                 progress=self._say,
@@ -141,7 +141,7 @@ class TierBuilder:
 
     def _failure(self, tier: str, arguments: Mapping[str, str], *, timed_out: bool) -> FormulaCodeError:
         end = "\n".join(self._lines[-15:])
-        what = f"{tier} tier of {self._what}"
+        what = f"{tier} tier of {self.what}"
         if not timed_out and docker_is_dead(end):
             return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
         if tier == "base" and _NO_IMAGE.search(end) and registry_is_busy(end):
@@ -166,13 +166,13 @@ class TierBuilder:
             log=self.log,
             online=_OFFLINE.search(end) is None,
             timed_out=timed_out,
-            seconds=self._settings.limits.build_seconds,
+            seconds=self.settings.limits.build_seconds,
         )
 
     def _say(self, line: str) -> None:
         self._lines.append(line)
-        if self._progress is not None:
-            self._progress(line)
+        if self.progress is not None:
+            self.progress(line)
 
 
 def _lock_of(tag: str) -> threading.Lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from formulacode_dagster.engines.failures import failure_of
@@ -35,25 +35,20 @@ class BuildSettings:
     """The host's variables, of which `online_variables` reach the steps that download."""
 
 
+@dataclass
 class ProcessBuild:
     """The steps of one build, their common deadline and their log."""
 
-    def __init__(
-        self,
-        settings: BuildSettings,
-        spec: BuildSpec,
-        work: Layout,
-        interpreter: Interpreter,
-        progress: Progress | None,
-    ) -> None:
-        self._settings = settings
-        self._spec = spec
-        self._work = work
-        self._interpreter = interpreter
-        self._progress = progress
-        self._lines: list[str] = []
+    settings: BuildSettings
+    spec: BuildSpec
+    work: Layout
+    interpreter: Interpreter
+    progress: Progress | None
+    _lines: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
         self._lap = time.monotonic()
-        self._deadline = self._lap + settings.limits.build_seconds
+        self._deadline = self._lap + self.settings.limits.build_seconds
 
     def run(self, origins: Origins, *, rebuild: bool = False) -> Manifest:
         """Build everything and write log and manifest, under the tags of a second build with *rebuild*.
@@ -61,7 +56,7 @@ class ProcessBuild:
         Raises what `failure_of` says when a step does not succeed.
         """
         named = naming.rebuild_tag if rebuild else str
-        spec, work = self._spec, self._work
+        spec, work = self.spec, self.work
         work.make()
         context.write_instrument(spec, work.task)
         context.write_locks(spec, work.task, fresh=rebuild)
@@ -109,11 +104,11 @@ class ProcessBuild:
 
     def _toolchain(self) -> Toolchain:
         """What this machine builds with, told before any code of the repository is here."""
-        command = [str(self._interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
-        environment = self._work.environment(self._settings.uv, str(self._interpreter.path))
-        done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self._work.folder)
+        command = [str(self.interpreter.path), "-I", str(recipes.script("describe_toolchain.py"))]
+        environment = self.work.environment(self.settings.uv, str(self.interpreter.path))
+        done = run_bounded(command, timeout=60, bounds=Bounds(), environment=environment, cwd=self.work.folder)
         self._require(done, "describe_toolchain.py", "base", self._log + done.stderr.decode(errors="replace"), 60)
-        return naming.with_flags(Toolchain.model_validate_json(done.stdout), self._spec)
+        return naming.with_flags(Toolchain.model_validate_json(done.stdout), self.spec)
 
     @property
     def _log(self) -> str:
@@ -124,8 +119,8 @@ class ProcessBuild:
         return self._lap - before
 
     def _step(self, script: str, *arguments: str, online: bool = False) -> None:
-        settings = self._settings
-        environment = self._work.environment(settings.uv, str(self._interpreter.path))
+        settings = self.settings
+        environment = self.work.environment(settings.uv, str(self.interpreter.path))
         if online:
             environment |= online_variables(settings.environment)
             environment["UV_CACHE_DIR"] = _cache(settings.environment)
@@ -137,7 +132,7 @@ class ProcessBuild:
                 settings.limits, isolate_network=settings.isolate_network and not online, nice=BUILD_NICENESS
             ),
             environment=environment,
-            cwd=self._work.folder,
+            cwd=self.work.folder,
             progress=self._say,
         )
         stage, seconds = _TIER_OF.get(script, "task"), settings.limits.build_seconds
@@ -147,13 +142,13 @@ class ProcessBuild:
         self, done: Completed, script: str, stage: str, log: str, seconds: float, *, online: bool = False
     ) -> None:
         if not done.ok:
-            what, late = f"{script} of {self._spec.task_id}", done.timed_out
+            what, late = f"{script} of {self.spec.task_id}", done.timed_out
             raise failure_of(what, stage=stage, rc=done.rc, log=log, online=online, timed_out=late, seconds=seconds)
 
     def _say(self, line: str) -> None:
         self._lines.append(line)
-        if self._progress is not None:
-            self._progress(line)
+        if self.progress is not None:
+            self.progress(line)
 
 
 def _cache(environment: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ up, divided by 100 and rounded. Connections of which only the count is asked nee
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .errors import QueryRefused
@@ -47,18 +48,12 @@ def points_of(
 Place = tuple["GraphQLNamedType", "SelectionSetNode"]
 
 
+@dataclass(frozen=True)
 class _Pricing:
-    def __init__(
-        self,
-        schema: GraphQLSchema,
-        fragments: Mapping[str, FragmentDefinitionNode],
-        variables: Mapping[str, Any],
-        largest_page: int,
-    ) -> None:
-        self._schema = schema
-        self._fragments = fragments
-        self._variables = variables
-        self._largest_page = largest_page
+    schema: GraphQLSchema
+    fragments: Mapping[str, FragmentDefinitionNode]
+    variables: Mapping[str, Any]
+    largest_page: int
 
     def walk(self, places: Sequence[Place], times: int) -> tuple[int, int]:
         """Requests and nodes below *places*, the same object's selections, each fetched *times* times."""
@@ -78,7 +73,7 @@ class _Pricing:
                     requests += times
                     nodes += times * size
                     multiplier = times * size
-            elif fields[0].name.value == "nodes" and parent is self._schema.query_type:
+            elif fields[0].name.value == "nodes" and parent is self.schema.query_type:
                 multiplier = times * max(1, len(self._argument(fields[0], "ids") or ()))
                 nodes += multiplier
             more_requests, more_nodes = self.walk(below, multiplier)
@@ -105,22 +100,22 @@ class _Pricing:
                 continue
             fragment: Any = selection
             if isinstance(selection, FragmentSpreadNode):
-                fragment = self._fragments[selection.name.value]
+                fragment = self.fragments[selection.name.value]
             elif not isinstance(selection, InlineFragmentNode):
                 continue
             condition = fragment.type_condition
-            owner = self._schema.get_type(condition.name.value) if condition else parent
+            owner = self.schema.get_type(condition.name.value) if condition else parent
             yield from self._flat(owner or parent, fragment.selection_set)
 
     def _page_size(self, field: FieldNode, below: Sequence[Place]) -> int | None:
         name = field.name.value
         size = self._argument(field, "first")
         if size is not None:
-            if size > self._largest_page:
+            if size > self.largest_page:
                 raise QueryRefused(
                     "EXCESSIVE_PAGINATION",
                     f"Requesting {size} records on the `{name}` connection exceeds the `first` limit of "
-                    f"{self._largest_page} records.",
+                    f"{self.largest_page} records.",
                 )
             if size < 1 and name != "search":
                 raise QueryRefused("INVALID_PAGINATION", f"`first` on the `{name}` connection cannot be less than 1.")
@@ -137,5 +132,5 @@ class _Pricing:
 
         for argument in field.arguments:
             if argument.name.value == name:
-                return value_from_ast_untyped(argument.value, dict(self._variables))
+                return value_from_ast_untyped(argument.value, dict(self.variables))
         return None
