@@ -14,10 +14,9 @@ from formulacode_dagster.verification.verifiers import (
     VerifierResult,
 )
 
-from .client import GitHubClient
+from .client import PR, GitHubClient, Source
 from .hooks import HookRegistry
 from .links import Links, scrape_links
-from .pull_request import PR, Source
 from .statement import render_problem_statement
 
 __all__ = [

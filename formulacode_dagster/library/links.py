@@ -10,8 +10,7 @@ from formulacode_dagster.github.links import DEPTH, LIMIT, walk_links
 from formulacode_dagster.github.transport import client as platform
 from formulacode_dagster.models.links import Link, LinkWalk, UnreadableLink
 
-from .client import GitHubClient
-from .pull_request import PR
+from .client import PR, GitHubClient
 
 
 @dataclass(frozen=True)

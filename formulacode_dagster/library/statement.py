@@ -8,8 +8,8 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.problems.pull_request_text import render_pull_request_text
 
+from .client import PR
 from .links import Links
-from .pull_request import PR
 
 
 def render_problem_statement(

@@ -21,6 +21,7 @@ def repository_json(served: ServedRepository) -> dict[str, Any]:
         "id": served.id,
         "node_id": served.node_id,
         "full_name": served.name,
+        "private": served.facts.is_private,
         "description": served.facts.description or None,
         "fork": served.facts.is_fork,
     }
