@@ -26,13 +26,13 @@ async def read_nodes(
     *,
     ended: Callable[[Node], bool] = lambda _: False,
     insist: bool = False,
-) -> tuple[list[Node], bool]:
-    """The nodes from page *first* on, until one has *ended* what is wanted; and whether that is all of them.
+) -> tuple[list[Node], int]:
+    """The nodes from page *first* on, until one has *ended* what is wanted; and how many are missing.
 
     What GitHub failed to load is asked for again. Fewer than it counts may be all that it shows, since it hides some
     authors; that is asked again only when the caller has to *insist*.
     """
-    page = first
+    page, missing = first, 0
     nodes: list[Node] = []
     for _ in range(ATTEMPTS):
         nodes, cursor = [], None
@@ -42,16 +42,16 @@ async def read_nodes(
                 page = read(model, (answer.data.get("node") or {}).get(field), f"{field} of {node_id}")
             nodes += [node for node in page.nodes if node is not None]
             if nodes and ended(nodes[-1]):
-                return nodes, True
+                return nodes, 0
+            missing = max(0, page.total_count - len(nodes))
             if None in page.nodes:
                 break
             if not page.page_info.has_next_page:
-                is_whole = len(nodes) >= page.total_count
-                if is_whole or not insist:
-                    return nodes, is_whole
+                if not missing or not insist:
+                    return nodes, missing
                 break
             cursor, page = page.page_info.end_cursor, None
         else:
-            return nodes, False
+            return nodes, missing
         page = None
-    return nodes, False
+    return nodes, missing

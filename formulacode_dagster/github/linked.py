@@ -85,8 +85,8 @@ async def _whole(
     field: str,
 ) -> list[Node]:
     """All nodes of a connection that starts with *page*; asked for anew when that does not lead to all it counts."""
-    nodes, is_whole = await read_nodes(client, node_id, page, model, query, field, insist=True)
-    if not is_whole:
-        shown = f"GitHub shows no more than {len(nodes)} {field} of {node_id}, and counts others"
+    nodes, missing = await read_nodes(client, node_id, page, model, query, field, insist=True)
+    if missing:
+        shown = f"GitHub shows {len(nodes)} of {len(nodes) + missing} {field} of {node_id}"
         raise ItemFailure(FailureKind.INCOMPLETE, shown, remedy="Try again")
     return nodes

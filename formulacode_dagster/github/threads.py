@@ -151,7 +151,7 @@ class _Whole:
 
 
 async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | None) -> _Whole:
-    comments, all_comments = await read_nodes(
+    comments, missing_comments = await read_nodes(
         client,
         node.id,
         node.comments,
@@ -161,13 +161,15 @@ async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | 
         ended=lambda comment: not _is_before(comment.created_at, moment),
     )
     # titles and links of later on must be known, to be undone: events are read to the end
-    events, all_events = await read_nodes(client, node.id, node.timeline_items, _EVENTS, THREAD_EVENTS, "timelineItems")
+    events, missing_events = await read_nodes(
+        client, node.id, node.timeline_items, _EVENTS, THREAD_EVENTS, "timelineItems"
+    )
     return _Whole(
         node,
         [comment for comment in comments if _is_before(comment.created_at, moment)],
         [event for event in events if _is_before(event.created_at, moment)],
         [event for event in events if not _is_before(event.created_at, moment)],
-        partly_read=not (all_comments and all_events),
+        partly_read=bool(missing_comments or missing_events),
     )
 
 

@@ -126,7 +126,9 @@ class World:
         (self.folder / "sandbox.json").write_text(json.dumps({"repositories": self.facts}))
         served = ServedFolder(self.folder).repositories()
         return [
-            repository(id=stored.id, node_id=stored.node_id, full_name=renamed.get(stored.name.partition("/")[2], stored.name))
+            repository(
+                id=stored.id, node_id=stored.node_id, full_name=renamed.get(stored.name.partition("/")[2], stored.name)
+            )
             for stored in sorted(served, key=lambda stored: stored.name)
         ]
 
