@@ -39,7 +39,7 @@ class Trial:
     image_bytes: int = 0
     suite: str = ""
     source: str = ""
-    """Where its workloads come from, of those that are tried here: no test is run."""
+    """Where its workloads come from, of those that are tried here: no other repository and no model is asked."""
     discovered: int = 0
     timed: int = 0
     """Benchmarks that gave a time until enough was known; there may be more."""

@@ -6,9 +6,10 @@ Each stands for itself: none starts with the recipe of a neighbour.
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,14 +17,14 @@ from typing import TYPE_CHECKING
 
 from yield_report import COMPILED, DONE, Results, Trial
 
-from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
-from formulacode_dagster.measurement.changed_code import changed_code
+from formulacode_dagster.measurement.changed_code import ChangedCode, changed_code
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
@@ -36,7 +37,11 @@ from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build, task_tag
 from formulacode_dagster.suites.overlays import SuiteFiles, first_suite
+from formulacode_dagster.suites.patching import apply_patch, require_built
 from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads.own_tests import suites_of_tests
+from formulacode_dagster.workloads.sides import Sides
+from formulacode_dagster.workloads.snippets import suites_of_snippets
 from formulacode_dagster.workloads.suites import other_suites
 from sandbox.github.tracker import read_tracker
 
@@ -164,7 +169,7 @@ class Laboratory:
     ) -> Trial:
         """Run benchmarks once on the base until enough is known of them.
 
-        A later suite is tried when none of them executes what the patch changes.
+        Other suites are tried when none of them executes what the patch changes, then its own tests and snippets.
         """
         files = changed_files(patch)
         paths = {path for file in files for path in (file.base_path, file.oracle_path) if path}
@@ -178,7 +183,8 @@ class Laboratory:
             # only the base is run: what stands beside an insertion has to do for what is inserted
             around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in files]
             reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=folder).base
-            for suite in itertools.chain([first], other_suites(mirror, pr, image.spec, read.names)):
+            own = self._own_suites(image, session, pr, patch, read, base)
+            for suite in itertools.chain([first], other_suites(mirror, pr, image.spec, read.names), own):
                 if suite.files is not None:
                     remote.write(suite.files)
                 survey = remote.survey(
@@ -216,6 +222,32 @@ class Laboratory:
         if not best.timed:
             raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "no benchmark gave a time", log_tail=best.log)
         return best
+
+    def _own_suites(
+        self,
+        image: BuiltImage,
+        base: Session,
+        pr: PullRequest,
+        patch: bytes,
+        read: ChangedCode,
+        code: Mapping[str, bytes],
+    ) -> Iterator[SuiteFiles]:
+        """What there is beside suites: these sources look at both sides, and the patch is built for them alone."""
+        with self._engine.session(image, run_id="yield") as oracle:
+            try:
+                apply_patch(oracle, patch)
+                built = oracle.reinstall(timeout=self._containers.limits.build_seconds)
+                require_built(built, FailureKind.ORACLE_DOES_NOT_BUILD, "with the author's patch the package")
+            except ItemFailure as failure:
+                _say(str(failure))
+                return
+            sides = Sides(self._engine, image, (base, oracle), (read.base, read.oracle), "yield")
+            yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=_say)
+            yield from suites_of_snippets(sides, pr, patch, code, note=_say)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _with_attempts(trial: Trial, attempts: Sequence[BuildAttempt]) -> Trial:

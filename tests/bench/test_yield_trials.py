@@ -1,0 +1,66 @@
+"""Which source a pull request is aimed by in a trial of the yield."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.suites.overlays import BASE_SUITE
+from tests.support.git_world import BareRepository, patch_between
+from tests.support.measurement import engine_of, image, pull_request
+
+__all__ = ["engine_of", "image", "pull_request"]
+
+ROOT = Path(__file__).parents[2]
+CORE = "def total(n):\n    return sum(range(n))\n"
+FASTER = "def total(n):\n    return n * (n - 1) // 2\n"
+BENCH = "def time_nothing():\n    pass\n"
+FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "", "benchmarks/bench.py": BENCH}
+
+
+@pytest.fixture
+def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
+    """The trial, from its image on, of the pull request that makes `total` faster, with these files and text."""
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    trials, report = importlib.import_module("yield_trials"), importlib.import_module("yield_report")
+
+    def run(files, body=""):
+        history = BareRepository(tmp_path / "fast.git")
+        base, merge = (
+            history.add("Base", files=files),
+            history.add("Faster", files={"pkg/core.py": FASTER}),
+        )
+        shas = history.write()
+        source = tmp_path / "source"
+        for path, text in files.items():
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            (source / path).write_text(text)
+        pr = pull_request("pkg/core.py")
+        change = pr.change.model_copy(update={"base_sha": shas[base]})
+        facts = pr.facts.model_copy(update={"merge_commit_sha": shas[merge], "body": body})
+        pr = pr.model_copy(update={"facts": facts, "change": change})
+        before, after = ({"pkg/core.py": text.encode()} for text in (CORE, FASTER))
+        patch = patch_between(tmp_path / "patch.git", before, after)
+        containers = SimpleNamespace(home=tmp_path, limits=ResourceLimits(), resolver=lambda: None)
+        laboratory = trials.Laboratory(tmp_path, containers, engine_of(source), report.Results(None))
+        with Mirror("acme/fast", history.path) as mirror:
+            return laboratory._timed(report.Trial("acme/fast#1"), image, mirror, pr, patch, BASE_SUITE)
+
+    return run
+
+
+@pytest.mark.slow
+def test_what_no_suite_and_no_test_executes_is_aimed_by_what_its_text_shows(trial):
+    timed = trial(FILES, "```python\nfrom pkg import core\ncore.total(1000000)\n```")
+    assert (timed.source, timed.aimed > 0, timed.is_timed) == ("snippets", True, True)
+
+
+@pytest.mark.slow
+def test_what_nothing_executes_is_timed_and_not_aimed(trial):
+    timed = trial(FILES)
+    assert (timed.aimed, timed.is_timed) == (0, True)
