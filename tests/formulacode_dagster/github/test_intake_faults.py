@@ -32,7 +32,8 @@ from tests.support.small_world import SMALL_PAGES, WANTED, write_world
 
 PATIENCE = 0.5
 """Seconds after which the client gives up on an answer, where one hangs."""
-pytestmark = pytest.mark.slow
+# what its fixtures make is made in one process
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group(__name__)]
 
 
 @dataclass

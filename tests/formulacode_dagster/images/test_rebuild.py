@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,8 @@ from formulacode_dagster.verification.contents import UNOWNED, Listing
 from tests.support.docker import OS_IMAGE, MakeDockerEngine
 from tests.support.images import LIMITS, Sample, as_image, make_spec
 
-pytestmark = pytest.mark.network
+# its image is built in one process
+pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
 OTHER_LOCK = """setuptools==75.2.0 \\
     --hash=sha256:753bb6ebf1f465a1912e19ed1d41f403a79173a9acf66a42e7e6aec45c3c16ec \\
@@ -50,7 +52,7 @@ class Bench:
             kept=kept,
             item="Acme/tinyc#5",  # type: ignore[arg-type]
         )
-        left = [path.name for path in Path(image.location).parent.glob("*-again")]
+        left = [path.name for path in Path(self.image.location).parent.glob("*-again")]
         assert left == [], "no second image stays"
         return reproduction
 
@@ -63,9 +65,10 @@ def cache(compiled: Sample, tmp_path_factory: pytest.TempPathFactory) -> MirrorC
     return MirrorCache(tmp_path_factory.mktemp("mirrors"), f"file://{host}")
 
 
-@pytest.fixture
-def bench(compiled: Sample, lock: str, cache: MirrorCache, tmp_path: Path) -> Bench:
-    engine = ProcessEngine(tmp_path / "engine", LIMITS)
+@pytest.fixture(scope="module")
+def bench(compiled: Sample, lock: str, cache: MirrorCache, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """For all tests that leave its image as it is."""
+    engine = ProcessEngine(tmp_path_factory.mktemp("engine"), LIMITS)
     spec = make_spec(compiled, lock)
     outcome = engine.build(spec, Origins(compiled.mirror))
     image = as_image(EngineName.PROCESS, spec, outcome).model_copy(update={"toolchain": outcome.toolchain})
@@ -76,7 +79,7 @@ def told(reproduction: Reproduction) -> list[tuple[str, str, str]]:
     return [(difference.kind.value, difference.name, difference.detail) for difference in reproduction.differences]
 
 
-def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench: Bench) -> None:
+def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench: Bench, tmp_path: Path) -> None:
     equal = bench.again(bench.image)
     assert (told(equal), equal.is_equal, equal.against) == ([], True, "the image")
     assert equal.distributions == 3
@@ -84,9 +87,11 @@ def test_a_compiled_package_comes_out_the_same_and_a_changed_file_is_named(bench
     found = {distribution.name: distribution for distribution in installed_in(bench.engine, bench.image)}
     assert found.keys() == {"setuptools", "tinyc", UNOWNED}
     assert any(path.endswith(".so") for path in found["tinyc"].files)
-    tampered = Path(bench.image.location) / "venv" / PYTHON_FILE
-    tampered.write_text(tampered.read_text() + "# changed\n")
-    other = bench.again(bench.image)
+    tampered = tmp_path / "images" / Path(bench.image.location).name
+    shutil.copytree(bench.image.location, tampered, symlinks=True)
+    with (tampered / "venv" / PYTHON_FILE).open("a") as file:
+        file.write("# changed\n")
+    other = bench.again(bench.image.model_copy(update={"location": str(tampered)}))
     assert (told(other), other.is_equal) == ([("files", "tinyc", PYTHON_FILE)], False)
 
 

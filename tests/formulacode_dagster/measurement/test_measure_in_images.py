@@ -21,7 +21,8 @@ from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
 from tests.support.git_world import BareRepository
 
-pytestmark = pytest.mark.network
+# what its fixtures make is made in one process
+pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
 PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(Look(units=5, alpha=0.05),))

@@ -63,7 +63,7 @@ def test_a_rebuild_is_not_fooled_by_bytecode_of_a_source_with_equal_size_and_tim
 ) -> None:
     with engine.session(pure_image, run_id="run") as session:
         ask = [session.python, "-c", "import tinypure; print(tinypure.total(4))"]
-        for number in (5, 6, 7):
+        for number in (5, 6):
             Path(session.repository, "tinypure/__init__.py").write_text(f"def total(n):\n    return {number}\n")
             assert session.reinstall(timeout=120).ok
             assert session.run(ask, timeout=30).stdout == f"{number}\n".encode()
