@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine, Session
-from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.suites.remote import Remote
 
@@ -29,6 +29,11 @@ class Sides:
     def can_be_traced(self) -> bool:
         """Whether any line of Python changed: without, nobody can tell what executes the change."""
         return any(numbers for side in self.lines for numbers in side.values())
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether all runs in containers: what nobody merged into the repository is run nowhere else."""
+        return self.image.engine is EngineName.DOCKER
 
     @contextmanager
     def copies(self) -> Iterator[tuple[Session, Session]]:

@@ -46,6 +46,9 @@ def suites_of_snippets(
     spec = sides.image.spec
     if not sides.can_be_traced or is_whole_checkout(spec.benchmark_dir):
         return
+    if not sides.is_confined:
+        note("code that people wrote into issues is run in containers alone")
+        return
     snippets = snippets_of(pr, patch, docstrings(code, spec.package_name))[:MOST_SNIPPETS]
     if not snippets:
         note("nobody wrote down what shows the change")

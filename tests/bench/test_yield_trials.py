@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.suites.overlays import BASE_SUITE
 from tests.support.git_world import BareRepository, patch_between
 from tests.support.measurement import engine_of, image, pull_request
@@ -48,8 +48,10 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         patch = patch_between(tmp_path / "patch.git", before, after)
         containers = SimpleNamespace(home=tmp_path, limits=ResourceLimits(), resolver=lambda: None)
         laboratory = trials.Laboratory(tmp_path, containers, engine_of(source), report.Results(None))
+        # of folders, only the repository's own code is run
+        contained = image.model_copy(update={"engine": EngineName.DOCKER})
         with Mirror("acme/fast", history.path) as mirror:
-            return laboratory._timed(report.Trial("acme/fast#1"), image, mirror, pr, patch, BASE_SUITE)
+            return laboratory._timed(report.Trial("acme/fast#1"), contained, mirror, pr, patch, BASE_SUITE)
 
     return run
 

@@ -121,7 +121,8 @@ class _Larger(ast.NodeTransformer):
         if isinstance(node, ast.Tuple) and node.elts:
             node.elts[0] = self._multiplied(node.elts[0])
             return node
-        number = getattr(node, "value", getattr(node, "n", None))
+        # CPython 3.7 has numbers of their own kind
+        number = node.value if hasattr(node, "value") else getattr(node, "n", None)
         return self._times(node) if type(number) is int and number >= _LEAST else node
 
     def _times(self, node: ast.expr) -> ast.expr:
@@ -149,7 +150,6 @@ def _functions(owner: Any) -> Iterator[FunctionType]:
         if inspect.isclass(inner):
             if inspect.ismodule(owner) and inner.__module__ == owner.__name__:
                 yield from _functions(inner)
-        elif callable(inner):
-            function = inspect.unwrap(inner)
-            if inspect.isfunction(function):
-                yield function
+        # of anything else that is called, `mock.call` has no end of what it wraps
+        elif inspect.isfunction(inner):
+            yield inspect.unwrap(inner)

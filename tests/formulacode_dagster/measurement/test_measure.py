@@ -12,7 +12,7 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Look, Returned, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
@@ -76,13 +76,14 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         surveyed=None,
         body="",
         writer=None,
+        engine=EngineName.PROCESS,
     ):
         source = Path(tempfile.mkdtemp(dir=tmp_path))
         found = git_patch(source, files, after)
         measure.engine = engine_of(source, build)
         timed = measure_task(
             measure.engine,
-            image,
+            image.model_copy(update={"engine": engine}),
             pr=says(pull_request(*after), body),
             patch=found if patch is None else patch,
             suite=SuiteFiles("base") if suite_files is None else SuiteFiles("merge commit", suite_files),
@@ -217,7 +218,7 @@ SILENT = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}
 @pytest.mark.slow
 def test_what_the_authors_wrote_down_is_timed_when_no_suite_and_no_test_executes_the_change(measure):
     body = "It is faster:\n```python\nfrom pkg import core\n%timeit core.total(20000)\n```\n"
-    measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, body=body)
+    measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, body=body, engine=EngineName.DOCKER)
     assert measured.is_faster
     assert measured.provenance.source is Source.SNIPPETS
     assert measured.provenance.adapted[0].startswith("pull request")
@@ -235,7 +236,7 @@ def test_what_a_model_writes_of_the_base_is_timed_when_nothing_else_executes_the
             return Draft.model_validate_json(write_benchmark(material))
 
     writer = Sandbox()
-    measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, writer=writer)
+    measured, _ = measure({"pkg/core.py": FASTER}, files=SILENT, writer=writer, engine=EngineName.DOCKER)
     assert measured.is_faster
     assert measured.provenance.source is Source.MODEL
     assert measured.provenance.adapted == ("written.py: written by sandbox-rules",)

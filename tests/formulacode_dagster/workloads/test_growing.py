@@ -101,6 +101,12 @@ def test_everything_in_the_file_of_a_test_grows_and_only_once(module):
     assert len(fixture()) == 30
 
 
+def test_names_that_are_no_functions_are_left_alone(module):
+    built = module("from unittest.mock import call\n\n\ndef test():\n    return len(range(2))\n")
+    grow(built, SIZES, 10)
+    assert built.test() == 20
+
+
 def test_what_is_imported_from_elsewhere_stays_as_it_is(module):
     # the same name at the same line of another file
     other = module("def helper():\n    return list(range(2))\n")

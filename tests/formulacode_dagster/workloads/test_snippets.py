@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.models.reasons import FailureKind
@@ -74,6 +75,20 @@ def fenced(code, language="python"):
 )
 def test_what_can_be_timed_is_told_from_what_comes_before(text, snippets):
     assert list(snippets_in(text)) == [Snippet(*each) for each in snippets]
+
+
+@pytest.fixture
+def image(image):
+    """What is laid into folders here is said to be an image: only in those is code of texts run."""
+    return image.model_copy(update={"engine": EngineName.DOCKER})
+
+
+def test_nothing_of_it_is_run_on_the_host(written, image):
+    notes = []
+    folder = image.model_copy(update={"engine": EngineName.PROCESS})
+    sides = Sides(None, folder, (None, None), (LINES, LINES), "run")
+    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, notes.append)) == []
+    assert notes == ["code that people wrote into issues is run in containers alone"]
 
 
 @pytest.fixture

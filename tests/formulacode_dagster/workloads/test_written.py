@@ -7,6 +7,7 @@ import json
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch
@@ -95,6 +96,21 @@ def test_what_a_model_writes_has_to_be_aimed_on_both_sides_and_give_one_result(r
     said = fault_of(ran, lines)
     assert fault in said
     assert bool(said) is bool(fault)
+
+
+@pytest.fixture
+def image(image):
+    """What is laid into folders here is said to be an image: only in those is a model's code run."""
+    return image.model_copy(update={"engine": EngineName.DOCKER})
+
+
+def test_on_the_host_no_model_is_asked(image):
+    writer, notes = Scripted("x = 1"), []
+    folder = image.model_copy(update={"engine": EngineName.PROCESS})
+    sides = Sides(None, folder, (None, None), BOTH, "run")
+    code = {PATH: CORE.encode()}
+    assert list(written_suites(sides, writer, code=code, changed=LINES, commit="", note=notes.append)) == []
+    assert (writer.materials, notes) == ([], ["what a model writes is run in containers alone"])
 
 
 @pytest.fixture
