@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
-PYTEST := $(BIN)/pytest -n auto --dist loadgroup
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
 .PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images yield clean
 
