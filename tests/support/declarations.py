@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import subprocess
+import sys
 import tarfile
 import threading
 import time
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uv import find_uv_bin
 
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.environments.resolution import Resolution, ResolutionRequest
@@ -205,9 +209,20 @@ def index() -> Iterator[PackageIndex]:
     served.close()
 
 
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of uv's that knows this interpreter: asking it takes several times as long as most resolutions here."""
+    folder = tmp_path_factory.mktemp("uv")
+    command = [find_uv_bin(), "--no-config", "--offline", "--cache-dir", str(folder)]
+    command += ["pip", "compile", "--quiet", "--python", sys.executable, "-"]
+    subprocess.run(command, input=b"", check=True, capture_output=True)
+    return folder
+
+
 @pytest.fixture
-def resolver(index: PackageIndex, tmp_path: Path) -> Resolver:
+def resolver(index: PackageIndex, uv_cache: Path, tmp_path: Path) -> Resolver:
     """A real uv that asks the index on localhost."""
+    shutil.copytree(uv_cache, tmp_path / "cache" / "uv")
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": index.url, "UV_HTTP_RETRIES": "0"}
     return Resolver(tmp_path / "cache", environment=settings, timeout=60)
 

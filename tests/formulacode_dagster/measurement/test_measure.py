@@ -149,12 +149,14 @@ def test_what_is_faster_and_returns_something_else_is_told_by_the_benchmarks_nam
     assert "bench.time_total returns int and int: different" in log
 
 
+@pytest.mark.slow
 def test_a_refactoring_is_no_speedup(measure):
     measured, _ = measure({"pkg/core.py": CORE.replace("result", "found")})
     assert measured.verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
     assert speedup_is_real("2026-02", [measured]).passed
 
 
+@pytest.mark.slow
 def test_one_winner_among_losers_is_a_trade_off(measure):
     slower = FASTER.replace("[i * 2 for i in range(n)]", "[int(str(i)) * 2 for i in range(n) if str(i) != '']")
     measured, _ = measure({"pkg/core.py": slower})
