@@ -11,6 +11,7 @@ from .problem_statements import problem_statements
 from .published_dataset import published_dataset
 from .published_images import published_images
 from .pull_requests import pull_requests
+from .replays import replays
 from .repositories import repositories
 
 STAGE_ASSETS = (
@@ -23,6 +24,7 @@ STAGE_ASSETS = (
     measurements,
     published_images,
     published_dataset,
+    replays,
     monthly_report,
 )
 

@@ -54,17 +54,19 @@ def stage_asset(
     description: str,
     columns: Sequence[TableColumn] = (),
     deps: Sequence[StageAsset] = (),
+    after: Sequence[StageAsset] = (),
     checks: Sequence[MonthCheck] = (),
     pool: str | None = None,
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
     """`@dg.asset`, and the policy of this platform: owner, code version, retries.
 
-    *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts.
+    *columns* are those of a row, where the asset is a table. The gates of *deps* are read before the asset starts, not
+    those of *after*: of these it reads only what they have published, which may have been made elsewhere.
     """
     shown = [dg.TableColumn(column.name, column.type, description=column.description) for column in columns]
     define = dg.asset(
         name=stage.value,
-        deps=[dependency.definition for dependency in deps],
+        deps=[dependency.definition for dependency in (*deps, *after)],
         partitions_def=partitions_def,
         group_name=group_name,
         kinds=kinds,

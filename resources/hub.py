@@ -14,6 +14,7 @@ class HubResource(SettingsResource):
     """Hands out the destination of the dataset. Its token is HF_TOKEN, or lies in the file of HF_TOKEN_PATH."""
 
     home: str | None = setting("home")
+    dataset_dir: str | None = setting("dataset_dir")
     hf_dataset: str | None = setting("hf_dataset")
     hf_endpoint: str | None = setting("hf_endpoint")
     hf_token_path: str | None = setting("hf_token_path")
@@ -24,9 +25,9 @@ class HubResource(SettingsResource):
         return True, f"{destination.name} answers, {len(destination.tags())} releases"
 
     def destination(self) -> Destination:
-        """The Hub where HF_DATASET names a dataset, else the folder `dataset/` under FC_HOME."""
+        """The Hub where HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
         if not self.settings.hf_dataset:
-            return FolderDestination(self.settings.home / "dataset")
+            return FolderDestination(self.settings.dataset_root)
         return HubDestination(self.settings.hf_dataset, self.settings.hf_endpoint, self._token())
 
     def _token(self) -> str:

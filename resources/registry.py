@@ -36,9 +36,11 @@ class RegistryResource(SettingsResource):
 
     def client(self) -> Registry | None:
         """The client; None when the settings name no registry."""
+        return self.puller() if self.settings.registry_url else None
+
+    def puller(self) -> Registry:
+        """The client for images that any registry has; the password goes to the one of the settings alone."""
         settings = self.settings
-        if not settings.registry_url:
-            return None
         return Registry(
             settings.registry_url,
             settings.dockerhub_namespace,

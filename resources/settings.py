@@ -175,7 +175,9 @@ class Settings(BaseSettings):
     registry_mode: RegistryMode = Field(RegistryMode.single, alias="FC_REGISTRY_MODE")
     """single: one registry repository for all tasks; mirror: one per repository"""
     hf_dataset: str = Field("", alias="HF_DATASET")
-    """owner/name on the Hub; empty: a folder dataset/ under FC_HOME"""
+    """owner/name on the Hub; empty: the folder FC_DATASET_DIR"""
+    dataset_dir: AbsolutePath | None = Field(None, alias="FC_DATASET_DIR")
+    """folder of the dataset where HF_DATASET is empty; empty: dataset/ under FC_HOME"""
     hf_endpoint: str = Field("https://huggingface.co", alias="HF_ENDPOINT")
     """the Hub"""
     hf_token: SecretStr = Field(SecretStr(""), alias="HF_TOKEN")
@@ -203,6 +205,11 @@ class Settings(BaseSettings):
             name.strip(): float(share) for name, _, share in (budget.rpartition("=") for budget in self.failure_budget)
         }
         return shares.get(stage, shares.get("", 0.0))
+
+    @property
+    def dataset_root(self) -> Path:
+        """The folder of the dataset; it need not exist."""
+        return self.dataset_dir or self.home / "dataset"
 
     @property
     def mirrors_root(self) -> Path:

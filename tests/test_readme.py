@@ -57,6 +57,10 @@ RUN_BY = {
     ACCEPT: HERE,
     'fc-data run --month 2026-02 --stage published_dataset --correction "two patches were measured anew"': "tests/"
     "formulacode_dagster/release/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
+    "fc-data replay --month 2026-02": "tests/end_to_end/test_replay.py::"
+    "test_a_task_is_confirmed_from_its_row_and_its_image",
+    "fc-data replay --month 2026-02 --only owner/repo#123 --docker-host ssh://elsewhere": "tests/end_to_end/"
+    "test_replay.py::test_a_daemon_that_does_not_answer_is_named_by_where_it_is",
     "fc-data migrate": HERE,
     "fc-data pools": HERE,
     "fc-data housekeeping": HERE,

@@ -21,8 +21,7 @@ def accept(
     from formulacode_dagster.items.failures import accept_failures
     from resources.settings import read_settings
 
-    from .months import months_of
-    from .operate import database
+    from .operate import database, months_of
 
     (wanted,) = months_of(month, None, None)
     with database() as store:

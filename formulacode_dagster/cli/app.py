@@ -24,6 +24,7 @@ from . import (
     pools,
     preflight,
     rebuild,
+    replay,
     run,
     sandbox,
     show,
@@ -58,7 +59,7 @@ class Group(StrEnum):
 
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
-    Group.MONTHS: (run.run, funnel.funnel, accept.accept, preflight.preflight),
+    Group.MONTHS: (run.run, replay.replay, funnel.funnel, accept.accept, preflight.preflight),
     Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),

@@ -11,7 +11,6 @@ from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import RunOptions, Stage
 
 from .console import console
-from .months import months_of
 
 _which, _what, _how = (
     partial(typer.Option, rich_help_panel=group) for group in ("Which months", "What of them", "How")
@@ -60,7 +59,7 @@ def run(
     from formulacode_dagster.orchestration.runs import dagster_instance
 
     from .offline import use_offline_source
-    from .operate import run_months
+    from .operate import months_of, run_months
 
     months = months_of(month, start_date, end_date)
     options = RunOptions(

@@ -120,6 +120,9 @@ class Engine(Protocol):
     def exists(self, image: BuiltImage) -> bool:
         """Whether the very image (by digest) is still here."""
 
+    def location_of(self, digest: str) -> str | None:
+        """Where the image of this content digest is here, as `BuiltImage.location` has it; None when it is not."""
+
     def session(
         self, image: BuiltImage, *, run_id: str, like: Session | None = None
     ) -> AbstractContextManager[Session]:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Measurement, Returned, Unit, Verdict
+from formulacode_dagster.models.measurement import (
+    Arm,
+    BenchmarkFailure,
+    DecisionRule,
+    Measurement,
+    Returned,
+    Unit,
+    Verdict,
+)
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.questions import KeptBuild
@@ -20,13 +28,13 @@ from formulacode_dagster.workloads.written import Writer, written_suites
 from .arms import Arms
 from .budget import Budget
 from .changed_code import ChangedCode
-from .choosing import Choice, Chooser, LaterSuites, no_later_suites
+from .choosing import Chooser, LaterSuites, no_later_suites
 from .compiled_lines import CompiledLines
 from .cores import Cores
 from .log import Log, Progress
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
-from .recipe import Recipe
+from .procedure import Procedure
 from .relevance import Candidate
 from .returned import compare_returned
 from .sampling import Sampler, Taken
@@ -38,7 +46,7 @@ class TimedTask:
     """The samples of a task with their verdict, what taking them again would need, and the log."""
 
     measurement: Measurement
-    recipe: Recipe
+    procedure: Procedure
     log: str
 
 
@@ -107,7 +115,7 @@ def measure_task(
             returned = compare_returned(arms.remotes, names, limits, plan, log) if is_faster else {}
         for failure in [*choice.failures, *taken.failures]:
             log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
-        recipe = Recipe.of(
+        procedure = Procedure.of(
             image,
             patch=patch,
             suite=choice.suite,
@@ -116,26 +124,39 @@ def measure_task(
             rule=taken.rule,
             limits=limits,
         )
-        return TimedTask(_row(image, choice, taken, returned, seconds), recipe, "\n".join(log.lines))
+        row = measurement_row(
+            image,
+            choice.suite,
+            choice.candidates,
+            taken,
+            returned=returned,
+            seconds=seconds,
+            failures=choice.failures,
+        )
+        return TimedTask(row, procedure, "\n".join(log.lines))
 
 
 def sample(
     arms: Arms,
     candidates: Sequence[Candidate],
     *,
-    is_compiled: bool,
+    is_compiled: bool = False,
+    rule: DecisionRule | None = None,
     plan: SamplingPlan,
     budget: Budget,
     core: int,
     log: Log,
 ) -> Taken:
-    """Sample by the unit of chance: the build where a patch of compiled code changes what it becomes, else the process.
+    """Sample by *rule*, or else by the plan's for the unit of chance.
 
-    Raises ItemFailure as `Sampler.take`, and when a build fails.
+    That is the build where a patch of compiled code changes what it becomes, else the process. Raises ItemFailure as
+    `Sampler.take`, and when a build fails.
     """
     # what is compiled is the same on every arm where the patch changes none of its sources
     objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
-    unit = Unit.BUILD if is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE] else Unit.PROCESS
+    if rule is None:
+        rule = plan.rule(Unit.BUILD if is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE] else Unit.PROCESS)
+    unit = rule.unit
     layouts = random.Random(plan.seed)  # noqa: S311 - spreads layouts, protects nothing
 
     def make_build(arm: Arm) -> KeptBuild:
@@ -148,7 +169,7 @@ def sample(
         arms.remotes,
         candidates,
         plan=plan,
-        rule=plan.rule(unit),
+        rule=rule,
         budget=budget,
         make_build=make_build,
         core=core,
@@ -166,8 +187,17 @@ def _touched(files: Sequence[FileChange], changed: ChangedCode) -> dict[str, fro
     }
 
 
-def _row(image: BuiltImage, choice: Choice, taken: Taken, returned: dict[str, Returned], seconds: float) -> Measurement:
-    judged = taken.judged
+def measurement_row(
+    image: BuiltImage,
+    suite: SuiteFiles,
+    candidates: Sequence[Candidate],
+    taken: Taken,
+    *,
+    returned: dict[str, Returned],
+    seconds: float,
+    failures: Sequence[BenchmarkFailure] = (),
+) -> Measurement:
+    """What is kept of samples *taken* in *image*; *failures* are those of benchmarks that were not timed at all."""
     return Measurement(
         month=image.month,
         repository_id=image.repository_id,
@@ -175,15 +205,15 @@ def _row(image: BuiltImage, choice: Choice, taken: Taken, returned: dict[str, Re
         engine=image.engine,
         image_digest=image.digest,
         instrument=image.spec.instrument,
-        suite=choice.suite.name,
-        provenance=choice.suite.provenance,
-        executed={candidate.name: candidate.executed for candidate in choice.candidates},
-        **judged.figures(),
+        suite=suite.name,
+        provenance=suite.provenance,
+        executed={candidate.name: candidate.executed for candidate in candidates},
+        **taken.judged.figures(),
         rule=taken.rule,
         look=taken.look,
         rounds=taken.rounds,
         returned=returned,
-        failures=(*choice.failures, *taken.failures),
+        failures=(*failures, *taken.failures),
         untimed=taken.untimed,
         conditions=taken.conditions,
         seconds=round(seconds, 1),

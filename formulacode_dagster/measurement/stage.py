@@ -42,7 +42,7 @@ from .asking import AskedFromThread, WriterInUse
 from .cores import Cores
 from .measure import measure_task
 from .plan import SamplingPlan
-from .recipe import BLOB_KIND, Recipe, harness_sha256
+from .procedure import PROCEDURE_BLOB, Procedure, harness_sha256
 from .surveyed import Surveyed
 
 REJECTIONS = {
@@ -69,7 +69,7 @@ class Measured:
 
     measurement: Measurement
     correctness: Correctness | None = None
-    recipe: Recipe | None = None
+    procedure: Procedure | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Measurements:
             return outcome_of(Measured(measured), timed.log)
         note("running the repository's own tests on both sides")
         tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
-        return outcome_of(Measured(measured, tested, timed.recipe), timed.log)
+        return outcome_of(Measured(measured, tested, timed.procedure), timed.log)
 
     def _surveyed(self, item: WorkItem[MeasuredTask]) -> Surveyed:
         """What earlier surveys of *item* ruled out, kept beyond this run."""
@@ -196,8 +196,8 @@ def save(connection: Connection, rows: Sequence[Measured]) -> None:
     """Keep *rows*, with what measuring a task again takes."""
     for row in rows:
         kept = {}
-        if row.recipe is not None:
-            kept["recipe_sha256"] = put_blob(connection, BLOB_KIND, row.recipe.to_json().encode())
+        if row.procedure is not None:
+            kept["procedure_sha256"] = put_blob(connection, PROCEDURE_BLOB, row.procedure.to_json().encode())
         save_measurements(connection, [row.measurement.model_copy(update=kept)])
     CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
 

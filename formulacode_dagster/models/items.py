@@ -23,7 +23,12 @@ class Stage(StrEnum):
     MEASUREMENTS = "measurements"
     PUBLISHED_IMAGES = "published_images"
     PUBLISHED_DATASET = "published_dataset"
+    REPLAYS = "replays"
     MONTHLY_REPORT = "monthly_report"
+
+
+MONTH_STAGES = tuple(stage for stage in Stage if stage is not Stage.REPLAYS)
+"""What a month's run does: replays are for another machine or another day."""
 
 
 class ItemState(StrEnum):

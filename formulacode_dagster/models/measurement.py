@@ -191,7 +191,7 @@ class Measurement(PullRequestRow):
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
         default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
     )
-    recipe_sha256: str = Field(
+    procedure_sha256: str = Field(
         default="", description="address of what measuring it again takes; empty where it is no task"
     )
     verdict: Verdict = Field(description="`faster`, `trade_off`, `unchanged`, `slower` or `inconclusive`")

@@ -30,6 +30,8 @@ class RejectionReason(StrEnum):
     """Faster in some relevant workloads, and slower in others."""
     INCONCLUSIVE = "inconclusive"
     """The samples do not decide; the detail tells what it would take."""
+    NOT_CONFIRMED = "not_confirmed"
+    """Measured again, it is not faster by its row's own rule."""
     ORACLE_BREAKS_TESTS = "oracle_breaks_tests"
     """Faster, and wrong: a test that passes in every run of the base passes in none of the author's patch."""
 
@@ -161,6 +163,16 @@ class FailureKind(StrEnum):
     IMAGE_MISSING = "image_missing"
     NOT_PULLED_BACK = "not_pulled_back"
     UNREADABLE = "unreadable"
+
+    # replaying
+    NO_PROCEDURE = "no_procedure"
+    """Released before rows told how they were measured."""
+    RULE_UNKNOWN = "rule_unknown"
+    """Judged by a rule that this version of the platform does not have."""
+    WORKLOAD_DIFFERS = "workload_differs"
+    """Not each benchmark of the row can be timed here."""
+    DISTURBED = "disturbed"
+    """Base and control differ as much as a task would: the samples are worth nothing."""
 
 
 TRANSIENT_KINDS = frozenset(

@@ -1,12 +1,16 @@
-"""What leaves the house: pushed images and the dataset."""
+"""What leaves the house: pushed images and the dataset; and what measuring its tasks again has shown."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
 
 from pydantic import Field
 
 from .base import Frozen, MonthRow, PullRequestRow
+from .measurement import Measurement, Verdict
+from .reasons import FailureKind
 
 
 class PublishedImage(PullRequestRow):
@@ -89,10 +93,15 @@ class TaskRecord(Frozen):
     covered_lines: int = Field(description="those of them that a test executes")
     weak_tests: bool = Field(description="whether no test holds the change, or under half of its lines are executed")
     machine: str = Field(description="CPU model and cores that it was measured on")
-    recipe: str | None = Field(
+    procedure: str | None = Field(
         default=None,
         description="JSON: what measuring it again takes beside image and patch: workload files, benchmarks, plan, "
         "rule, limits, build spec; null where nobody kept it",
+    )
+    replays: str = Field(
+        default="[]",
+        description="JSON: every replay of the task known at this release, from row and image alone: `verdict`, "
+        "`failure`, `measured`, `speedup`, `low`, `high`, `machine`, `replayed_at`, `release`, `is_same_harness`",
     )
     verified: bool = Field(
         description="measured to be faster, by benchmarks that no model wrote, in an image that was pulled back from "
@@ -124,3 +133,77 @@ class Release(MonthRow):
     schema_sha256: str = Field(description="checksum over names, order and types of the columns")
     columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty where nobody noted")
     released_at: datetime = Field(description="when the tag was set")
+
+
+class ReplayVerdict(StrEnum):
+    """What measuring a task again says of it."""
+
+    CONFIRMED = "confirmed"
+    """By the row's own rule it is `faster` again."""
+    NOT_CONFIRMED = "not_confirmed"
+    """By that rule it is anything else, and the samples are worth something."""
+    COULD_NOT_RUN = "could_not_run"
+    """Nothing is said: an image, a benchmark or a quiet machine was missing."""
+
+
+class ReplayNote(Frozen):
+    """What a row of the dataset tells of one replay."""
+
+    release: str = Field(description="tag of the release whose row was replayed")
+    replayed_at: datetime = Field(description="when it ended, UTC")
+    machine: str = Field(description="CPU model and cores it was measured on; empty where nothing was measured")
+    verdict: ReplayVerdict = Field(description="`confirmed`, `not_confirmed` or `could_not_run`")
+    failure: FailureKind | None = Field(default=None, description="why it could not be run")
+    measured: Verdict | None = Field(default=None, description="verdict of the measurement; null without one")
+    speedup: float | None = Field(default=None, description="geometric mean of base / oracle")
+    low: float | None = Field(default=None, description="lower bound of its 95 % interval")
+    high: float | None = Field(default=None, description="upper bound of it")
+    is_same_harness: bool = Field(description="whether the benchmarks were run by the very harness of the row")
+
+
+class Replay(MonthRow):
+    """A released task measured again from its row and its image alone; each replay is a row of its own."""
+
+    task_id: str = Field(description="the task")
+    attempt: int = Field(ge=1, description="how many times it was replayed by then; none is ever replaced")
+    release: str = Field(description="tag of the release whose row was replayed")
+    destination: str = Field(description="where that was read: `hub:owner/name` or the path of a folder")
+    replayed_at: datetime = Field(description="when it ended")
+    run_id: str = Field(description="the run that replayed it")
+    verdict: ReplayVerdict = Field(description="`confirmed`, `not_confirmed` or `could_not_run`")
+    failure: FailureKind | None = Field(default=None, description="why it could not be run")
+    detail: str = Field(description="one line a person reads first")
+    is_same_harness: bool = Field(description="whether the benchmarks were run by the very harness of the row")
+    measurement: Measurement | None = Field(
+        default=None, description="samples, figures, conditions and machine, as of the first measurement"
+    )
+
+    @property
+    def note(self) -> ReplayNote:
+        """What the task's row tells of it."""
+        taken = self.measurement
+        return ReplayNote(
+            release=self.release,
+            replayed_at=self.replayed_at,
+            machine=taken.machine if taken else "",
+            verdict=self.verdict,
+            failure=self.failure,
+            measured=taken.verdict if taken else None,
+            speedup=taken.speedup if taken else None,
+            low=taken.low if taken else None,
+            high=taken.high if taken else None,
+            is_same_harness=self.is_same_harness,
+        )
+
+
+def standing(verdicts: Iterable[ReplayVerdict]) -> ReplayVerdict | None:
+    """What the replays of one task say together; None without any.
+
+    It is confirmed when each that could be run confirms it: one that does not makes it depend on the machine.
+    """
+    every = set(verdicts)
+    if ReplayVerdict.NOT_CONFIRMED in every:
+        return ReplayVerdict.NOT_CONFIRMED
+    if ReplayVerdict.CONFIRMED in every:
+        return ReplayVerdict.CONFIRMED
+    return ReplayVerdict.COULD_NOT_RUN if every else None

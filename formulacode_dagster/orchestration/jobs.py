@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dagster as dg
 
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
 from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
 
 MONTH_JOB = dg.define_asset_job(
     "month",
-    selection=dg.AssetSelection.all(),
+    selection=dg.AssetSelection.assets(*(stage.value for stage in MONTH_STAGES)),
     description="The whole month: from repositories to the report, with every gate on the way.",
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.models.items import RunOptions, Stage
+from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.running.stopping import stop_request
 
@@ -73,7 +73,7 @@ def run_month(
     from assets.all import ASSETS
 
     definitions = build_definitions()
-    chosen = list(stages or Stage)
+    chosen = list(stages or MONTH_STAGES)
     config = {stage.value: {"config": options.model_dump(mode="json")} for stage in chosen}
     run_id = str(uuid.uuid4())
     stop_request().at_last(lambda: end_stopped(instance, run_id))

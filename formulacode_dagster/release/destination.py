@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,18 @@ from .index import INDEX_FILE, Index, facts_of
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+WAITING = "replays"
+"""A column that grows after the release, and by itself makes no revision."""
+
+
+@dataclass(frozen=True)
+class ReleasedMonth:
+    """The newest release of a month, as it was read."""
+
+    tag: str
+    frame: pl.DataFrame
 
 
 class Destination(Protocol):
@@ -40,6 +53,9 @@ class Destination(Protocol):
         OutsideSystemError when the destination does not answer or is full, ConfigurationError when it refuses us.
         """
 
+    def read(self, month: Month) -> ReleasedMonth | None:
+        """The newest release of *month*; None when it was never released here. Raises as `release`."""
+
     def tags(self) -> Mapping[str, str]:
         """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
 
@@ -59,7 +75,7 @@ def files_of(edition: Edition, frame: pl.DataFrame, index: Index) -> dict[str, b
 def read_back(
     edition: Edition, frame: pl.DataFrame, destination: str, revision: str, content: bytes, *, released_at: datetime
 ) -> Release:
-    """The release of *frame* whose Parquet file, read back from its tag, is *content*; the two may differ."""
+    """The release of rows *frame* whose Parquet file, read back from its tag, is *content*; the two may differ."""
     month = edition.month
     release = from_parquet(content, f"{destination}, {data_path(month.key)} at {edition.tag}")
     made = edition.corrections[-1] if edition.corrections else None
@@ -83,14 +99,17 @@ def read_back(
 
 def next_edition(
     newest: Edition, frame: pl.DataFrame, destination: str, content: bytes, *, correction: str
-) -> Edition | None:
-    """The revision that *frame* is of *newest*, whose Parquet file is *content*; None when it has the same rows.
+) -> tuple[Edition, pl.DataFrame]:
+    """The revision that *frame* is of *newest*, whose Parquet file is *content*; *newest* when it has the same rows.
 
-    Raises ItemFailure (`released_tag`) when it has others and no *correction* gives a reason for that.
+    With it the rows of that edition: replays made since *newest* wait for a revision that somebody asks for. Raises
+    ItemFailure (`released_tag`) when other rows are other and no *correction* gives a reason for that.
     """
     released = from_parquet(content, f"{destination}, {data_path(newest.month.key)} at {newest.tag}")
-    if released.schema == frame.schema and rows_checksum(released) == rows_checksum(frame):
-        return None
+    waiting = () if correction.strip() else (WAITING,)
+    checksums = {rows_checksum(rows.drop(waiting, strict=False)) for rows in (frame, released)}
+    if released.schema == frame.schema and len(checksums) == 1:
+        return newest, released
     difference = first_difference(released, frame)
     if not correction.strip():
         raise ItemFailure(
@@ -102,7 +121,7 @@ def next_edition(
         )
     tag = newest.month.tag(newest.number + 1)
     made = Correction(tag=tag, difference=difference, reason=correction.strip())
-    return Edition(newest.month, newest.accepted, (*newest.corrections, made))
+    return Edition(newest.month, newest.accepted, (*newest.corrections, made)), frame
 
 
 def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:

@@ -25,7 +25,8 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 
 from .card import data_path
-from .destination import edition_of, files_of, next_edition, read_back
+from .dataset import from_parquet
+from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back
 from .edition import Edition, newest_number
 from .index import INDEX_FILE, Index
 
@@ -62,7 +63,7 @@ class FolderDestination:
     ) -> Release:
         """See `Destination.release`; the revision is a hash over the release's files."""
         with disk_errors(f"the dataset in {self._path}"), self._locked():
-            edition, is_new = self._edition(month, frame, accepted, correction)
+            edition, frame, is_new = self._edition(month, frame, accepted, correction)
             files = files_of(edition, frame, self._index(self._path))
             released = self._releases / edition.tag
             if is_new:
@@ -76,19 +77,29 @@ class FolderDestination:
 
     def _edition(
         self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance], correction: str
-    ) -> tuple[Edition, bool]:
-        """What *frame* is released as, and whether it still has to be written."""
+    ) -> tuple[Edition, pl.DataFrame, bool]:
+        """What *frame* is released as, with which rows, and whether it still has to be written."""
         number = newest_number(month, (path.name for path in self._releases.iterdir()))
         if number is None:
-            return edition_of(month, Index(), accepted), True
+            return edition_of(month, Index(), accepted), frame, True
         released = self._releases / month.tag(number)
         newest = edition_of(month, self._index(released), accepted)
         content = (released / data_path(month.key)).read_bytes()
-        revision = next_edition(newest, frame, self.name, content, correction=correction)
-        return (newest, False) if revision is None else (revision, True)
+        edition, rows = next_edition(newest, frame, self.name, content, correction=correction)
+        return edition, rows, edition is not newest
 
     def _index(self, folder: Path) -> Index:
         return Index.parse(self._read(folder / INDEX_FILE), str(folder / INDEX_FILE))
+
+    def read(self, month: Month) -> ReleasedMonth | None:
+        """See `Destination.read`."""
+        number = newest_number(month, self.tags())
+        if number is None:
+            return None
+        tag, path = month.tag(number), data_path(month.key)
+        with disk_errors(f"{path} at {tag} in {self._path}"):
+            content = (self._releases / tag / path).read_bytes()
+        return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {path} at {tag}"))
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`; a revision is computed from the files as they are now."""

@@ -13,7 +13,7 @@ from formulacode_dagster.models.release import Release
 
 from .card import data_path
 from .dataset import from_parquet, rows_checksum
-from .destination import edition_of, files_of, next_edition, read_back
+from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back
 from .edition import Edition, newest_number
 from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors
 from .index import INDEX_FILE, Index, facts_of
@@ -49,7 +49,7 @@ class HubDestination:
         """See `Destination.release`. A run that was killed after the commit is finished by the next one."""
         api = self._api()
         with hub_errors(f"release {month.key} to {self._repo_id} at {self._endpoint}", self._token):
-            edition, is_new = self._edition(api, month, frame, accepted, correction)
+            edition, frame, is_new = self._edition(api, month, frame, accepted, correction)
             commit = None
             if is_new:
                 api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True)
@@ -58,22 +58,33 @@ class HubDestination:
             revision, content = self._tagged(api, edition)
             if is_new and revision != commit:
                 # another run released it a moment ago: with other rows it is not ours
-                next_edition(edition, frame, self.name, content, correction="")
+                _, frame = next_edition(edition, frame, self.name, content, correction="")
             released_at = self._date(api, revision)
             return read_back(edition, frame, self.name, revision, content, released_at=released_at)
 
     def _edition(
         self, api: HfApi, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance], correction: str
-    ) -> tuple[Edition, bool]:
-        """What *frame* is released as, and whether it still has to be committed and tagged."""
+    ) -> tuple[Edition, pl.DataFrame, bool]:
+        """What *frame* is released as, with which rows, and whether it still has to be committed and tagged."""
         number = newest_number(month, self._tags(api))
         if number is None:
-            return edition_of(month, Index(), accepted), True
+            return edition_of(month, Index(), accepted), frame, True
         tag = month.tag(number)
         newest = edition_of(month, self._index(api, tag), accepted)
         content = self._content(api, month, tag)
-        revision = next_edition(newest, frame, self.name, content, correction=correction)
-        return (newest, False) if revision is None else (revision, True)
+        edition, rows = next_edition(newest, frame, self.name, content, correction=correction)
+        return edition, rows, edition is not newest
+
+    def read(self, month: Month) -> ReleasedMonth | None:
+        """See `Destination.read`; a dataset that everybody may read takes no token."""
+        api = hub_api(self._endpoint, self._token, self._timeout)
+        with hub_errors(f"read {month.key} of {self._repo_id} at {self._endpoint}", self._token):
+            number = newest_number(month, self._tags(api))
+            if number is None:
+                return None
+            tag = month.tag(number)
+            content = self._content(api, month, tag)
+        return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {data_path(month.key)} at {tag}"))
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`."""

@@ -35,7 +35,8 @@ def hub_api(endpoint: str, token: str, timeout: float = TIMEOUT_SECONDS) -> HfAp
     _prepare_client(timeout)
     # the client calls its own HTTP library in a way that the library has deprecated: not for our users to read
     warnings.filterwarnings("ignore", message="Use 'content=", category=DeprecationWarning)
-    return HfApi(endpoint=endpoint.rstrip("/"), token=token, library_name="formulacode-dagster")
+    # without one it would take whatever token lies in the user's home
+    return HfApi(endpoint=endpoint.rstrip("/"), token=token or False, library_name="formulacode-dagster")
 
 
 @functools.lru_cache(maxsize=1)  # the client has one factory for the whole process

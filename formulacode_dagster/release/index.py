@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
@@ -10,7 +12,7 @@ from pydantic import Field, ValidationError
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.release import Correction
+from formulacode_dagster.models.release import Correction, ReplayVerdict, standing
 
 from .dataset import rows_checksum, schema_checksum
 from .edition import Edition
@@ -29,6 +31,8 @@ class MonthFacts(Frozen):
     tasks: int
     verified: int
     repositories: int
+    replayed: int = Field(default=0, description="tasks that could be replayed, as of this release")
+    confirmed: int = Field(default=0, description="of these, tasks that each of their replays confirms")
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
     rows_sha256: str
     schema_sha256: str
@@ -73,12 +77,17 @@ class Index(Frozen):
 def facts_of(edition: Edition, frame: pl.DataFrame) -> MonthFacts:
     """The line of the index for the month of *edition* with the rows of *frame*."""
     speedups = frame["speedup"].to_list()
+    stands = Counter(
+        standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes)) for notes in frame["replays"].to_list()
+    )
     return MonthFacts(
         month=edition.month.key,
         tag=edition.tag,
         tasks=frame.height,
         verified=int(frame["verified"].sum()),
         repositories=frame["repo_name"].n_unique(),
+        replayed=stands[ReplayVerdict.CONFIRMED] + stands[ReplayVerdict.NOT_CONFIRMED],
+        confirmed=stands[ReplayVerdict.CONFIRMED],
         median_speedup=statistics.median(speedups) if speedups else None,
         rows_sha256=rows_checksum(frame),
         schema_sha256=schema_checksum(frame),

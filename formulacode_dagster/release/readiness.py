@@ -18,7 +18,9 @@ def parts_left_out(connection: Connection, month: str) -> str:
 
     A run limited to some items leaves the others out, and what they would have become is missing in a release.
     """
-    left = [ending for ending in endings(connection, month) if ending.reason == SkipReason.NOT_ASKED]
+    # what was replayed of it changes nothing of what it consists of
+    parts = [ending for ending in endings(connection, month) if ending.stage is not Stage.REPLAYS]
+    left = [ending for ending in parts if ending.reason == SkipReason.NOT_ASKED]
     if not left:
         return ""
     first = left[0]

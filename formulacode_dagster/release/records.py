@@ -9,6 +9,7 @@ from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.blobs import get_blob
 from formulacode_dagster.store.ledger import items_in_state
+from formulacode_dagster.store.measurements import replays_of
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 
 from .tasks import build_task_record
@@ -27,6 +28,7 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
     built = artifacts.IMAGES.read_keys(connection, month, keys)
     pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
     published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
+    replayed = replays_of(connection, month)
     return {
         pr.item: build_task_record(
             pr=pr,
@@ -38,11 +40,12 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
             correctness=tested[pr.key],
             image=built[pr.key],
             published=published.get(pr.key),
-            recipe=_recipe(connection, measured[pr.key].recipe_sha256),
+            procedure=_procedure(connection, measured[pr.key].procedure_sha256),
+            replays=replayed.get(pr.task_id, ()),
         )
         for pr in prs
     }
 
 
-def _recipe(connection: Connection, sha256: str) -> str | None:
+def _procedure(connection: Connection, sha256: str) -> str | None:
     return get_blob(connection, sha256).decode() if sha256 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
@@ -76,6 +76,26 @@ class Registry:
                 )
             finally:
                 client.close()
+
+    @contextmanager
+    def pulled(self, reference: str, digest: str) -> Iterator[str]:
+        """Id of the image that *reference*, of any registry, has under *digest*; what was not here before goes again.
+
+        Raises ItemFailure (`image_missing`) when the registry does not have it, else as `publish`.
+        """
+        repository = reference.rpartition(":")[0]
+        pinned = f"{repository}@{digest}"
+        with self._errors(f"pull {pinned}"), closing(_docker()) as client:
+            was_here = _has(client, pinned)
+            if not was_here:
+                self._pull(client, repository, digest)
+            image_id = str(client.images.get(pinned).id)
+        try:
+            yield image_id
+        finally:
+            if not was_here:
+                with self._errors(f"remove {pinned}"), closing(_docker()) as client:
+                    _untag(client, pinned)
 
     def repository_of(self, image: BuiltImage) -> str:
         """`registry/namespace/repository`: one for all in `single` mode, one per GitHub repository in `mirror` mode."""
@@ -171,6 +191,27 @@ class Registry:
             )
         return pulled
 
+    def _pull(self, client: DockerClient, repository: str, digest: str) -> None:
+        from docker.errors import APIError
+
+        pinned = f"{repository}@{digest}"
+        # no other registry than ours is shown our credentials
+        auth = self._auth if self._host and repository.startswith(f"{self._host}/") else {}
+        try:
+            said = client.api.pull(repository, tag=digest, stream=True, decode=True, auth_config=auth)
+            errors = [str(line["error"]) for line in said if line.get("error")]
+        except APIError as error:
+            errors = [str(error.explanation or error)]
+        for text in errors:
+            if any(word in text.lower() for word in _UNKNOWN):
+                raise ItemFailure(
+                    FailureKind.IMAGE_MISSING,
+                    f"{pinned} is not in its registry",
+                    why=self._clean(text),
+                    remedy="Look whether it was removed there, or may be pulled by its owner only",
+                )
+            self._raise_for(text, f"pull {pinned}")
+
     def _heard(self, said: Iterable[dict[str, Any]], attempt: str) -> list[dict[str, Any]]:
         """What the daemon said, progress aside; listened to until the end, or its connection would stay open."""
         lines = [line for line in said if not line.get("progressDetail")]
@@ -225,6 +266,16 @@ def _docker() -> DockerClient:
 
     # the daemon that built the images, also where only a Docker context names it
     return docker.from_env(timeout=TIMEOUT_SECONDS, environment=DockerDaemon().environment)
+
+
+def _has(client: DockerClient, name: str) -> bool:
+    from docker.errors import ImageNotFound
+
+    try:
+        client.images.get(name)
+    except ImageNotFound:
+        return False
+    return True
 
 
 def _untag(client: DockerClient, reference: str) -> None:

@@ -15,7 +15,7 @@ from formulacode_dagster.models.measurement import BenchmarkResult, Measurement,
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.release import PublishedImage, TaskRecord
+from formulacode_dagster.models.release import PublishedImage, Replay, TaskRecord
 
 from .names import docker_name
 
@@ -31,12 +31,13 @@ def build_task_record(
     correctness: Correctness,
     image: BuiltImage,
     published: PublishedImage | None,
-    recipe: str | None = None,
+    procedure: str | None = None,
+    replays: Sequence[Replay] = (),
 ) -> TaskRecord:
     """The record of one task; `verified` when the very image that was measured was pulled back from a registry, and the
     benchmarks are not a model's.
 
-    *recipe* tells how it was measured, and how it is measured again.
+    *procedure* tells how it was measured, and how it is measured again; *replays* that it was.
 
     Raises ItemFailure (`not_a_task`) when the pull request is not measured to be faster, and (`mismatch`) when the
     parts belong to different pull requests or the measurement to another image: such a record would claim what nobody
@@ -88,7 +89,8 @@ def build_task_record(
         covered_lines=correctness.covered_lines,
         weak_tests=correctness.weak_tests,
         machine=measurement.machine,
-        recipe=recipe,
+        procedure=procedure,
+        replays=json.dumps([replay.note.model_dump(mode="json") for replay in replays]),
         benchmarks=tuple(result.benchmark for result in timed),
         benchmark_speedups=tuple(result.speedup for result in timed),
         benchmark_lines=tuple(

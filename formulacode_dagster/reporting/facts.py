@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pydantic import Field
 from sqlalchemy import Connection
 
@@ -11,10 +13,11 @@ from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
 from formulacode_dagster.models.measurement import Source, Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month
-from formulacode_dagster.models.release import Release
+from formulacode_dagster.models.release import Release, ReplayNote, ReplayVerdict, standing
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.acceptances import acceptances
 from formulacode_dagster.store.checks import verdicts
+from formulacode_dagster.store.measurements import replays_of
 from formulacode_dagster.store.pull_requests import items_by_key
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import UsageTotal, usage_totals
@@ -52,7 +55,14 @@ class MonthFacts(Frozen):
     checks: tuple[CheckVerdict, ...]
     release: Release | None
     accepted: tuple[Acceptance, ...] = Field(default=(), description="what people accepted although too much failed")
+    replays: dict[str, tuple[ReplayNote, ...]] = Field(default_factory=dict, description="of each task, oldest first")
     usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
+
+    @property
+    def replayed(self) -> dict[ReplayVerdict, int]:
+        """How many tasks stand how after all their replays."""
+        stands = Counter(standing(note.verdict for note in notes) for notes in self.replays.values())
+        return {verdict: stands[verdict] for verdict in ReplayVerdict}
 
     @property
     def cost(self) -> Cost:
@@ -103,5 +113,8 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         checks=tuple(verdicts(connection, key)),
         release=max(releases, key=lambda release: release.number, default=None),
         accepted=tuple(acceptances(connection, key)),
+        replays={
+            task_id: tuple(replay.note for replay in made) for task_id, made in replays_of(connection, key).items()
+        },
         usage=tuple(usage),
     )

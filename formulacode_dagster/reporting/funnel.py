@@ -123,7 +123,8 @@ def count_funnel(
 
 
 def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
-    lost = [entry for entry in items if entry.state is not ItemState.DONE]
+    # what a replay finds is told apart: the task is released all the same
+    lost = [entry for entry in items if entry.state is not ItemState.DONE and entry.stage is not Stage.REPLAYS]
     counted = Counter((entry.stage, entry.state, entry.reason) for entry in lost)
     order = list(Stage)
     return tuple(

@@ -19,7 +19,7 @@ from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest
-from formulacode_dagster.models.release import PublishedImage, Release
+from formulacode_dagster.models.release import PublishedImage, Release, Replay
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.models.reproduction import Reproduction
 
@@ -144,4 +144,5 @@ REPRODUCTIONS = Artifact(tables.REPRODUCTIONS, Reproduction)
 CORRECTNESS = Artifact(tables.CORRECTNESS, Correctness)
 MEASUREMENTS = Artifact(tables.MEASUREMENTS, Measurement)
 PUBLISHED_IMAGES = Artifact(tables.PUBLISHED_IMAGES, PublishedImage)
+REPLAYS = Artifact(tables.REPLAYS, Replay)
 RELEASES = Artifact(tables.RELEASES, Release)

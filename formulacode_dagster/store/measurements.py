@@ -1,4 +1,4 @@
-"""Measurements: each is kept for good, the newest of a task is what people read; and surveys that ran out of time."""
+"""Measurements: each is kept for good, the newest of a task is what people read; replays, and unfinished surveys."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 
 from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.release import Replay
 
-from .artifacts import MEASUREMENTS, PullRequestKey
+from .artifacts import MEASUREMENTS, REPLAYS, PullRequestKey
 from .bulk import insert_new, upsert
 from .tables import MEASUREMENTS_EVER, SURVEYS
 
-_EVER = MEASUREMENTS_EVER.c
+_EVER, _REPLAYS = MEASUREMENTS_EVER.c, REPLAYS.table.c
 
 
 def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> None:
@@ -51,6 +52,21 @@ def save_survey(
     """Keep what is *ruled_out* of *suite*, in place of what was, with other *inputs* too."""
     row = {"month": month, "repository_id": key[0], "number": key[1], "suite": suite}
     upsert(connection, SURVEYS, [{**row, "inputs": inputs, "ruled_out": sorted(ruled_out)}])
+
+
+def add_replay(connection: Connection, replay: Replay) -> None:
+    """Add *replay* to those of its task, numbered on."""
+    of_task = (_REPLAYS.month == replay.month, _REPLAYS.task_id == replay.task_id)
+    last = connection.execute(select(func.coalesce(func.max(_REPLAYS.attempt), 0)).where(*of_task)).scalar_one()
+    REPLAYS.add(connection, [replay.model_copy(update={"attempt": int(last) + 1})])
+
+
+def replays_of(connection: Connection, month: str) -> dict[str, list[Replay]]:
+    """Every replay of the tasks of *month*, oldest first, by task."""
+    by_task: dict[str, list[Replay]] = {}
+    for replay in REPLAYS.iterate(connection, month):
+        by_task.setdefault(replay.task_id, []).append(replay)
+    return by_task
 
 
 def _of_task(table: Table, month: str, key: PullRequestKey) -> ColumnElement[bool]:

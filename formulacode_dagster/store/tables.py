@@ -232,4 +232,11 @@ MEASUREMENTS_EVER = Table(
     *_json("document"),
 )
 PUBLISHED_IMAGES = Table("published_image_documents", METADATA, *_pull_request_key(), *_json("document"))
+REPLAYS = Table(
+    "replay_documents",
+    METADATA,
+    *_text("month", "task_id", key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_json("document"),
+)
 RELEASES = Table("release_documents", METADATA, *_text("month", "tag", key=True), *_json("document"))

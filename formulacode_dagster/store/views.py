@@ -28,6 +28,7 @@ from .artifacts import (
     PROBLEM_STATEMENTS,
     PUBLISHED_IMAGES,
     RELEASES,
+    REPLAYS,
     REPOSITORIES,
     REPRODUCTIONS,
     Artifact,
@@ -119,6 +120,7 @@ RELATIONS: dict[str, Relation] = {
         _relation("correctness", CORRECTNESS),
         _relation("published_images", PUBLISHED_IMAGES),
         _relation("releases", RELEASES),
+        _relation("replays", REPLAYS),
     )
 }
 

@@ -129,6 +129,10 @@ class DockerEngine:
         """Whether the daemon has the image of that digest."""
         return self._daemon.image(image.digest) is not None
 
+    def location_of(self, digest: str) -> str | None:
+        """The digest itself, where the daemon has it."""
+        return digest if self._daemon.image(digest) is not None else None
+
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:
         """Open a session in a new container of the very digest, or of what the session *like* now holds.

@@ -35,7 +35,7 @@ from formulacode_dagster.specs.context import Origins
 
 from .build import BuildSettings, ProcessBuild
 from .interpreters import Interpreter, installed_interpreters
-from .layout import Layout, Manifest, folder_lock, half_built
+from .layout import Layout, Manifest, folder_lock, half_built, subfolders
 from .session import ProcessSession, abandoned_sessions, new_session_folder
 
 COPIED = ("venv", "build", "repository", "instrument", "tests", "crates", "task")
@@ -110,6 +110,14 @@ class ProcessEngine:
         """Whether the folder of *image* is here with the very digest."""
         manifest = Layout(Path(image.location)).read_manifest()
         return manifest is not None and manifest.digest == image.digest
+
+    def location_of(self, digest: str) -> str | None:
+        """The finished folder that says it has this digest, whoever built it."""
+        for folder in subfolders(self._images):
+            manifest = Layout(folder).read_manifest()
+            if manifest is not None and manifest.digest == digest:
+                return str(folder)
+        return None
 
     @contextmanager
     def session(self, image: BuiltImage, *, run_id: str, like: Session | None = None) -> Iterator[Session]:

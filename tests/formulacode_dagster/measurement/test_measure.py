@@ -95,7 +95,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
             writer=writer,
             progress=measure.progress.append,
         )
-        measure.recipe = timed.recipe
+        measure.procedure = timed.procedure
         return timed.measurement, timed.log
 
     measure = run
@@ -110,9 +110,9 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     measured, log = measure(after, files=files)
     assert measured.is_faster
     assert measured.faster == ("bench.time_total",)
-    assert measure.recipe.benchmarks == tuple(result.benchmark for result in measured.results)
-    assert measure.recipe.suite_files == SuiteFiles("base")
-    assert (measure.recipe.rule, measure.recipe.plan) == (measured.rule, PLAN)
+    assert measure.procedure.benchmarks == tuple(result.benchmark for result in measured.results)
+    assert measure.procedure.suite_files == SuiteFiles("base")
+    assert (measure.procedure.rule, measure.procedure.plan) == (measured.rule, PLAN)
     assert measured.slower == ()
     by_name = {result.benchmark: result.speedup for result in measured.results}
     assert by_name["bench.time_total"] > 5

@@ -1,7 +1,7 @@
 import pytest
 
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.recipe import Recipe
+from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.measurement.stage import (
     REJECTIONS,
     Measured,
@@ -143,12 +143,14 @@ def test_what_is_no_faster_is_rejected_untested(faster, verdict):
 def test_what_measuring_a_task_again_takes_is_kept_with_it(database, faster):
     image = make_image()
     names = [result.benchmark for result in faster.results]
-    recipe = Recipe.of(image, patch=b"", suite=BASE_SUITE, benchmarks=names, plan=PLAN, rule=faster.rule, limits=LIMITS)
+    procedure = Procedure.of(
+        image, patch=b"", suite=BASE_SUITE, benchmarks=names, plan=PLAN, rule=faster.rule, limits=LIMITS
+    )
     with database.transaction() as connection:
-        save(connection, [Measured(faster, None, recipe)])
+        save(connection, [Measured(faster, None, procedure)])
         save(connection, [Measured(faster.model_copy(update={"number": 13}))])
-        kept = {row.number: row.recipe_sha256 for row in MEASUREMENTS.read(connection, faster.month)}
-        assert Recipe.parse(get_blob(connection, kept[12]).decode(), "it") == recipe
+        kept = {row.number: row.procedure_sha256 for row in MEASUREMENTS.read(connection, faster.month)}
+        assert Procedure.parse(get_blob(connection, kept[12]).decode(), "it") == procedure
     assert kept[13] == ""
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -35,9 +36,20 @@ def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord
 
 def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskRecord]) -> None:
     card = render_card(_index(record))
-    assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | 1 | 1.65× |" in card
-    assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | 0 | – |" in card
+    assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | – | 1 | 1.65× |" in card
+    assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | – | 0 | – |" in card
     assert all(f"| `{column.name}` | {column.description}" in card for column in DATASET_COLUMNS)
+
+
+def test_the_card_counts_the_tasks_that_replay(record: Callable[..., TaskRecord]) -> None:
+    verdicts = (("confirmed", "could_not_run"), ("confirmed", "not_confirmed"), ("could_not_run",), ())
+    records = [
+        record(number, replays=json.dumps([{"verdict": verdict} for verdict in some]))
+        for number, some in enumerate(verdicts)
+    ]
+    facts = facts_of(Edition(FEBRUARY), month_frame(records))
+    assert (facts.tasks, facts.replayed, facts.confirmed) == (4, 2, 1)
+    assert "| 4 | 2 | 2, 1 | 1 |" in render_card(Index().with_month(facts))
 
 
 def test_the_same_months_give_the_same_card(record: Callable[..., TaskRecord]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -17,20 +19,35 @@ from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.reasons import SkipReason
+from formulacode_dagster.models.reasons import FailureKind, SkipReason
+from formulacode_dagster.models.release import Replay, ReplayVerdict
 from formulacode_dagster.release.card import data_path
 from formulacode_dagster.release.dataset import from_parquet
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.measurements import add_replay
 from formulacode_dagster.store.pull_requests import save_changes
 from tests.support.command_line import FcData
 from tests.support.gates import open_gates
 
 MONTH = "2026-02"
-RECIPE = '{"version": 1}'
+PROCEDURE = '{"version": 1}'
 FIRST, SECOND = "formulacode@2026-03", "formulacode@2026-03.1"
+REPLAY = Replay(
+    month=MONTH,
+    task_id="Acme__Fast.py-7",
+    attempt=1,
+    release=FIRST,
+    destination="a folder",
+    replayed_at=datetime(2026, 4, 1, tzinfo=UTC),
+    run_id="run",
+    verdict=ReplayVerdict.COULD_NOT_RUN,
+    failure=FailureKind.IMAGE_MISSING,
+    detail="its image is gone",
+    is_same_harness=True,
+)
 
 
 @pytest.fixture
@@ -54,10 +71,10 @@ def month(
         (artifacts.CORRECTNESS, correctness),
     )
     with database.transaction() as connection:
-        recipe = put_blob(connection, "recipe", RECIPE.encode())
+        procedure = put_blob(connection, "procedure", PROCEDURE.encode())
         for artifact, row in rows:
             artifact.save(connection, [row])
-        artifacts.MEASUREMENTS.save(connection, [measurement.model_copy(update={"recipe_sha256": recipe})])
+        artifacts.MEASUREMENTS.save(connection, [measurement.model_copy(update={"procedure_sha256": procedure})])
         save_changes(connection, [(pull_request.change, b"diff\n")])
     for stage in (Stage.CLASSIFICATIONS, Stage.PROBLEM_STATEMENTS, Stage.ENVIRONMENTS, Stage.MEASUREMENTS):
         enter(database, stage, pull_request.item)
@@ -102,7 +119,7 @@ def test_the_command_of_the_documentation_releases_a_revision(
     assert done.returncode == 0, done.stdout + done.stderr
     assert tags(tmp_path) == [FIRST]
     released = tmp_path / "home" / "dataset" / "releases" / FIRST / data_path(MONTH)
-    assert from_parquet(released.read_bytes(), FIRST)["recipe"].to_list() == [RECIPE]
+    assert from_parquet(released.read_bytes(), FIRST)["procedure"].to_list() == [PROCEDURE]
 
     with month.transaction() as connection:
         artifacts.PROBLEM_STATEMENTS.save(
@@ -114,9 +131,14 @@ def test_the_command_of_the_documentation_releases_a_revision(
     assert "--stage published_dataset --correction WHY" in refused.stdout
     assert tags(tmp_path) == [FIRST]
 
+    with month.transaction() as connection:
+        add_replay(connection, REPLAY)
     corrected = release("--correction", "two patches were measured anew")
     assert corrected.returncode == 0, corrected.stdout + corrected.stderr
     assert tags(tmp_path) == [FIRST, SECOND]
+    again = tmp_path / "home" / "dataset" / "releases" / SECOND / data_path(MONTH)
+    (noted,) = json.loads(from_parquet(again.read_bytes(), SECOND)["replays"].item())
+    assert (noted["verdict"], noted["failure"], noted["release"]) == ("could_not_run", "image_missing", FIRST)
     with month.transaction() as connection:
         first, second = artifacts.RELEASES.read(connection, MONTH)
         judged = {

@@ -48,6 +48,10 @@ def test_without_a_daemon_docker_is_named(image: BuiltImage, monkeypatch: pytest
     with pytest.raises(OutsideSystemError, match="DOCKER_HOST") as caught:
         Registry(REAL, "acme", "u", PASSWORD, "single").publish(image, month=MONTH)
     assert caught.value.system == "docker"
+    pulled = Registry("", "", "", "", "single").pulled(f"{REAL}/acme/formulacode:1", "sha256:1")
+    with pytest.raises(OutsideSystemError, match="DOCKER_HOST") as caught, pulled:
+        pass
+    assert caught.value.system == "docker"
 
 
 @pytest.fixture
@@ -127,6 +131,32 @@ def test_publishing_again_pushes_nothing(tmp_path: Path, build: Callable[[], Bui
     assert {method: after[method] for method in ("POST", "PUT")} == {
         method: before[method] for method in ("POST", "PUT")
     }
+
+
+@pytest.mark.docker
+def test_a_published_image_is_pulled_by_digest_as_long_as_it_is_needed(
+    build: Callable[[], BuiltImage], daemon: Any, tmp_path: Path
+) -> None:
+    image = build()
+    with serving(app(tmp_path)) as url:
+        published = Registry(url, "acme", "", "", "single").publish(image, month=MONTH)
+        daemon.images.remove(image.location)
+        # whoever replays it has no settings of the registry's owner
+        anybody = Registry("", "", "", "", "single")
+        with anybody.pulled(published.reference, published.digest) as digest:
+            assert digest == image.digest
+            assert daemon.images.get(digest).id == image.digest
+        with pytest.raises(ImageNotFound):
+            daemon.images.get(image.digest)
+        with (
+            pytest.raises(ItemFailure, match="is not in its registry") as missing,
+            anybody.pulled(published.reference, "sha256:" + "0" * 64),
+        ):
+            pass
+        assert missing.value.kind == "image_missing"
+    with pytest.raises(OutsideSystemError) as dead, anybody.pulled(published.reference, published.digest):
+        pass
+    assert dead.value.system == "registry"
 
 
 @pytest.mark.docker

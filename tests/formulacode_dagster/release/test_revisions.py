@@ -113,6 +113,40 @@ def test_the_newest_revision_is_found_again_and_corrected_in_its_turn(
         destination.release(FEBRUARY, frames[0])
 
 
+def test_the_newest_release_is_read_by_whoever_wants_it(place: tuple[Destination, Read], record: MakeRecord) -> None:
+    destination, _ = place
+    assert destination.read(FEBRUARY) is None
+    frames = [month_frame([record(1, speedup=speedup)]) for speedup in (1.5, 1.4)]
+    destination.release(FEBRUARY, frames[0])
+    destination.release(FEBRUARY, frames[1], correction="too fast")
+    newest = destination.read(FEBRUARY)
+    assert newest is not None
+    assert newest.tag == SECOND
+    assert newest.frame.equals(frames[1])
+    assert destination.read(FEBRUARY.previous()) is None
+
+
+def test_replays_made_since_wait_for_a_revision_that_somebody_asks_for(
+    place: tuple[Destination, Read], record: MakeRecord
+) -> None:
+    destination, read = place
+    confirmed = '[{"verdict": "confirmed"}]'
+    before, after = (month_frame([record(1, replays=replays)]) for replays in ("[]", confirmed))
+    first = destination.release(FEBRUARY, before)
+    assert destination.release(FEBRUARY, after) == first, "by themselves they make no release, and are no other rows"
+    assert reads_back_equal("2026-02", [first]).passed
+    assert from_parquet(read(data_path("2026-02"), "main"), "")["replays"].to_list() == ["[]"]
+    # what else is other still is
+    with pytest.raises(ItemFailure, match="--correction WHY"):
+        destination.release(FEBRUARY, month_frame([record(1, replays=confirmed, speedup=1.2)]))
+
+    second = destination.release(FEBRUARY, after, correction="replayed on two machines")
+    assert (second.tag, second.difference) == (SECOND, "1 changed: acme__fast-1 (replays)")
+    assert from_parquet(read(data_path("2026-02"), SECOND), "")["replays"].to_list() == [confirmed]
+    assert f"| 2026-02 | `{SECOND}` | 1 | 0 | 1, 1 |" in read(CARD_FILE, "main").decode()
+    assert destination.release(FEBRUARY, after) == second
+
+
 def test_other_months_are_not_touched(place: tuple[Destination, Read], record: MakeRecord) -> None:
     destination, read = place
     january = destination.release(FEBRUARY.previous(), month_frame([record(7, month="2026-01")]))

@@ -3,12 +3,14 @@ from __future__ import annotations
 import base64
 import re
 import resource
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.release import ReplayNote
 from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.html import render_report, write_report
 
@@ -70,6 +72,25 @@ def test_the_report_answers_the_first_questions(facts: MonthFacts, nothing: Mont
         assert said in text, said
     # what is shut is what one has to see first
     assert text.index("imports") < text.index("declared_commit")
+
+
+def test_the_report_tells_which_tasks_replay_and_where(facts: MonthFacts, nothing: MonthFacts) -> None:
+    assert "Replays" not in render_report(facts, nothing)
+    common = {
+        "release": "formulacode@2026-03",
+        "replayed_at": datetime(2026, 4, 1, tzinfo=UTC),
+        "is_same_harness": True,
+    }
+    ran = {"measured": "faster", "speedup": 2.5, "low": 2.4, "high": 2.6, "machine": "another CPU, 8 cores"}
+    told = {
+        "a__b-1": (ReplayNote(**common, verdict="confirmed", **ran),),
+        "a__b-2": (ReplayNote(**common, verdict="not_confirmed", **ran),),
+        "a__b-3": (ReplayNote(**common, verdict="could_not_run", failure="image_missing", machine=""),),
+    }
+    text = render_report(facts.model_copy(update={"replays": told}), nothing)
+    assert "1 of 2 tasks that could be replayed are confirmed by each of their replays; 1 could not be run" in text
+    for part in ("a__b-2", "2.5", "another CPU, 8 cores", "image_missing", "not confirmed"):
+        assert part in text
 
 
 def test_the_report_needs_nothing_beside_it(facts: MonthFacts, nothing: MonthFacts) -> None:

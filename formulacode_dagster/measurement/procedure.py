@@ -20,10 +20,10 @@ from formulacode_dagster.suites.remote import harness_archive
 
 from .plan import SamplingPlan
 
-BLOB_KIND = "recipe"
+PROCEDURE_BLOB = "procedure"
 
 
-class Recipe(Frozen):
+class Procedure(Frozen):
     """How a task was measured: nothing of it has to be looked up elsewhere."""
 
     version: Literal[1] = Field(default=1, description="of this schema; fields may be added to it")
@@ -54,7 +54,7 @@ class Recipe(Frozen):
         plan: SamplingPlan,
         rule: DecisionRule,
         limits: ResourceLimits,
-    ) -> Recipe:
+    ) -> Procedure:
         """How *patch* was measured in *image*."""
         laid = None if suite.files is None else sorted(suite.files.items())
         return cls(
@@ -73,14 +73,14 @@ class Recipe(Frozen):
         )
 
     @classmethod
-    def parse(cls, text: str, where: str) -> Recipe:
-        """The recipe in *text*; raises ItemFailure (`unreadable`) naming *where*: it may be of a later platform."""
+    def parse(cls, text: str, where: str) -> Procedure:
+        """The procedure in *text*; raises ItemFailure (`unreadable`) naming *where*: it may be of a later platform."""
         try:
             return cls.model_validate_json(text)
         except ValidationError as error:
             raise ItemFailure(
                 FailureKind.UNREADABLE,
-                f"the recipe of {where} cannot be read",
+                f"the procedure of {where} cannot be read",
                 why=str(error)[:300],
                 remedy="Take the version of the platform that released it, or a later one",
             ) from error
@@ -89,11 +89,11 @@ class Recipe(Frozen):
     def suite_files(self) -> SuiteFiles:
         """The suite that was laid over every arm."""
         files = None if self.files is None else {path: base64.b64decode(text) for path, text in self.files.items()}
-        came = self.provenance
-        return SuiteFiles(self.suite, files, came.source, came.commit, came.adapted, came.repository)
+        origin = self.provenance
+        return SuiteFiles(self.suite, files, origin.source, origin.commit, origin.adapted, origin.repository)
 
     def to_json(self) -> str:
-        """What `parse` reads; equal recipes give equal texts."""
+        """What `parse` reads; equal procedures give equal texts."""
         return self.model_dump_json()
 
 

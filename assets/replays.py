@@ -1,0 +1,84 @@
+"""`replays`: released tasks measured again, from their rows and their images alone."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.release import ReplayVerdict, standing
+from formulacode_dagster.replays import verdict
+from formulacode_dagster.replays.released import tasks_of
+from formulacode_dagster.replays.stage import Replays
+from formulacode_dagster.running.loops import run_loop
+from formulacode_dagster.store.measurements import replays_of
+from formulacode_dagster.store.views import RELATIONS
+from resources.containers import ContainersResource
+from resources.hub import HubResource
+from resources.postgres import PostgresResource
+from resources.registry import RegistryResource
+
+from .checks import JudgedMonth, failures_within_budget, month_check
+from .materialize import ItemConfig, report, stage_run
+from .partitions import MONTHS
+from .published_dataset import published_dataset
+from .stage_asset import stage_asset
+
+
+@month_check(blocking=False)
+def tasks_are_confirmed(month: JudgedMonth) -> Judgement:
+    """Of the tasks that could be replayed, 95 % are confirmed by each of their replays."""
+    with month.database.transaction() as connection:
+        return verdict.tasks_are_confirmed(replays_of(connection, month.key))
+
+
+@stage_asset(
+    Stage.REPLAYS,
+    after=[published_dataset],
+    partitions_def=MONTHS,
+    group_name="measure",
+    kinds={"asv", "docker", "postgres"},
+    description="One row is a released task measured again, from its row and its image alone, wherever this runs.",
+    columns=RELATIONS["replays"].columns,
+    pool="measure",
+    checks=[failures_within_budget, tasks_are_confirmed],
+)
+def replays(
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    hub: HubResource,
+    registry: RegistryResource,
+    containers: ContainersResource,
+) -> dg.MaterializeResult[Any]:
+    """Measure the newest release of the month again; a job of its own, since it is for other machines and days."""
+    with stage_run(context, postgres, replays, config) as run:
+        destination = hub.destination()
+        released = destination.read(Month.parse(run.month))
+        if released is None:
+            raise ConfigurationError(
+                f"{run.month} was never released to {destination.name}",
+                remedy="Name the dataset that has it: HF_DATASET, or FC_DATASET_DIR for a folder",
+            )
+        tasks = list(tasks_of(released))
+        engine, why = containers.engine_for_repositories(
+            {task.item.partition("#")[0] for task in tasks},
+            [EngineName.DOCKER] if any(task.image_name for task in tasks) else [],
+        )
+        stage = Replays(run, engine, registry.puller(), destination.name, released)
+        summary = run_loop(stage.replay_month())
+        with run.database.transaction() as connection:
+            made = replays_of(connection, run.month)
+    counts = Counter(standing(replay.verdict for replay in rows) for rows in made.values())
+    return report(
+        context,
+        summary,
+        rows=sum(map(len, made.values())),
+        engine=why,
+        release=released.tag,
+        **{f"tasks_{each.value}": counts[each] for each in ReplayVerdict},
+    )

@@ -1,0 +1,1 @@
+"""Released tasks measured again, from their rows and their images alone, on whatever machine this is."""
