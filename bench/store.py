@@ -2,8 +2,8 @@
 
 A generator stands in for GitHub: 100 repositories, one of them with 5,200 merged pull requests, bodies of some kB. All
 goes through the path of `pull_requests`: windows, then a change and a patch for each. Every figure is taken in a fresh
-process; seconds of writing are those inside transactions. Starts an embedded Postgres in a temporary folder; needs no
-network.
+process, forked from one that has imported what all need; seconds of writing are those inside transactions. Starts an
+embedded Postgres in a temporary folder; needs no network.
 
     python bench/store.py --pull-requests 20000 --repositories 100 --largest 5200 --repeat 2
 
@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import text
@@ -30,7 +29,6 @@ from store_phases import PHASES, TimedDatabase
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
 
-ROOT = Path(__file__).parents[1]
 MEGABYTES_ALLOWED = 500
 SECONDS_ALLOWED = 20.0
 
@@ -73,14 +71,10 @@ def all_phases(url: str, size: Size) -> dict[str, Taken]:
         urls[former] = server.engine.url.set(database=name).render_as_string(hide_password=False)
         Database(urls[former]).migrate()
     server.close()
-    found = {}
-    for name in PHASES:
-        command = [sys.executable, __file__, "--phase", name, "--url", urls[name.startswith("former")]]
-        for option, value in asdict(size).items():
-            command += [f"--{option.replace('_', '-')}", str(value)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        found[name] = Taken(**json.loads(done.stdout))
-    return found
+    fresh = multiprocessing.get_context("forkserver")
+    fresh.set_forkserver_preload(["store_phases"])
+    with fresh.Pool(1, maxtasksperchild=1) as pool:
+        return {name: pool.apply(one_phase, (name, urls[name.startswith("former")], size)) for name in PHASES}
 
 
 def verdict(runs: Sequence[dict[str, Taken]]) -> dict[str, float]:
@@ -113,13 +107,8 @@ def main() -> None:
     parser.add_argument("--repositories", type=int, default=100)
     parser.add_argument("--largest", type=int, default=5_200, help="pull requests of the largest repository")
     parser.add_argument("--repeat", type=int, default=2, help="times the whole is measured; the best seconds count")
-    parser.add_argument("--phase", choices=PHASES, help="measure one phase in this process")
-    parser.add_argument("--url", help="database of that phase")
     options = parser.parse_args()
     size = Size(options.pull_requests, options.repositories, options.largest)
-    if options.phase:
-        print(json.dumps(asdict(one_phase(options.phase, options.url, size))))
-        return
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
         url = start_embedded(Path(folder) / "postgres")
         figures = verdict([all_phases(url, size) for _ in range(options.repeat)])

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# one worker runs the bench once for all
+pytestmark = pytest.mark.xdist_group("bench_intake")
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 250
 
