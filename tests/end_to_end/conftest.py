@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.embedded import start_embedded
+from tests.support.command_line import FcData
 from tests.support.demo import Demo, Served, ServeUi, serve_ui_of
 from tests.support.sharing import RunFolder
 from tests.support.wheel import install_wheel
@@ -46,6 +48,7 @@ def ui(demo: Demo) -> Iterator[Served]:
     """The UI over the demo's home, one for all tests."""
     with serve_ui_of(demo) as served:
         yield served
+    assert served.process.returncode == 0, served.log.read_text()[-3000:]
 
 
 @pytest.fixture
@@ -60,3 +63,10 @@ def demo_database(demo: Demo) -> Iterator[Database]:
     database = Database(start_embedded(demo.home / "postgres"))
     yield database
     database.close()
+
+
+@pytest.fixture
+def call_in_demo(demo: Demo, demo_database: Database, call_fc_data: FcData) -> FcData:
+    """`call_fc_data(*arguments, **settings)` in the home that the demo left."""
+    url = demo_database.engine.url.render_as_string(hide_password=False)
+    return partial(call_fc_data, **demo.environment, FC_DATABASE_URL=url)

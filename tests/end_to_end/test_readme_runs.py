@@ -37,36 +37,36 @@ def entries(database, month: str) -> dict[tuple[Stage, str], tuple[ItemState, ob
     }
 
 
-def test_the_month_is_run_again(demo, demo_database, settings) -> None:
+def test_the_month_is_run_again(call_in_demo, demo_database, settings) -> None:
     (command,) = [command for command in RUNS if "--stage" not in command]
     before = entries(demo_database, "2026-02")
-    ran = demo.fc_data(*shlex.split(command), **settings)
+    ran = call_in_demo(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "2026-02 succeeded in" in ran.stdout
     assert entries(demo_database, "2026-02") == before
 
 
-def test_an_image_is_built_again_and_is_the_same(demo, demo_database, settings) -> None:
+def test_an_image_is_built_again_and_is_the_same(call_in_demo, demo_database, settings) -> None:
     (command,) = re.findall(r"^\.venv/bin/fc-data (rebuild .*)$", USERS_TEXT, flags=re.MULTILINE)
     before = entries(demo_database, "2026-02")
-    ran = demo.fc_data(*shlex.split(command), **settings)
+    ran = call_in_demo(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{ITEM}: equal to the image" in ran.stdout
     assert entries(demo_database, "2026-02") == before
 
 
-def test_the_log_of_an_attempt_is_whole(demo, settings) -> None:
+def test_the_log_of_an_attempt_is_whole(call_in_demo, settings) -> None:
     (command,) = re.findall(r"^\.venv/bin/fc-data (why .* --attempt \d+)$", USERS_TEXT, flags=re.MULTILINE)
-    ran = demo.fc_data(*shlex.split(command), **settings)
+    ran = call_in_demo(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "Successfully built" in ran.stdout
 
 
-def test_one_pull_request_is_built_again(demo, demo_database, settings) -> None:
+def test_one_pull_request_is_built_again(call_in_demo, demo_database, settings) -> None:
     (command,) = [command for command in RUNS if "--only" in command]
     assert ITEM in command
     before = entries(demo_database, "2026-02")
-    ran = demo.fc_data(*shlex.split(command), **settings)
+    ran = call_in_demo(*shlex.split(command), **settings)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     after = entries(demo_database, "2026-02")
     changed = {key for key in after if after[key] != before.get(key)}

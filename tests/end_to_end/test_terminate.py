@@ -22,27 +22,26 @@ mutation Terminate($id: String!) {
 """
 
 
-def test_a_measurement_is_terminated(demo, serve_ui, demo_database) -> None:
+def test_a_measurement_is_terminated(demo, ui, demo_database) -> None:
     sessions = demo.home / "builds" / "sessions"
-    with serve_ui(demo, FC_SAMPLE_SECONDS="5") as served:
-        run = served.launch(
-            {
-                "selector": {**REPOSITORY, "pipelineName": f"{Stage.MEASUREMENTS.value}_only"},
-                "runConfigData": json.dumps({"ops": {Stage.MEASUREMENTS.value: {"config": {"force": True}}}}),
-                "executionMetadata": {"tags": [{"key": "dagster/partition", "value": MONTH}]},
-                "mode": "default",
-            }
-        )
-        deadline = time.monotonic() + 120
-        while not (any(sessions.glob("*/repository")) and served.wait_for_run(run, 0) == "STARTED"):
-            assert time.monotonic() < deadline, served.wait_for_run(run, 0)
-            time.sleep(0.1)
-        started = time.monotonic()
-        answer = served.graphql(TERMINATE, id=run)["terminateRun"]
-        assert answer["__typename"] == "TerminateRunSuccess", answer
-        assert served.wait_for_run(run, 60) == "CANCELED"
-        assert time.monotonic() - started < ENDED_SECONDS
-        assert list(sessions.iterdir()) == []
+    run = ui.launch(
+        {
+            "selector": {**REPOSITORY, "pipelineName": f"{Stage.MEASUREMENTS.value}_only"},
+            "runConfigData": json.dumps({"ops": {Stage.MEASUREMENTS.value: {"config": {"force": True}}}}),
+            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": MONTH}]},
+            "mode": "default",
+        }
+    )
+    deadline = time.monotonic() + 120
+    while not (any(sessions.glob("*/repository")) and ui.wait_for_run(run, 0) == "STARTED"):
+        assert time.monotonic() < deadline, ui.wait_for_run(run, 0)
+        time.sleep(0.1)
+    started = time.monotonic()
+    answer = ui.graphql(TERMINATE, id=run)["terminateRun"]
+    assert answer["__typename"] == "TerminateRunSuccess", answer
+    assert ui.wait_for_run(run, 60) == "CANCELED"
+    assert time.monotonic() - started < ENDED_SECONDS
+    assert list(sessions.iterdir()) == []
     with demo_database.transaction() as connection:
         standing = ledger.entries_of(connection, MONTH, Stage.MEASUREMENTS)
     assert not [entry for entry in standing if entry.state is ItemState.FAILED]
