@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, permutation_test
 
 from formulacode_dagster.measurement.chance import (
     clopper_pearson,
@@ -30,6 +29,8 @@ def test_a_sign_flip_p_value_is_that_of_full_enumeration(differences):
 
 
 def test_it_is_scipys():
+    from scipy.stats import permutation_test
+
     differences = list(np.random.RandomState(1).normal(0.3, 1, 10))
     exact = permutation_test(
         (differences,), np.mean, permutation_type="samples", alternative="greater", n_resamples=np.inf
@@ -87,6 +88,8 @@ def test_step_down_holds_its_level_over_all_workloads():
 
 @pytest.mark.parametrize(("hits", "trials"), [(0, 299), (1, 473), (3, 10), (10, 10)])
 def test_an_interval_of_a_share_is_the_exact_one(hits, trials):
+    from scipy.stats import binomtest
+
     level = 0.90 if hits in {0, trials} else 0.95
     exact = binomtest(hits, trials).proportion_ci(level, "exact")
     assert clopper_pearson(hits, trials) == pytest.approx((exact.low, exact.high))

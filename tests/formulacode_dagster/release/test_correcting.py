@@ -31,6 +31,7 @@ from formulacode_dagster.store.measurements import add_replay
 from formulacode_dagster.store.pull_requests import save_changes
 from tests.support.command_line import FcData
 from tests.support.gates import open_gates
+from tests.support.sampling import sampled
 
 MONTH = "2026-02"
 PROCEDURE = '{"version": 1}'
@@ -112,6 +113,7 @@ def tags(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
+@pytest.mark.slow
 def test_the_command_of_the_documentation_releases_a_revision(
     month: Database, release: FcData, statement: ProblemStatement, tmp_path: Path
 ) -> None:
@@ -153,7 +155,10 @@ def test_the_command_of_the_documentation_releases_a_revision(
     assert tags(tmp_path) == [FIRST, SECOND]
 
 
-@pytest.mark.parametrize("stage", [Stage.REPOSITORIES, Stage.CLASSIFICATIONS, Stage.IMAGES, Stage.MEASUREMENTS])
+BUDGETED = (Stage.REPOSITORIES, Stage.CLASSIFICATIONS, Stage.IMAGES, Stage.MEASUREMENTS)
+
+
+@pytest.mark.parametrize("stage", sampled(BUDGETED, most=2, of="budgets"))
 def test_a_month_over_a_failure_budget_is_not_tagged_at_all(
     month: Database, command: FcData, release: FcData, stage: Stage, tmp_path: Path
 ) -> None:

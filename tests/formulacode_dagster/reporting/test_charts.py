@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from matplotlib.image import imread
 
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.measurement import Verdict
@@ -18,6 +17,8 @@ MOST_BYTES = 400_000
 
 def size(png: bytes) -> tuple[int, int]:
     """Width and height of the decoded picture; it must not be blank."""
+    from matplotlib.image import imread
+
     pixels = imread(io.BytesIO(png), format="png")
     assert pixels.std() > 0.01
     return pixels.shape[1], pixels.shape[0]
