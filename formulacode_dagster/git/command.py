@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.running.programs import kill_group, killed_at_a_stop
+from formulacode_dagster.running.programs import run_program
 
 CONFIGURATION = Path(__file__).with_name("gitconfig")
 SECONDS = 120.0
 STDERR_KEPT = 4000
-CHUNK = 1 << 20
 
 _PASSED_ON = (
     "PATH",
@@ -92,55 +89,15 @@ def git(
     variables = environment() | dict(extra or {})
     if directory is not None:
         variables["GIT_DIR"] = str(directory)
-    with (
-        tempfile.TemporaryFile() as complaints,
-        subprocess.Popen(
-            [program(), *arguments],
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE if into is None else into,
-            stderr=complaints,
-            env=variables,
-            # A group of its own, so that the helpers that git starts die with it.
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            with killed_at_a_stop(process):
-                stdout = _read(process, stdin, seconds, most)
-        except subprocess.TimeoutExpired:
-            raise GitError(arguments, -1, f"ended after {seconds:.0f} s", timed_out=True) from None
-        if most is not None and len(stdout) > most:
-            raise GitError(arguments, -1, f"its output is longer than {most} bytes", too_long=True)
-        if process.returncode:
-            complaints.seek(0)
-            said = complaints.read().decode("utf-8", "replace").strip()[-STDERR_KEPT:]
-            raise GitError(arguments, process.returncode, said)
-        return stdout
-
-
-def _read(process: subprocess.Popen[bytes], stdin: bytes | None, seconds: float, most: int | None) -> bytes:
-    """The output of *process*, which is over afterwards; of one that is too long, the beginning."""
-    if most is None:
-        return process.communicate(stdin, timeout=seconds)[0] or b""
-    assert process.stdout is not None  # noqa: S101 — a pipe was asked for
-    late = threading.Event()
-
-    def end() -> None:
-        late.set()
-        kill_group(process)
-
-    alarm = threading.Timer(seconds, end)
-    alarm.start()
-    content = bytearray()
     try:
-        while len(content) <= most and (part := process.stdout.read(CHUNK)):
-            content += part
-        if len(content) > most:
-            kill_group(process)
-        process.stdout.close()
-        process.wait()
-    finally:
-        alarm.cancel()
-    if late.is_set():
-        raise subprocess.TimeoutExpired(process.args, seconds)
-    return bytes(content)
+        done = run_program(
+            [program(), *arguments], timeout=seconds, stdin=stdin, environment=variables, into=into, most=most
+        )
+    except subprocess.TimeoutExpired:
+        raise GitError(arguments, -1, f"ended after {seconds:.0f} s", timed_out=True) from None
+    if most is not None and len(done.stdout) > most:
+        raise GitError(arguments, -1, f"its output is longer than {most} bytes", too_long=True)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()[-STDERR_KEPT:]
+        raise GitError(arguments, done.returncode, said)
+    return done.stdout

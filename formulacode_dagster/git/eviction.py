@@ -34,22 +34,13 @@ class MirrorState(StrEnum):
 
 @dataclass(frozen=True)
 class KeptMirror:
-    """One mirror on this machine; `bytes` is what its removal frees, `why` tells what is broken."""
+    """One mirror on this machine, or one that was removed; `bytes` is what that frees, `why` tells what is broken."""
 
     repository: str
     bytes: int
     last_used: datetime
-    state: MirrorState
+    state: MirrorState = MirrorState.READY
     why: str = ""
-
-
-@dataclass(frozen=True)
-class Evicted:
-    """A mirror that was removed, and what that freed."""
-
-    repository: str
-    bytes: int
-    last_used: datetime
 
     def __str__(self) -> str:
         return f"{self.repository} ({self.bytes / 1e6:.1f} MB, last used {self.last_used:%Y-%m-%d %H:%M} UTC)"
@@ -77,7 +68,7 @@ def kept_mirrors(root: Path) -> list[KeptMirror]:
     )
 
 
-def evict(root: Path, repository: str) -> Evicted:
+def evict(root: Path, repository: str) -> KeptMirror:
     """Remove the mirror of *repository*.
 
     Raises ConfigurationError when there is none, ItemFailure `busy` while anybody uses it, OSError.
@@ -92,7 +83,7 @@ def evict(root: Path, repository: str) -> Evicted:
     return gone
 
 
-def make_room(root: Path, budget: int) -> tuple[list[Evicted], int]:
+def make_room(root: Path, budget: int) -> tuple[list[KeptMirror], int]:
     """Remove mirrors until those below *root* take *budget* bytes at most; the mirrors removed, and the bytes left.
 
     Mirrors in use stay, so more than *budget* may be left. Raises OSError.
@@ -144,7 +135,7 @@ def _kept(repository: str, root: Path) -> KeptMirror | None:
         return None
 
 
-def _remove(root: Path, repository: str) -> Evicted | None:
+def _remove(root: Path, repository: str) -> KeptMirror | None:
     """Remove one mirror; None when somebody uses or makes it, or it is gone."""
     use = Use(mirror_path(root, repository))
     aside = partial_path(root, repository, "evicted")
@@ -152,7 +143,7 @@ def _remove(root: Path, repository: str) -> Evicted | None:
         with locked(root, repository, 0), use.nobody() as unused:
             if not unused:
                 return None
-            gone = Evicted(repository, use.size(), use.last())
+            gone = KeptMirror(repository, use.size(), use.last())
             use.mirror.rename(aside)
     except (Timeout, FileNotFoundError):
         return None

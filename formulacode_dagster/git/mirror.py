@@ -22,7 +22,7 @@ from formulacode_dagster.running.clock import SYSTEM_CLOCK, Clock
 from .blobs import missing_objects
 from .command import GitError, git
 from .damage import damage_of, is_shallow
-from .eviction import Evicted, clear_partial, locked, make_room, mirror_path, partial_path
+from .eviction import KeptMirror, clear_partial, locked, make_room, mirror_path, partial_path
 from .history import Mirror
 from .remote import BACKOFF, KEPT, Remote, checked_name
 from .use import Hold, Use
@@ -57,7 +57,7 @@ class MirrorCache:
         self._budget = budget
         self._say = say
         self._refused: set[tuple[str, str]] = set()
-        self.evicted: list[Evicted] = []
+        self.evicted: list[KeptMirror] = []
 
     def ensure(self, repository: str, *, commits: Sequence[str] = (), since: datetime | None = None) -> Mirror:
         """The mirror of *repository*, holding *commits* where the host has them.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .stopping import stop_request
 
@@ -20,32 +22,52 @@ def run_program(
     stdin: bytes | None = None,
     environment: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    into: IO[bytes] | None = None,
+    most: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run *command* to its end with nothing but *environment* (default: ours), and read both its streams.
+
+    What it writes goes to the file *into*, where there is one. A program that reads no *stdin* is killed as soon as it
+    has written more than *most* bytes; what is read then is longer than that.
 
     Raises subprocess.TimeoutExpired, with what was read, after *timeout* seconds; Stopped; OSError when it cannot be
     started. Nothing that it started is left then.
     """
     stop_request().raise_if_requested()
     with (
+        tempfile.TemporaryFile() as complaints,
         subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE if into is None else into,
+            stderr=complaints,
             start_new_session=True,
             env=None if environment is None else dict(environment),
             cwd=cwd,
         ) as process,
         killed_at_a_stop(process),
     ):
+        late = threading.Event()
+        alarm = threading.Timer(threading.TIMEOUT_MAX if timeout is None else timeout, _end, (process, late))
+        alarm.start()
         try:
-            said, complained = process.communicate(stdin, timeout=timeout)
-        except subprocess.TimeoutExpired as late:
-            kill_group(process)
-            late.stdout, late.stderr = process.communicate()
-            raise
+            if most is None or process.stdout is None:
+                said = process.communicate(stdin)[0] or b""
+            elif len(said := process.stdout.read(most + 1)) > most:
+                kill_group(process)
+            process.wait()
+        finally:
+            alarm.cancel()
+        complaints.seek(0)
+        complained = complaints.read()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(process.args, timeout or 0, said, complained)
     return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    kill_group(process)
 
 
 @contextmanager
