@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -163,11 +164,8 @@ def read(model: type[AnsweredT], raw: Any, what: str) -> AnsweredT:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ItemFailure(
-            FailureKind.INCOMPLETE, f"GitHub's answer about {what} lacks something", why=f"{where}: {first['msg']}"
-        ) from error
+        words = f"GitHub's answer about {what} lacks something"
+        raise ItemFailure(FailureKind.INCOMPLETE, words, why=first_fault(error)) from error
 
 
 RepositoryNode.model_rebuild()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,7 +22,6 @@ from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 
-from .base_names import names_at_base
 from .judging import JUDGES_VERSION
 from .model_writing import Models, improve
 from .statements import Stated, state_problem
@@ -73,12 +72,18 @@ async def render_statements(
         with run.database.transaction() as connection:
             patch = patch_of(connection, pr)
         description = descriptions.get(pr.facts.repository_id, "")
+
+        def names_at_base(names: Collection[str]) -> frozenset[str]:
+            """Those of *names* that stand in a file of the base commit: one in issue and patch may be an old one."""
+            with mirrors.ensure(pr.facts.repository, commits=(pr.change.base_sha,)) as mirror:
+                return mirror.words_at(pr.change.base_sha, names)
+
         stated = state_problem(
             pr.facts,
             patch=patch,
             repository_description=description,
             walk=walk,
-            names_at_base=lambda names: names_at_base(mirrors, pr, names),
+            names_at_base=names_at_base,
         )
         return stated, patch
 

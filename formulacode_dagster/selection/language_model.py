@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from formulacode_dagster.models.base import first_fault
 from formulacode_dagster.models.completion import Completion, CompletionCache
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
@@ -159,9 +160,7 @@ def _parse(content: str, answer: type[Answer]) -> tuple[Answer | None, str]:
     try:
         return answer.model_validate_json(content), ""
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return None, f"{where}: {first['msg']}" if where else str(first["msg"])
+        return None, first_fault(error)
 
 
 def _correction(reply: Reply, problem: str) -> list[Message]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
+from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
+from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.engines.protocol import Engine, Progress
+from formulacode_dagster.environments.repository import read_repository
 from formulacode_dagster.models.attempt import BuildAttempt
-from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.suites.commits import find_suite
 from formulacode_dagster.verification.contents import Listing
 
 from .attempts import PLAN, AttemptResult, Attempts, Task
 from .built_metadata import fix_of_metadata, is_unread
 from .propose import FailureLog, RepairContext, propose
-from .repository_facts import RepositoryFacts, read_repository_facts
 
 MOST_ATTEMPTS = 6
 """Builds of one task in one run; the neighbour's recipe is one of them."""
@@ -69,7 +72,6 @@ class _Repair:
         self._task = task
         self._ineffective = ineffective
         self._started = time.monotonic()
-        self._repository_facts: RepositoryFacts | None = None
         self._refused: list[Fix] = []
         self._pythons: list[str] = []
 
@@ -137,18 +139,21 @@ class _Repair:
         return propose(failure, self._context(result), without=self._refused)
 
     def _context(self, result: AttemptResult) -> RepairContext:
-        if self._repository_facts is None:
-            try:
-                self._repository_facts = read_repository_facts(self._task.mirror, self._task.pr)
-            except (ItemFailure, Rejection):
-                self._repository_facts = RepositoryFacts({}, has_submodules=False)
-        return RepairContext(
-            result.spec,
-            older_pythons=_older_pythons(self._task.environment, self._pythons),
-            declared=self._repository_facts.declared,
-            has_submodules=self._repository_facts.has_submodules,
-        )
+        declared, has_submodules = self._repository
+        older = tuple(python for python in self._task.environment.python_candidates if python not in self._pythons)
+        return RepairContext(result.spec, older, declared, has_submodules)
 
-
-def _older_pythons(environment: Environment, used: Sequence[str]) -> tuple[str, ...]:
-    return tuple(python for python in environment.python_candidates if python not in used)
+    @cached_property
+    def _repository(self) -> tuple[Mapping[str, str], bool]:
+        """What the base commit's package, extras, groups and files require, by name; whether it has submodules."""
+        base, pr = Tree(self._task.mirror, self._task.pr.change.base_sha), self._task.pr
+        declared: dict[str, str] = {}
+        try:
+            suite = find_suite(self._task.mirror, pr.change.base_sha, pr.facts.merge_commit_sha)
+            repository = read_repository(base, (suite.tree,), suite.config)
+            offered = [item for offer in repository.optional_groups for item in offer.items]
+            for item in validate([*(repository.metadata.dependencies or ()), *offered]).accepted:
+                declared.setdefault(requirement_name(item.text), item.text)
+            return declared, base.has(".gitmodules")
+        except (ItemFailure, Rejection):
+            return {}, False
