@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
@@ -11,14 +12,21 @@ from formulacode_dagster.models.pull_request import LinkedIssue
 
 from .side_file import Edit, IssueFacts, PullRequestFacts, RepositoryFacts, TitleEdit
 
-_CLOSING = re.compile(
-    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+"
-    r"(?:(?:https?://github\.com/)?(?P<name>[\w.-]+/[\w.-]+?)(?:/issues/|#)|#)(?P<number>\d+)\b",
-    re.IGNORECASE,
+_NAMED = (
+    r"(?:https?://github\.com/(?P<page>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<there>\d+)"
+    r"|(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
 )
-
-
+_CLOSING = re.compile(rf"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+{_NAMED}", re.IGNORECASE)
+_MENTION = re.compile(_NAMED, re.IGNORECASE)
 E = TypeVar("E", Edit, TitleEdit)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """What a text points to: `repository` is `owner/name` in lower case, empty for the text's own."""
+
+    repository: str
+    number: int
 
 
 def _newest(edits: Sequence[E], before: datetime | None = None) -> E | None:
@@ -48,24 +56,34 @@ def linked_issues(
     """
     known = {repository.lower(): repository for repository in side}
     linked: dict[tuple[str, int], LinkedIssue] = {}
-    for target, number in _references(facts, body):
-        repository = known.get(target.lower(), "") if target else name
+    for target in told_to_close(facts) if facts.closes else closing_references(body):
+        repository = known.get(target.repository, "") if target.repository else name
         issues = side[repository].issues if repository in side else ()
-        issue = next((known_issue for known_issue in issues if known_issue.number == number), None)
+        issue = next((known_issue for known_issue in issues if known_issue.number == target.number), None)
         if issue is not None and issue.created_at < opened_at:
-            linked[repository, number] = _issue(repository, issue, opened_at)
+            linked[repository, target.number] = _issue(repository, issue, opened_at)
     return tuple(linked[key] for key in sorted(linked))
 
 
-def _references(facts: PullRequestFacts, body: str) -> Iterator[tuple[str, int]]:
-    if facts.closes:
-        for closed in facts.closes:
-            target, _, number = ("", "", str(closed)) if isinstance(closed, int) else closed.partition("#")
-            if number.isdigit():
-                yield target, int(number)
-        return
-    for match in _CLOSING.finditer(body):
-        yield match["name"] or "", int(match["number"])
+def told_to_close(facts: PullRequestFacts) -> tuple[Reference, ...]:
+    """The issues that *facts* say the pull request closes; what names none is left out."""
+    texts = (f"#{issue}" if isinstance(issue, int) else issue for issue in facts.closes)
+    return tuple(reference for text in texts for reference in references_in(text)[:1])
+
+
+def closing_references(text: str) -> tuple[Reference, ...]:
+    """Issues that *text* closes with a keyword."""
+    return tuple(dict.fromkeys(map(_reference, _CLOSING.finditer(text))))
+
+
+def references_in(text: str) -> tuple[Reference, ...]:
+    """Issues and pull requests that *text* mentions as `#N`, `owner/repo#N`, or by their pages' addresses."""
+    return tuple(dict.fromkeys(map(_reference, _MENTION.finditer(text))))
+
+
+def _reference(match: re.Match[str]) -> Reference:
+    repository = (match["page"] or match["name"] or "").lower()
+    return Reference(repository, int(match["there"] or match["named"] or match["here"]))
 
 
 def _issue(repository: str, facts: IssueFacts, moment: datetime) -> LinkedIssue:

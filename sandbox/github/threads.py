@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,14 +10,8 @@ from enum import StrEnum
 
 from formulacode_dagster.git.log import login
 from formulacode_dagster.models.pull_request import MergeKind
+from formulacode_dagster.offline.side import Reference, references_in
 from formulacode_dagster.offline.side_file import Comment, Edit, IssueFacts, TitleEdit, versions_of
-
-_NAMED = (
-    r"(?:https?://github\.com/(?P<page>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<there>\d+)"
-    r"|(?P<name>[\w.-]+/[\w.-]+)#(?P<named>\d+)|(?<![\w/&])#(?P<here>\d+))\b"
-)
-_CLOSING = re.compile(rf"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+{_NAMED}", re.IGNORECASE)
-_MENTION = re.compile(_NAMED, re.IGNORECASE)
 
 
 class State(StrEnum):
@@ -27,14 +20,6 @@ class State(StrEnum):
     OPEN = "OPEN"
     CLOSED = "CLOSED"
     MERGED = "MERGED"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Reference:
-    """What a text points to: `repository` is `owner/name` in lower case, empty for the text's own."""
-
-    repository: str
-    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,21 +118,6 @@ def titles_of(title: str, author: str | None, edits: Sequence[TitleEdit]) -> tup
         previous = changes[-1].current if changes else title
         changes.append(Title(edit.edited_at, previous, edit.title, login(edit.author or author)))
     return tuple(changes)
-
-
-def closing_references(text: str) -> tuple[Reference, ...]:
-    """Issues that *text* closes with a keyword."""
-    return tuple(dict.fromkeys(map(_reference, _CLOSING.finditer(text))))
-
-
-def references_in(text: str) -> tuple[Reference, ...]:
-    """Issues and pull requests that *text* mentions as `#N`, `owner/repo#N`, or by their pages' addresses."""
-    return tuple(dict.fromkeys(map(_reference, _MENTION.finditer(text))))
-
-
-def _reference(match: re.Match[str]) -> Reference:
-    repository = (match["page"] or match["name"] or "").lower()
-    return Reference(repository, int(match["there"] or match["named"] or match["here"]))
 
 
 def mentions_of(thread: Thread) -> dict[Reference, datetime]:

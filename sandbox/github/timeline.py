@@ -8,11 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from formulacode_dagster.git.log import Commit, login, login_of
+from formulacode_dagster.offline.side import Reference
 from formulacode_dagster.offline.side_file import Comment
 
 from .context import RequestContext
 from .served_folder import ServedRepository
-from .threads import Issue, PullRequest, Reference, State, Thread, Title
+from .threads import Issue, PullRequest, State, Thread, Title
 from .tracker import Mention
 
 

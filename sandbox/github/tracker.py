@@ -11,20 +11,25 @@ from typing import Any
 
 from formulacode_dagster.git.log import Commit, Heads, from_epoch, login, login_of, read_commits, read_heads
 from formulacode_dagster.offline.derived import Landed, landed, missing_commit
+from formulacode_dagster.offline.side import (
+    Reference,
+    closing_references,
+    newest_body,
+    newest_title,
+    references_in,
+    told_to_close,
+)
 from formulacode_dagster.offline.side_file import PullRequestFacts, RepositoryFacts, versions_of
 
 from .threads import (
     Issue,
     PullRequest,
-    Reference,
     State,
     Thread,
     absent_sha,
-    closing_references,
     issue_of,
     mentions_of,
     merge_moment,
-    references_in,
     titles_of,
 )
 
@@ -212,16 +217,12 @@ class _Reader:
         **landing: Any,
     ) -> PullRequest:
         """What history says, its *title* and *text* where *facts* have none of their own."""
-        text = text if facts.body is None else facts.body
-        versions = versions_of(author, created_at, text, facts.edits)
-        body = versions[-1].body if versions else text
-        title = facts.title or title
-        titles = titles_of(title, author, facts.titles)
+        body = newest_body(facts, text)
         closes = self._closes(facts, body)
         return PullRequest(
             repository_id=self.id,
             number=facts.number,
-            title=titles[-1].current if titles else title,
+            title=newest_title(facts, title),
             body=body,
             author=author,
             labels=facts.labels,
@@ -229,20 +230,15 @@ class _Reader:
             base_ref=facts.base_ref or self.heads.default_branch,
             closes=closes,
             linked=tuple(issue for issue in closes if issue not in closing_references(body)),
-            versions=versions,
+            versions=versions_of(author, created_at, text if facts.body is None else facts.body, facts.edits),
             comments=facts.comments,
-            titles=titles,
+            titles=titles_of(facts.title or title, author, facts.titles),
             **landing,
         )
 
     def _closes(self, facts: PullRequestFacts, body: str) -> tuple[Reference, ...]:
         """What the side file says, else what the body's keywords say, as far as this repository has such issues."""
-        told = (
-            Reference("", issue) if isinstance(issue, int) else references_in(issue)[0]
-            for issue in facts.closes
-            if isinstance(issue, int) or references_in(issue)
-        )
-        return tuple(told) or tuple(
+        return told_to_close(facts) or tuple(
             reference
             for reference in closing_references(body)
             if reference.repository or reference.number in self.issues
