@@ -95,7 +95,7 @@ def measure_task(
                 def others(changed: ChangedCode) -> Iterator[SuiteFiles]:
                     yield from later(changed.names)
                     both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
-                    sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id)
+                    sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id, bool(changed.compiled))
                     yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=log)
                     at_base, commit = sources[Arm.BASE], pr.change.base_sha
                     yield from suites_of_snippets(sides, pr, patch, at_base, note=log)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
 
+from formulacode_dagster.declarations.python_source import parse_python
 from formulacode_dagster.models.image import BuildSpec
 
 MODULE, GROWING = "own_tests", "growing"
+_WORD = re.compile(r"[A-Za-z_]\w+")
 _NO_NAME = re.compile(r"\W+", re.ASCII)
 
 
@@ -71,6 +74,22 @@ def is_same_everywhere(path: str, changed: Collection[str], package: str) -> boo
     inside = {other for other in changed if package and package in PurePosixPath(other).parts[:-1]}
     shared = {other for other in inside if not PurePosixPath(other).name.startswith("test_")}
     return path not in inside and not (shared and package in PurePosixPath(path).parts[:-1])
+
+
+def functions_in(source: bytes) -> dict[str, ast.FunctionDef]:
+    """The functions of *source*, and its methods as `Class::function`; none of what cannot be read."""
+    try:
+        body = parse_python(source.decode()).body
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    owners = [each for each in body if isinstance(each, ast.ClassDef)]
+    functions = [("", each) for each in body] + [(f"{owner.name}::", each) for owner in owners for each in owner.body]
+    return {f"{owner}{each.name}": each for owner, each in functions if isinstance(each, ast.FunctionDef)}
+
+
+def words_of(function: ast.FunctionDef) -> frozenset[str]:
+    """Every identifier of *function*, and every word of its texts."""
+    return frozenset(_WORD.findall(ast.unparse(function)))
 
 
 def imported_as(path: str, package: str) -> str:

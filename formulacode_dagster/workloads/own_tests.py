@@ -4,7 +4,7 @@ ones with larger inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -19,7 +19,7 @@ from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 
-from .laying import PytestFunction, is_same_everywhere, suite_files
+from .laying import PytestFunction, functions_in, is_same_everywhere, suite_files, words_of
 from .scaled import MOST_TESTS as MOST_GROWN
 from .scaled import grown_files, grown_tests
 from .sides import Sides
@@ -54,7 +54,7 @@ def suites_of_tests(sides: Sides, *, patch: bytes, commit: str, note: Callable[[
     it. *commit* is the base's.
     """
     spec = sides.image.spec
-    if not sides.can_be_traced or is_whole_checkout(spec.benchmark_dir):
+    if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
         return
     note("looking for tests of its own that execute the change")
     try:
@@ -98,7 +98,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
             for session, watched in zip((base, oracle), sides.lines, strict=True)
         ]
         remote = Remote(oracle, benchmark_dir=spec.benchmark_dir)
-        candidates = relevant_tests(*runs)
+        candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
         present = remote.read(path for name in candidates for path in _places(name, spec))
         tests = [
             OwnTest(path, name.partition("::")[2], seconds)
@@ -106,11 +106,29 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
             for path in _places(name, spec)
             if path in present and is_same_everywhere(path, changed.tests, spec.package_name)
         ]
+        if sides.is_compiled:
+            tests = speaking_of(tests, present, changed.words)
         return tests, remote.read(changed.tests)
 
 
-def relevant_tests(base: TestRun, oracle: TestRun) -> dict[str, float]:
+def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:
+    """Those of *tests* that speak of *words*, most of them first: of compiled code no more is known before it is built.
+
+    *sources* are the files of tests, by path.
+    """
+    wanted = frozenset(words)
+    spoken = {
+        PytestFunction(path, name): len(wanted & words_of(function))
+        for path in {test.file for test in tests}
+        for name, function in functions_in(sources[path]).items()
+    }
+    return sorted((test for test in tests if spoken.get(test.function)), key=lambda test: -spoken[test.function])
+
+
+def relevant_tests(base: TestRun, oracle: TestRun, *, is_compiled: bool = False) -> dict[str, float]:
     """Names of tests that pass on both sides and execute watched lines on either, longest first.
+
+    Where the change *is_compiled*, all that pass: no line tells.
 
     With each the seconds of its longer run. Of a function with many parameters the longest comes before any second.
     """
@@ -119,7 +137,7 @@ def relevant_tests(base: TestRun, oracle: TestRun) -> dict[str, float]:
         for name, test in base.tests.items()
         if (after := oracle.tests.get(name)) is not None
         and {test.outcome, after.outcome} == {RunOutcome.PASSED}
-        and (_executes(test) or _executes(after))
+        and (is_compiled or _executes(test) or _executes(after))
     }
     turns: dict[str, int] = {}
     places: dict[str, tuple[int, float]] = {}

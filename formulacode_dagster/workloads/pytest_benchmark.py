@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
-from formulacode_dagster.declarations.python_source import parse_python
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
 
-from .laying import PytestFunction, is_same_everywhere, suite_files
+from .laying import PytestFunction, functions_in, is_same_everywhere, suite_files, words_of
 
 FIXTURE = "benchmark"
 MOST_FUNCTIONS = 40
 """Of all that use the fixture: those that speak most of the change."""
-_WORD = re.compile(r"[A-Za-z_]\w+")
 
 
 def pytest_benchmark_suites(
@@ -57,18 +54,11 @@ def using_the_fixture(source: bytes) -> dict[str, frozenset[str]]:
     """Functions, and methods as `Class::function`, that take the fixture, with the words of each."""
     if FIXTURE.encode() not in source:
         return {}
-    try:
-        body = parse_python(source.decode()).body
-    except (SyntaxError, ValueError, RecursionError):
-        return {}
-    classes = [statement for statement in body if isinstance(statement, ast.ClassDef)]
-    functions = [("", each) for each in body] + [(f"{owner.name}::", each) for owner in classes for each in owner.body]
     return {
-        f"{owner}{each.name}": frozenset(_WORD.findall(ast.unparse(each)))
-        for owner, each in functions
-        if isinstance(each, ast.FunctionDef)
-        and not _is_fixture(each)
-        and FIXTURE in {argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)}
+        name: words_of(function)
+        for name, function in functions_in(source).items()
+        if not _is_fixture(function)
+        and FIXTURE in {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
     }
 
 

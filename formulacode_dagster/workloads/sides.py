@@ -24,11 +24,17 @@ class Sides:
     sessions: tuple[Session, Session]
     lines: tuple[Lines, Lines]
     run_id: str
+    is_compiled: bool = False
+    """Whether compiled code changes, too: what executes it is not told here, but of the suite that comes of it."""
 
     @property
-    def can_be_traced(self) -> bool:
-        """Whether any line of Python changed: without, nobody can tell what executes the change."""
-        return any(numbers for side in self.lines for numbers in side.values())
+    def can_be_aimed(self) -> bool:
+        """Whether any line changed of which it can be told what executes it."""
+        return self.is_compiled or any(numbers for side in self.lines for numbers in side.values())
+
+    def may_execute_change(self, tried: Tried) -> bool:
+        """Whether a call on either side executes a changed line, as far as it is told here."""
+        return self.is_compiled or bool(tried.base.lines or tried.oracle.lines)
 
     @property
     def is_confined(self) -> bool:
@@ -83,11 +89,6 @@ class Tried:
     def seconds(self) -> float:
         """Of a call: the middle of three, which is the base's and bears that one of them met a slow moment."""
         return sorted(run.seconds for run in (self.base, self.again, self.oracle))[1]
-
-    @property
-    def executes_change(self) -> bool:
-        """Whether a call on either side executes a changed line."""
-        return bool(self.base.lines or self.oracle.lines)
 
     @property
     def is_comparable(self) -> bool:

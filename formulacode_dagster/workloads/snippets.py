@@ -44,7 +44,7 @@ def suites_of_snippets(
     says why there is none. All is tried in copies of the sessions.
     """
     spec = sides.image.spec
-    if not sides.can_be_traced or is_whole_checkout(spec.benchmark_dir):
+    if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
         return
     if not sides.is_confined:
         note("code that people wrote into issues is run in containers alone")
@@ -74,7 +74,7 @@ def _fit(sides: Sides, snippets: Sequence[Snippet]) -> dict[Snippet, float]:
         return {}
     files = snippet_files(snippets, sides.image.spec)
     tried = sides.trial(files, limit=LONGEST_SECONDS, budget=TRIAL_SECONDS).tried
-    fit = {each.base.owner: each.seconds for each in tried if each.executes_change and each.agrees}
+    fit = {each.base.owner: each.seconds for each in tried if sides.may_execute_change(each) and each.agrees}
     named = {_class_name(number): snippet for number, snippet in enumerate(snippets)}
     return {snippet: fit[name] for name, snippet in named.items() if name in fit}
 

@@ -15,7 +15,6 @@ from typing import Protocol
 from pydantic import Field
 
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
-from formulacode_dagster.declarations.python_source import parse_python
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
@@ -23,7 +22,7 @@ from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.problems.judging import tagged
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 
-from .laying import imported_as
+from .laying import functions_in, imported_as
 from .sides import Lines, Sides, Tried
 
 TRIES = 3
@@ -98,7 +97,7 @@ def written_suites(
     what the writer does.
     """
     spec = sides.image.spec
-    if not sides.can_be_traced or is_whole_checkout(spec.benchmark_dir):
+    if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
         return
     if not sides.is_confined:
         note("what a model writes is run in containers alone")
@@ -129,16 +128,10 @@ def written_suites(
 
 def changed_functions(path: str, source: bytes, lines: Collection[int]) -> list[ChangedFunction]:
     """The functions and methods of *source* that hold one of *lines*; none of what cannot be read."""
-    try:
-        body = parse_python(source.decode()).body
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    owners = [each for each in body if isinstance(each, ast.ClassDef)]
-    places = [("", each) for each in body] + [(f"{owner.name}.", each) for owner in owners for each in owner.body]
     return [
-        ChangedFunction(path, f"{owner}{each.name}", _required(each.args))
-        for owner, each in places
-        if isinstance(each, ast.FunctionDef) and any(each.lineno <= line <= (each.end_lineno or 0) for line in lines)
+        ChangedFunction(path, name.replace("::", "."), _required(function.args))
+        for name, function in functions_in(source).items()
+        if any(function.lineno <= line <= (function.end_lineno or 0) for line in lines)
     ]
 
 

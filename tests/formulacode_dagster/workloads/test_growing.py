@@ -10,7 +10,7 @@ import pytest
 from formulacode_dagster.suites.questions import SurveyedBenchmark
 from formulacode_dagster.workloads.laid.growing import REPEATS, SEQUENCES, SIZES, grow
 from formulacode_dagster.workloads.scaled import growth_name, least_growths
-from formulacode_dagster.workloads.sides import Tried
+from formulacode_dagster.workloads.sides import Sides, Tried
 
 NUMBERS = itertools.count()
 
@@ -149,5 +149,10 @@ def test_the_least_growth_that_takes_long_enough_is_taken(growths, chosen):
     assert least_growths(every, least=2.0) == expected
 
 
-def test_what_no_longer_executes_the_change_is_left_out():
-    assert least_growths([tried(growth_name("test", SIZES, 10), 3.0, lines=False)], least=2.0) == {}
+@pytest.mark.parametrize(
+    ("is_compiled", "lines", "may"), [(False, True, True), (False, False, False), (True, False, True)]
+)
+def test_what_no_longer_executes_the_change_is_left_out_where_lines_tell(image, is_compiled, lines, may):
+    sides = Sides(None, image, (None, None), ({}, {}), "run", is_compiled)
+    assert sides.may_execute_change(tried(growth_name("test", SIZES, 10), 3.0, lines=lines)) is may
+    assert sides.can_be_aimed is is_compiled

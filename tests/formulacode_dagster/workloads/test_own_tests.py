@@ -14,7 +14,7 @@ from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 from formulacode_dagster.workloads import own_tests
 from formulacode_dagster.workloads.laying import is_same_everywhere, suite_files
-from formulacode_dagster.workloads.own_tests import OwnTest, relevant_tests, suites_of_tests
+from formulacode_dagster.workloads.own_tests import OwnTest, relevant_tests, speaking_of, suites_of_tests
 from formulacode_dagster.workloads.sides import Sides
 from tests.records import make_spec
 from tests.support.measurement import take
@@ -298,6 +298,29 @@ def test_the_longer_of_two_runs_tells_whether_a_test_takes_long_enough():
 
 def test_a_test_of_one_side_is_no_workload():
     assert relevant_tests(run_of(t=AIMED), TestRun()) == {}
+
+
+def test_of_compiled_code_those_tests_count_that_speak_most_of_the_change():
+    run = run_of(**{f"f.py::{name}": {**AIMED, "lines": {}} for name in ("test_one", "test_two", "Case::test_none")})
+    assert relevant_tests(run, run) == {}
+    assert set(relevant_tests(run, run, is_compiled=True)) == set(run.tests)
+    source = b"""
+def test_one():
+    contains_xy(1)
+
+
+def test_two():
+    prepare(contains_xy)
+
+
+class Case:
+    def test_none(self):
+        intersects(1)
+"""
+    tests = [OwnTest("f.py", name.partition("::")[2], 1.0) for name in run.tests]
+    names = [test.name for test in speaking_of(tests, {"f.py": source}, {"contains_xy", "prepare", "PyObject"})]
+    assert names == ["test_two", "test_one"]
+    assert speaking_of(tests, {"f.py": b"def ("}, {"contains_xy"}) == []
 
 
 def test_the_longest_come_first_and_each_function_before_its_second_parameters():
