@@ -14,7 +14,7 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Look, Measurement, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, Look, Measurement, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
@@ -202,13 +202,18 @@ def with_cython(build):
 
 @pytest.fixture
 def measure(tmp_path, git_patch, pull_request) -> Measure:
-    def run(built, after):
+    def run(built, after, body=""):
         engine, image, files = built
         patch = git_patch(tmp_path / "source", files, after)
+        pr = pull_request(*after)
+        if body:
+            # of folders, only the repository's own code is run
+            image = image.model_copy(update={"engine": EngineName.DOCKER})
+            pr = pr.model_copy(update={"facts": pr.facts.model_copy(update={"body": body})})
         measured = measure_task(
             engine,
             image,
-            pr=pull_request(*after),
+            pr=pr,
             patch=patch,
             suite=SuiteFiles("base"),
             plan=PLAN,
@@ -253,6 +258,16 @@ def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
         measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("PyLong_FromLong(1)", "PyLong_FromLong(2)")})
     assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
     assert "coverage of the base tells of src/tinyc/_fast.c" in rejection.value.log
+
+
+def test_c_that_no_benchmark_reaches_is_reached_by_what_the_authors_wrote_down(measure, with_c):
+    body = "```python\nfrom tinyc import _fast\n_fast.never(0)\n```\n```python\nimport tinyc\ntinyc.total(5)\n```\n"
+    same = SLOW_C.replace("return PyLong_FromLong(1)", "volatile long one = 1;\n    return PyLong_FromLong(one)")
+    measured = measure(with_c, {"src/tinyc/_fast.c": same}, body)
+    # both run on both sides with one result; a build with coverage tells which of them the change is about
+    assert [result.benchmark for result in measured.results] == ["snippets.Snippet1.time_snippet"]
+    assert measured.provenance.source is Source.SNIPPETS
+    assert len(measured.provenance.adapted) == 2
 
 
 def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure, with_cython):

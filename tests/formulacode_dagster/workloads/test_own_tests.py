@@ -90,7 +90,7 @@ def written(tests):
 def looked(tmp_path, git_patch, engine_of, image):
     """The suite of tests for the change into *after*, that of *number*, and a session of the base."""
 
-    def run(after=FASTER, files=FILES, lines=LINES, benchmark_dir="benchmarks", number=0):
+    def run(after=FASTER, files=FILES, lines=LINES, benchmark_dir="benchmarks", number=0, is_compiled=False):
         source = tmp_path / "source"
         source.mkdir()
         patch = git_patch(source, files, after)
@@ -99,7 +99,7 @@ def looked(tmp_path, git_patch, engine_of, image):
         task = image.model_copy(update={"spec": spec})
         base, oracle = (run.stack.enter_context(engine.session(task, run_id="run")) for _ in range(2))
         apply_patch(oracle, patch)
-        sides = Sides(engine, task, (base, oracle), (lines, lines), "run")
+        sides = Sides(engine, task, (base, oracle), (lines, lines), "run", is_compiled)
         suites = suites_of_tests(sides, patch=patch, commit="b" * 40, note=run.notes.append)
         return next(itertools.islice(suites, number, None), None), base
 
@@ -135,6 +135,18 @@ def test_tests_that_execute_the_change_are_benchmarks_with_their_fixtures_outsid
         timed = take(remote, benchmark, 0.05)
         assert timed.calls > 1
         assert timed.seconds < 0.005
+
+
+@pytest.mark.slow
+def test_of_compiled_code_tests_that_speak_of_it_are_benchmarks_though_no_line_tells(looked):
+    suite, _ = looked(lines={}, is_compiled=True)
+    # all of them speak of `core`, but two fail or skip
+    assert {test.partition(": ")[2] for test in suite.adapted} == {
+        "test_total[1]",
+        "test_total[2]",
+        "TestInClass::test_total",
+        "test_untouched",
+    }
 
 
 @pytest.mark.slow
