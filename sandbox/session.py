@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 
 from .server import serving
@@ -125,9 +126,7 @@ def _ports(state: Path, first_port: int) -> dict[str, int]:
 
 def _remember(state: Path, urls: Mapping[str, str]) -> None:
     ports = {service: int(url.rpartition(":")[2]) for service, url in urls.items()}
-    partial = state / f"ports.json.{os.getpid()}"
-    partial.write_text(json.dumps(ports), encoding="utf-8")
-    partial.replace(state / "ports.json")
+    write_atomically(state / "ports.json", json.dumps(ports).encode())
 
 
 def _environment(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from formulacode_dagster.git.command import git
@@ -58,45 +59,44 @@ def landed(
     return _Reader(repository, name, heads, line, {change.number: change for change in told}).read(issues)
 
 
+@dataclass(frozen=True)
 class _Reader:
-    def __init__(
-        self, repository: Path, name: str, heads: Heads, line: Sequence[Commit], told: Mapping[int, PullRequestFacts]
-    ) -> None:
-        self._repository = repository
-        self._name = name
-        self._heads = heads
-        self._line = line
-        self._on_line = {commit.sha: index for index, commit in enumerate(line)}
-        self._told = told
+    repository: Path
+    name: str
+    heads: Heads
+    line: Sequence[Commit]
+    told: Mapping[int, PullRequestFacts]
+
+    @cached_property
+    def on_line(self) -> Mapping[str, int]:
+        return {commit.sha: index for index, commit in enumerate(self.line)}
 
     def read(self, issues: Collection[int]) -> dict[int, Landed]:
-        landings = {number: mark for number, mark in marks(self._line, self._heads).items() if number not in issues}
-        for told in self._told.values():
+        landings = {number: mark for number, mark in marks(self.line, self.heads).items() if number not in issues}
+        for told in self.told.values():
             if told.merge_commit_sha:
                 landings[told.number] = self._named(told.number, told.merge_commit_sha, landings.get(told.number))
             if told.head_sha and told.number in landings:
                 landings[told.number] = replace(landings[told.number], head_sha=told.head_sha)
         landings = self._titled(landings)
-        topology = Topology(
-            self._repository, self._line, [mark.head_sha for mark in landings.values() if mark.head_sha]
-        )
+        topology = Topology(self.repository, self.line, [mark.head_sha for mark in landings.values() if mark.head_sha])
         return {number: self._landed(mark, topology) for number, mark in landings.items()}
 
     def _named(self, number: int, sha: str, derived: Mark | None) -> Mark:
         """The mark that was told."""
-        index = self._on_line.get(sha)
-        commit = self._line[index] if index is not None else find_commit(self._repository, sha)
+        index = self.on_line.get(sha)
+        commit = self.line[index] if index is not None else find_commit(self.repository, sha)
         if commit is None:
-            raise missing_commit(self._repository, self._name, number, sha)
+            raise missing_commit(self.repository, self.name, number, sha)
         if derived is not None and derived.commit.sha == commit.sha:
             return derived
-        head = commit.parents[1] if len(commit.parents) > 1 else self._heads.pulls.get(number)
+        head = commit.parents[1] if len(commit.parents) > 1 else self.heads.pulls.get(number)
         return Mark(number, commit, head, commit.subject, commit.body)
 
     def _titled(self, marks_by_number: Mapping[int, Mark]) -> dict[int, Mark]:
         """*marks_by_number*, with the titles that merge messages do not tell taken from the branches' last commits."""
         heads = [mark.head_sha for mark in marks_by_number.values() if not mark.title and mark.head_sha]
-        commits = read_commits(self._repository, "--no-walk=unsorted", revisions=heads) if heads else []
+        commits = read_commits(self.repository, "--no-walk=unsorted", revisions=heads) if heads else []
         titles = {commit.sha: commit.subject for commit in commits}
         return {
             number: mark if mark.title else replace(mark, title=titles.get(mark.head_sha or "") or mark.commit.subject)
@@ -104,7 +104,7 @@ class _Reader:
         }
 
     def _landed(self, mark: Mark, topology: Topology) -> Landed:
-        commit, told = mark.commit, self._told.get(mark.number) or PullRequestFacts(number=mark.number)
+        commit, told = mark.commit, self.told.get(mark.number) or PullRequestFacts(number=mark.number)
         known = mark.head_sha is not None and topology.knows(mark.head_sha)
         count = told.commit_count
         kind = told.merge_kind or (MergeKind.MERGE if len(commit.parents) > 1 else MergeKind.SQUASH)
@@ -138,15 +138,15 @@ class _Reader:
 
     def _ancestor(self, commit: Commit, count: int) -> str:
         """The first-parent ancestor *count* steps below *commit*."""
-        index = self._on_line.get(commit.sha)
-        if index is not None and index + count < len(self._line):
-            return self._line[index + count].sha
-        below = find_commit(self._repository, f"{commit.sha}~{count}")
+        index = self.on_line.get(commit.sha)
+        if index is not None and index + count < len(self.line):
+            return self.line[index + count].sha
+        below = find_commit(self.repository, f"{commit.sha}~{count}")
         return below.sha if below else ""
 
     def _author(self, owner: str, commit: Commit) -> str | None:
         # A branch of the repository itself names its owner, who need not be the author.
-        if owner and owner.lower() != self._name.partition("/")[0].lower():
+        if owner and owner.lower() != self.name.partition("/")[0].lower():
             return owner
         return login_of(commit.author, commit.author_email)
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import re
 
-from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Category, Difficulty
+from formulacode_dagster.selection.prompts import Judgement
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _NEGATED = re.compile(
@@ -104,16 +104,6 @@ CATEGORY_WORDS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
 
 EASY_LINES, EASY_FILES = 20, 2
 HARD_LINES, HARD_FILES = 120, 6
-
-
-class Judgement(Frozen):
-    """What the rules say of one pull request; the fields of the answer the classifier asks for."""
-
-    reason: str
-    is_performance: bool
-    category: Category
-    difficulty: Difficulty
-    confidence: float
 
 
 def judge(title: str, body: str, patch: str) -> Judgement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from formulacode_dagster.running.clock import Clock
 
@@ -18,22 +19,22 @@ STEP_SECONDS = 60.0
 """What is left of a longer wait is told so often."""
 
 
+@dataclass(frozen=True)
 class Waits:
     """Sleeps for a client."""
 
-    def __init__(self, clock: Clock, ledger: Ledger, on_wait: OnWait) -> None:
-        self._clock = clock
-        self._ledger = ledger
-        self._on_wait = on_wait
+    clock: Clock
+    ledger: Ledger
+    on_wait: OnWait
 
     async def step(self, resource: Resource, reason: str, seconds: float) -> float:
         """Wait *seconds*, or the first minute of them; returns what is left."""
         if seconds >= SHOWN_SECONDS:
-            self._on_wait(reason, seconds)
+            self.on_wait(reason, seconds)
         step = max(0.0, min(seconds, STEP_SECONDS))
-        for tally in self._ledger.tallies(resource):
+        for tally in self.ledger.tallies(resource):
             tally.waited_seconds += step
-        await self._clock.sleep(step)
+        await self.clock.sleep(step)
         return seconds - step
 
     async def whole(self, resource: Resource, reason: str, seconds: float) -> None:
