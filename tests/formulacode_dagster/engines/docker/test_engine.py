@@ -52,6 +52,11 @@ def containers(docker: DockerEngine, run_id: str) -> list[str]:
     return [str(container.name) for container in found]
 
 
+def images(docker: DockerEngine, run_id: str) -> list[str]:
+    made = docker.daemon.client.images.list(all=True, filters={"label": f"formulacode.run={run_id}"})
+    return [str(image.id) for image in made]
+
+
 def test_a_build_is_verified_and_its_tiers_are_told_apart(docker: DockerEngine, built: tuple[BuiltImage, str]) -> None:
     image, log = built
     assert all(verification.ok for verification in image.verifications)
@@ -129,7 +134,8 @@ def test_the_harness_can_be_read_and_not_written(docker: DockerEngine, image: Bu
 
 
 def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: DockerEngine, image: BuiltImage) -> None:
-    with docker.session(image, run_id="rebuild") as session:
+    run_id = f"rebuild-{MARK}"
+    with docker.session(image, run_id=run_id) as session:
         ask = [session.python, "-c", "import tinyc; print(tinyc.answer())"]
         assert session.run(ask, timeout=30).stdout == b"41\n"
         change = ["sed", "-i", "s/41/42/", "tinyc/answer.h"]
@@ -137,13 +143,13 @@ def test_a_patch_is_rebuilt_offline_by_the_script_that_built_the_image(docker: D
         rebuilt = session.reinstall(timeout=120)
         assert rebuilt.ok, rebuilt.stderr
         assert session.run(ask, timeout=30).stdout == b"42\n"
-        before = {image.id for image in docker.daemon.client.images.list(all=True)}
         with docker.session(image, run_id="copy", like=session) as copy:
             assert copy.run(ask, timeout=30).stdout == b"42\n"
             assert copy.run(["ls", f"{copy.tests}/iniconfig/__init__.py"], timeout=30).ok
             assert not copy.run(["touch", f"{copy.tests}/mine"], timeout=30).ok
-            made = {image.id for image in docker.daemon.client.images.list(all=True)} - before
-        assert not made & {image.id for image in docker.daemon.client.images.list(all=True)}
+            # it is of this very session: others may build on this daemon meanwhile
+            assert len(images(docker, run_id)) == 1
+        assert images(docker, run_id) == []
 
 
 def test_a_timeout_in_a_session_kills_every_process_it_started(docker: DockerEngine, image: BuiltImage) -> None:
