@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from formulacode_dagster.suites.remote import Remote
 SOURCE = "static int table[9] = {1};\nint used(int n) { return n + table[n % 9]; }\nint other(void) { return 1; }\n"
 
 needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
+
+
+@pytest.fixture(autouse=True)
+def kept_in_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session has a folder for temporary files of its own, which goes with it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture
