@@ -18,9 +18,11 @@ from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemE
 from .server import serving
 
 SERVICES = ("github", "model", "hub", "registry")
+MODEL = "sandbox-rules"
+ASKED_OF_MODELS = ("FC_STATEMENT_WRITER", "FC_STATEMENT_JUDGES", "FC_WORKLOAD_WRITER")
 TAKES_THE_PLACE_OF = (
     *("GITHUB_API_URL", "GITHUB_CLONE_URL", "GH_TOKENS"),
-    *("LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY"),
+    *("LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY", *ASKED_OF_MODELS),
     *("HF_ENDPOINT", "HF_DATASET", "HF_TOKEN", "HF_TOKEN_PATH", "FC_REGISTRY_URL"),
 )
 """Settings that name outside systems, and what those are told: some of ours and some of a user's would mix the two."""
@@ -138,8 +140,10 @@ def _environment(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:
         "FC_MINIMUM_STARS": "0",
         "FC_LANGUAGES": "any",
         "LLM_BASE_URL": f"{urls['model']}/v1",
-        "LLM_MODEL": "sandbox-rules",
+        "LLM_MODEL": MODEL,
         "LLM_API_KEY": "sandbox",
+        # a model that is served elsewhere is not to be asked for here
+        **{name: MODEL if os.environ.get(name) == MODEL else "" for name in ASKED_OF_MODELS},
         "HF_ENDPOINT": urls["hub"],
         "HF_DATASET": "sandbox/formulacode",
         "HF_TOKEN": "sandbox",

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.serve import sandbox_unless_set
-from sandbox.session import SUITS_SAMPLES, TAKES_THE_PLACE_OF, running_sandbox
+from sandbox.session import ASKED_OF_MODELS, MODEL, SUITS_SAMPLES, TAKES_THE_PLACE_OF, running_sandbox
 
 
 @pytest.fixture
@@ -61,3 +61,12 @@ def test_all_that_the_sandbox_sets_is_known(state: Path) -> None:
     with running_sandbox(state / "repositories", state) as sandbox:
         filters = {"FC_MINIMUM_STARS", "FC_LANGUAGES"}
         assert set(sandbox.environment) - filters - set(SUITS_SAMPLES) == set(TAKES_THE_PLACE_OF) - {"HF_TOKEN_PATH"}
+
+
+def test_a_model_that_is_served_elsewhere_is_not_asked_for_in_the_sandbox(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_STATEMENT_WRITER", "a-persons-own")
+    monkeypatch.setenv("FC_WORKLOAD_WRITER", MODEL)
+    with running_sandbox(state / "repositories", state) as sandbox:
+        assert [sandbox.environment[name] for name in ASKED_OF_MODELS] == ["", "", MODEL]
