@@ -223,7 +223,7 @@ class Platform:
 
     def states(self, stage: Stage) -> Counter[ItemState]:
         """How many pull requests are in which state of *stage*."""
-        return Counter(one.state for item, one in self.entries(stage).items() if "#" in item)
+        return Counter(entry.state for item, entry in self.entries(stage).items() if "#" in item)
 
     def count(self, table: str) -> int:
         """Rows of an artifact's month."""
