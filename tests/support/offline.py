@@ -82,7 +82,7 @@ def _csv(path: Path, rows: Table) -> None:
         writer = csv.DictWriter(stream, list(dict.fromkeys(name for row in rows for name in row)))
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: json.dumps(one) if isinstance(one, list) else one for key, one in row.items()})
+            writer.writerow({key: json.dumps(cell) if isinstance(cell, list) else cell for key, cell in row.items()})
 
 
 def _parquet(path: Path, rows: Table) -> None:

@@ -23,7 +23,7 @@ def at(moment: str) -> datetime:
 
 
 def merged(tracker: Tracker) -> list[int]:
-    return [number for number, one in tracker.pull_requests.items() if one.state is State.MERGED]
+    return [number for number, pull in tracker.pull_requests.items() if pull.state is State.MERGED]
 
 
 def test_a_merge_commit_gives_title_author_head_base_and_commits(repository, small):
