@@ -67,7 +67,8 @@ def serving(app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> Iterator[s
 
     Raises OutsideSystemError when *port* is taken, or the server does not answer within 15 s.
     """
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+    # named, or asyncio does not take it for TCP, and answers of two packets wait 40 ms for an acknowledgement
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))

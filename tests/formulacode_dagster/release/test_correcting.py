@@ -158,6 +158,7 @@ def test_the_command_of_the_documentation_releases_a_revision(
 BUDGETED = (Stage.REPOSITORIES, Stage.CLASSIFICATIONS, Stage.IMAGES, Stage.MEASUREMENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", sampled(BUDGETED, most=2, of="budgets"))
 def test_a_month_over_a_failure_budget_is_not_tagged_at_all(
     month: Database, command: FcData, release: FcData, stage: Stage, tmp_path: Path
@@ -185,6 +186,7 @@ def shut_budget(database: Database, stage: Stage) -> None:
     assert not failures_within_budget.verdict(JudgedMonth(database, stage, MONTH, "test")).passed
 
 
+@pytest.mark.slow
 def test_a_month_of_which_parts_were_left_out_is_not_released_and_says_so(
     month: Database, release: FcData, tmp_path: Path
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_month_of_which_parts_were_left_out_is_not_released_and_says_so(
     assert tags(tmp_path) == [FIRST]
 
 
+@pytest.mark.slow
 def test_a_month_whose_tasks_were_all_lost_is_not_tagged(
     month: Database, release: FcData, pull_request: PullRequest, tmp_path: Path
 ) -> None:
