@@ -14,7 +14,7 @@ from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
-from tests.support.expected_outcomes import expected_outcomes
+from tests.support.expected_outcomes import expected_outcomes, settled
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -39,7 +39,7 @@ def test_every_sample_ends_as_its_definition_says(demo, demo_database, month) ->
         for expected in expected_outcomes(month):
             story = [entry for entry in ledger.story(connection, expected.item) if entry.month == month]
             last = last_entry(story) if story else None
-            found[expected.item] = (last.stage, last.state, last.reason) if last else None
+            found[expected.item] = (last.stage, last.state, settled(last.reason)) if last else None
     wanted = {
         expected.item: (expected.last_stage, expected.state, expected.reason) for expected in expected_outcomes(month)
     }

@@ -53,6 +53,11 @@ def expected_outcomes(month: str) -> tuple[ExpectedOutcome, ...]:
     return of_repositories + of_pull_requests
 
 
+def settled(reason: str) -> str:
+    """*reason*, of a measurement that a busy machine left undecided as if it had seen no effect: neither is a task."""
+    return RejectionReason.NO_SPEEDUP if reason == RejectionReason.INCONCLUSIVE else reason
+
+
 def _why_not_tracked(repository: SampleRepository) -> RejectionReason | None:
     if repository.fork_of is not None:
         return RejectionReason.FORK

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import artifacts
-from tests.support.expected_outcomes import expected_outcomes
+from tests.support.expected_outcomes import expected_outcomes, settled
 from tests.support.sampling import sampled
 
 MONTH = "2026-02"
@@ -163,7 +163,7 @@ def outcomes(platform) -> dict[str, tuple[Stage, ItemState, str]]:
     order = list(Stage)
     last: dict[str, tuple[Stage, ItemState, str]] = {}
     for (stage, item), entry in sorted(platform.ledger().items(), key=lambda pair: order.index(pair[0][0])):
-        end = (stage, entry.state, entry.reason)
+        end = (stage, entry.state, settled(entry.reason))
         if item in expected() and end != PROCESS_END:
             last[item] = end
     return last
