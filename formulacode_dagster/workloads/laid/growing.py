@@ -35,7 +35,7 @@ _LEAST = 2
 def grow(module: ModuleType, rule: str, factor: int) -> None:
     """Give the functions of *module* the code that *rule* makes of them.
 
-    Raises NotImplementedError, which skips a benchmark, where the rule changes nothing.
+    Raises NotImplementedError, which skips a benchmark, where the rule changes nothing, or one of several does not.
     """
     codes = _grown(inspect.getsource(module), str(module.__file__), frozenset(rule.split(" and ")), factor)
     if not codes:
@@ -48,22 +48,22 @@ def grow(module: ModuleType, rule: str, factor: int) -> None:
 
 
 def grown_code(code: str, rule: str, factor: int) -> str:
-    """The statements *code* by *rule*; `` where it changes nothing."""
+    """The statements *code* by *rule*; `` where it changes nothing, or one of several rules does not."""
     larger = _Larger(frozenset(rule.split(" and ")), factor)
     tree = ast.fix_missing_locations(larger.visit(ast.parse(code)))
-    return ast.unparse(tree) if larger.changes else ""
+    return ast.unparse(tree) if larger.is_applied else ""
 
 
 @functools.lru_cache(8)
 def _grown(source: str, path: str, rules: frozenset[str], factor: int) -> dict[tuple[str, int], CodeType]:
-    """The code of all functions, by name and first line; none where no rule changes anything."""
+    """The code of all functions, by name and first line; none where one of *rules* changes nothing."""
     tree = ast.parse(source)
     larger = _Larger(rules, factor)
     # a module's own statements have been executed: functions alone can be changed
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not larger.is_done(node):
             node.body = [larger.visit(statement) for statement in node.body]
-    if not larger.changes:
+    if not larger.is_applied:
         return {}
     compiled = compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
     return {(code.co_name, code.co_firstlineno): code for code in _codes(compiled)}
@@ -71,9 +71,14 @@ def _grown(source: str, path: str, rules: frozenset[str], factor: int) -> dict[t
 
 class _Larger(ast.NodeTransformer):
     def __init__(self, rules: frozenset[str], factor: int) -> None:
-        self.changes = 0
         self._rules, self._factor = rules, factor
+        self._applied: set[str] = set()
         self._done: set[ast.AST] = set()
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether each of the rules changed something: sizes and sequences are sizes alone where there is no list."""
+        return self._applied == self._rules
 
     def is_done(self, node: ast.AST) -> bool:
         """Whether it stands in a function that was changed."""
@@ -109,7 +114,7 @@ class _Larger(ast.NodeTransformer):
     def visit_List(self, node: ast.List) -> ast.AST:
         # only the outermost: rows are tiled, and stay as they are
         if SEQUENCES in self._rules and len(node.elts) >= _LEAST and isinstance(node.ctx, ast.Load):
-            return self._times(node)
+            return self._times(node, SEQUENCES)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -123,10 +128,10 @@ class _Larger(ast.NodeTransformer):
             return node
         # CPython 3.7 has numbers of their own kind
         number = node.value if hasattr(node, "value") else getattr(node, "n", None)
-        return self._times(node) if type(number) is int and number >= _LEAST else node
+        return self._times(node, SIZES) if type(number) is int and number >= _LEAST else node
 
-    def _times(self, node: ast.expr) -> ast.expr:
-        self.changes += 1
+    def _times(self, node: ast.expr, rule: str) -> ast.expr:
+        self._applied.add(rule)
         factor = ast.parse(str(self._factor), mode="eval").body
         return ast.copy_location(ast.BinOp(left=node, op=ast.Mult(), right=factor), node)
 

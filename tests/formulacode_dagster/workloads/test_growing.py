@@ -45,6 +45,7 @@ def module(tmp_path):
         pytest.param(SEQUENCES, "{(0, 1): 5}[0, 1]", None, id="what picks is no data"),
         pytest.param(SEQUENCES, "range(4)", None, id="a size is no list"),
         pytest.param(f"{SIZES} and {SEQUENCES}", "list(range(2)) + [7, 8]", "list(range(20)) + [7, 8] * 10", id="both"),
+        pytest.param(f"{SIZES} and {SEQUENCES}", "list(range(2))", None, id="not both where there is no list"),
     ],
 )
 def test_inputs_grow_by_the_rule_that_is_asked_for(module, rule, before, after):

@@ -203,7 +203,7 @@ from pkg import core
 
 
 def test_long():
-    time.sleep(0.03)
+    time.sleep(0.08)
     core.total(3)
 
 
@@ -225,7 +225,7 @@ def test_of_untouched_code():
 @pytest.mark.slow
 def test_short_tests_are_grown_until_they_take_long_enough_and_still_pass(looked, monkeypatch):
     # far above what a busy machine takes for the short ones
-    monkeypatch.setattr(own_tests, "LEAST_SECONDS", 0.02)
+    monkeypatch.setattr(own_tests, "LEAST_SECONDS", 0.06)
     suite, session = looked(files={**FILES, "tests/test_core.py": SHORT}, number=1)
     assert (suite.source, suite.commit) == (Source.SCALED_TESTS, "b" * 40)
     short, knowing = sorted(suite.adapted)
