@@ -70,9 +70,9 @@ def measure_task(
 
     *suite* is laid over base, oracle and control alike; when none of its benchmarks tells anything about the change,
     those that *later* gives for the names of the changed code are tried, then its own tests, what its authors wrote
-    down, and what *writer* writes. What was *surveyed*
-    before is not run to find relevant benchmarks, and what this survey finds is added. Benchmarks are kept on one core,
-    which others that share *cores* leave alone. A measurement that is not faster is returned as well.
+    down, and what *writer* writes. What was *surveyed* before is not run to find relevant benchmarks, and what this
+    survey finds is added. Benchmarks are kept on one core, which others that share *cores* leave alone. A measurement
+    that is not faster is returned as well.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,

@@ -194,12 +194,15 @@ def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
 
 def save(connection: Connection, rows: Sequence[Measured]) -> None:
     """Keep *rows*, with what measuring a task again takes."""
-    for row in rows:
-        kept = {}
-        if row.procedure is not None:
-            kept["procedure_sha256"] = put_blob(connection, PROCEDURE_BLOB, row.procedure.to_json().encode())
-        save_measurements(connection, [row.measurement.model_copy(update=kept)])
+    save_measurements(connection, [_with_procedure(connection, row) for row in rows])
     CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
+
+
+def _with_procedure(connection: Connection, row: Measured) -> Measurement:
+    if row.procedure is None:
+        return row.measurement
+    kept = put_blob(connection, PROCEDURE_BLOB, row.procedure.to_json().encode())
+    return row.measurement.model_copy(update={"procedure_sha256": kept})
 
 
 def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, sources: Sequence[str] = ()) -> str:

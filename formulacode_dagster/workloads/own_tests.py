@@ -20,12 +20,10 @@ from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 
 from .laying import PytestFunction, functions_in, is_same_everywhere, suite_files, words_of
+from .scaled import LEAST_SECONDS, grown_files, grown_tests
 from .scaled import MOST_TESTS as MOST_GROWN
-from .scaled import grown_files, grown_tests
 from .sides import Sides
 
-LEAST_SECONDS = 0.002
-"""Of a test with its fixtures: what is shorter is no workload, but pytest's own work."""
 MOST_TESTS = 24
 MOST_FILES = 20
 RUN_SECONDS = 60.0

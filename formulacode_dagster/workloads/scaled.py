@@ -21,6 +21,8 @@ LARGER = (SIZES, SEQUENCES, f"{SIZES} and {SEQUENCES}")
 RULES = (*LARGER, REPEATS)
 FACTORS = (10, 100, 1000)
 MOST_TESTS = 12
+LEAST_SECONDS = 0.002
+"""Of a call: what takes less is grown, as it is mostly what calls it that would be timed."""
 LONGEST_SECONDS = 5.0
 """Of one call of a grown test."""
 TRIAL_SECONDS = 60.0

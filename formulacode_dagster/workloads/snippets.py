@@ -19,14 +19,12 @@ from formulacode_dagster.problems.gates import Gates, Secrets
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 
 from .laid.growing import grown_code
-from .scaled import FACTORS, LARGER, growth_name
+from .scaled import FACTORS, LARGER, LEAST_SECONDS, growth_name
 from .shown_code import Snippet, docstrings, snippets_in
 from .sides import Sides
 
 MODULE = "snippets"
 MOST_SNIPPETS = 20
-LEAST_SECONDS = 0.002
-"""Of one call: what takes less is grown, if it can be."""
 LONGEST_SECONDS = 30.0
 """Of one call."""
 TRIAL_SECONDS = 60.0
@@ -69,7 +67,7 @@ def suites_of_snippets(
 
 
 def _fit(sides: Sides, snippets: Sequence[Snippet]) -> dict[Snippet, float]:
-    """Those of *snippets* that can be workloads, with the seconds of a call on the slower side."""
+    """Those of *snippets* that can be workloads, with the seconds of a call."""
     if not snippets:
         return {}
     files = snippet_files(snippets, sides.image.spec)

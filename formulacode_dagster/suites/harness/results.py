@@ -57,11 +57,11 @@ class Reading:
         """Forms of *entries*, and their numbers, in an order that is that of no hash."""
         read = []
         for entry in entries:
-            one = Reading()
-            form = ": ".join(map(one.form, entry))
-            self.itemsize = min(self.itemsize, one.itemsize)
-            self.total, self.size = self.total + one.total, self.size + one.size
-            read.append((form, one.numbers))
+            reading = Reading()
+            form = ": ".join(map(reading.form, entry))
+            self.itemsize = min(self.itemsize, reading.itemsize)
+            self.total, self.size = self.total + reading.total, self.size + reading.size
+            read.append((form, reading.numbers))
         for _, numbers in sorted(read):
             self.numbers += numbers
         return ", ".join(sorted(form for form, _ in read))

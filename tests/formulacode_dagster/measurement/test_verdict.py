@@ -24,6 +24,10 @@ def layout(spread):
     return lambda generator: generator.gauss(0, spread)
 
 
+def seeded(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - a draw, not a secret
+
+
 @pytest.mark.parametrize(
     ("unit", "task"),
     [
@@ -37,7 +41,7 @@ def layout(spread):
 )
 def test_patches_without_effect_are_called_faster_no_more_often_than_promised(unit, task):
     """One build a side called up to a quarter of these faster."""
-    generator = random.Random(1)  # noqa: S311 - a draw, not a secret
+    generator = seeded(1)
     accepted = sum(task.judged(generator, unit)[0].verdict is Verdict.FASTER for _ in range(150))
     assert clopper_pearson(accepted, 150)[0] <= PROMISE
 
@@ -51,26 +55,26 @@ def test_patches_without_effect_are_called_faster_no_more_often_than_promised(un
     ids=["processes", "builds"],
 )
 def test_a_fifth_is_found(unit, task):
-    generator = random.Random(2)  # noqa: S311 - a draw, not a secret
+    generator = seeded(2)
     found = sum(task.judged(generator, unit)[0].verdict is Verdict.FASTER for _ in range(60))
     assert found >= 57
 
 
 def test_twice_as_fast_is_seen_at_the_first_look_that_may_claim_it():
-    generator = random.Random(3)  # noqa: S311 - a draw, not a secret
+    generator = seeded(3)
     ends = [SimulatedTask(speedup=2.0, noise=0.05).judged(generator, Unit.PROCESS) for _ in range(20)]
     assert {(judged.verdict, look) for judged, look in ends} == {(Verdict.FASTER, 1)}
 
 
 def test_what_is_no_faster_ends_even_earlier():
-    generator = random.Random(4)  # noqa: S311 - a draw, not a secret
+    generator = seeded(4)
     ends = [SimulatedTask().judged(generator, Unit.PROCESS) for _ in range(20)]
     assert {judged.verdict for judged, _ in ends} == {Verdict.UNCHANGED}
     assert sum(look == 0 for _, look in ends) >= 16
 
 
 def test_what_is_no_faster_is_seen_to_be_so_on_a_noisy_machine_too():
-    generator = random.Random(5)  # noqa: S311 - a draw, not a secret
+    generator = seeded(5)
     ends = [SimulatedTask(workloads=1, noise=0.06).judged(generator, Unit.PROCESS)[0] for _ in range(20)]
     assert sum(judged.verdict is Verdict.UNCHANGED for judged in ends) >= 18
 
