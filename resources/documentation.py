@@ -22,7 +22,7 @@ class Setting:
     secret: bool
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The meaning, and that it is a secret where it is."""
         return f"{self.meaning} (secret)" if self.secret else self.meaning
 
@@ -45,14 +45,14 @@ SETTINGS = tuple(
 def env_example() -> str:
     """The content of `.env.example`."""
     return "\n".join(
-        [f"{_HEAD}\n", *(f"# {setting.told}\n#{setting.name}={setting.default}\n" for setting in SETTINGS)]
+        [f"{_HEAD}\n", *(f"# {setting.description}\n#{setting.name}={setting.default}\n" for setting in SETTINGS)]
     )
 
 
 def settings_table() -> str:
     """A Markdown table of all settings: name, default, meaning."""
     rows = [
-        f"| `{setting.name}` | {f'`{setting.default}`' if setting.default else ''} | {setting.told} |"
+        f"| `{setting.name}` | {f'`{setting.default}`' if setting.default else ''} | {setting.description} |"
         for setting in SETTINGS
     ]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"

@@ -17,7 +17,7 @@ from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch, require_built
 
-from .changed_lines import ChangedLines, changed_lines
+from .patch_lines import PatchLines, patch_lines
 from .runs import TestRun, TestRunner
 from .verdict import RUNS, are_weak, compared, coverage, names_of, reaching
 
@@ -41,7 +41,7 @@ def compare_tests(
     `oracle_does_not_build`, `tests_do_not_run`, `timeout`.
     """
     started = time.monotonic()
-    changed = changed_lines(patch, benchmark_dir=image.spec.benchmark_dir)
+    changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir)
     sides = [_Side(engine, image, limits, run_id, patch, changed, is_oracle=is_oracle) for is_oracle in (False, True)]
     with ExitStack() as stack:
         stacks = [stack.enter_context(ExitStack()) for _ in sides]
@@ -86,7 +86,7 @@ class _Side:
     limits: ResourceLimits
     run_id: str
     patch: bytes
-    changed: ChangedLines
+    changed: PatchLines
     is_oracle: bool
 
     def begin(self, stack: ExitStack) -> tuple[list[Session], TestRun]:

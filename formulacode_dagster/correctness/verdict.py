@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from formulacode_dagster.models.correctness import Fate, ReachingTest, RunOutcome
 
-from .changed_lines import ChangedLines
+from .patch_lines import PatchLines
 from .runs import EndedTest, TestRun
 
 RUNS = 3
@@ -30,7 +30,7 @@ def names_of(tests: Iterable[ReachingTest], fate: Fate) -> tuple[str, ...]:
     return tuple(test.name for test in tests if fate_of(test) is fate)
 
 
-def reaching(changed: ChangedLines, base: TestRun, oracle: TestRun) -> tuple[str, ...]:
+def reaching(changed: PatchLines, base: TestRun, oracle: TestRun) -> tuple[str, ...]:
     """Names of the tests that execute a removed line at the base or an added one with the patch, sorted.
 
     Where only importing executes what changed of a file, every test that enters the file counts; where compiled code

@@ -126,12 +126,12 @@ class ObjectReader:
 
     def _raise_when_damaged(self) -> None:
         # git calls a damaged object missing, and complains beside it.
-        said = self._said()
-        if any(line.startswith(("error:", "fatal:")) for line in said.splitlines()):
+        complaints = self._complaints()
+        if any(line.startswith(("error:", "fatal:")) for line in complaints.splitlines()):
             self._end()
-            raise GitError(("cat-file",), -1, said)
+            raise GitError(("cat-file",), -1, complaints)
 
-    def _said(self) -> str:
+    def _complaints(self) -> str:
         if self._stderr is None:
             return ""
         self._stderr.seek(0)
@@ -143,9 +143,9 @@ class ObjectReader:
                 self._process.wait(timeout=LAST_WORDS_SECONDS)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-        said = self._said()
+        complaints = self._complaints()
         self._end()
-        return GitError(("cat-file",), -1, said or "git cat-file ended by itself")
+        return GitError(("cat-file",), -1, complaints or "git cat-file ended by itself")
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -219,7 +219,7 @@ class Sampler:
             return list(zip(group, answers, strict=True))
 
     def _conditions_of(self, groups: Sequence[Sequence[ProcessAnswer]]) -> RoundConditions:
-        told = [conditions for group in groups for conditions in _told(group)]
+        told = [conditions for group in groups for conditions in _conditions_of(group)]
         steal, others = (
             max((getattr(conditions, name) for conditions in told), default=0.0) for name in ("steal", "others")
         )
@@ -268,7 +268,7 @@ class Sampler:
             raise nothing_timed(self._failures)
 
 
-def _told(group: Sequence[ProcessAnswer]) -> list[Conditions]:
+def _conditions_of(group: Sequence[ProcessAnswer]) -> list[Conditions]:
     """What each process met, but for what those beside it took of the core."""
     told = [answer.conditions for answer in group if answer.conditions is not None]
     own = sum(conditions.own for conditions in told)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.correctness import telling
 from formulacode_dagster.correctness.compare import compare_tests
+from formulacode_dagster.correctness.summary import report_of_tests, summary_of_tests
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.items.fingerprint import fingerprint
@@ -179,7 +179,7 @@ def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestK
 
 def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
     """How a pull request ends the stage: done when it is faster and right, with all that was found in any case."""
-    detail, tested = told(measured.measurement), measured.correctness
+    detail, tested = summary_of(measured.measurement), measured.correctness
     if others := measured.measurement.returning_other:
         detail = f"{detail}; with the author's patch {', '.join(others)} returns something else"
         rejection = Rejection(RejectionReason.ORACLE_CHANGES_RESULTS, detail)
@@ -188,8 +188,8 @@ def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
         rejection = Rejection(REJECTIONS[measured.measurement.verdict], detail)
         return Outcome(measured, detail=detail, log=log, rejection=rejection)
     wrong = Rejection(RejectionReason.ORACLE_BREAKS_TESTS) if tested.broken else None
-    log = f"{log}\n{telling.report(tested)}"
-    return Outcome(measured, detail=f"{detail}; {telling.told(tested)}", log=log, rejection=wrong)
+    log = f"{log}\n{report_of_tests(tested)}"
+    return Outcome(measured, detail=f"{detail}; {summary_of_tests(tested)}", log=log, rejection=wrong)
 
 
 def save(connection: Connection, rows: Sequence[Measured]) -> None:
@@ -224,7 +224,7 @@ def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, so
     )
 
 
-def told(measured: Measurement) -> str:
+def summary_of(measured: Measurement) -> str:
     """One line for the ledger: what it is, by how much, and how sure that is."""
     text = f"{measured.speedup:.2f}× (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"

@@ -23,7 +23,7 @@ class Acceptance(Frozen):
     done: int = Field(ge=0, description="items that were done")
 
     @property
-    def told(self) -> str:
+    def card_line(self) -> str:
         """One line for those who read the dataset's card."""
         day = f"{self.accepted_at:%Y-%m-%d}"
         return f"{self.stage}: {self.summary}; accepted by {self.accepted_by} on {day}: {self.reason}"

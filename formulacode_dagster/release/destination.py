@@ -127,4 +127,6 @@ def next_edition(
 def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:
     """The edition of *month* that *index*, read from its tag, tells of; with what is *accepted* by now."""
     released = index.month(month.key)
-    return Edition(month, tuple(acceptance.told for acceptance in accepted), released.corrections if released else ())
+    return Edition(
+        month, tuple(acceptance.card_line for acceptance in accepted), released.corrections if released else ()
+    )

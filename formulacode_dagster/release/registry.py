@@ -153,7 +153,7 @@ class Registry:
         client.api.tag(image.digest, repository, tag, force=True)
         try:
             said = client.api.push(repository, tag=tag, stream=True, decode=True, auth_config=self._auth)
-            lines = self._heard(said, f"push {repository}:{tag}")
+            lines = self._messages(said, f"push {repository}:{tag}")
         finally:
             _untag(client, f"{repository}:{tag}")
         digest = next((line["aux"].get("Digest") for line in lines if line.get("aux")), None)
@@ -169,7 +169,7 @@ class Registry:
     def _pull_back(self, client: DockerClient, image: BuiltImage, repository: str, digest: str, reference: str) -> str:
         pinned = f"{repository}@{digest}"
         said = client.api.pull(repository, tag=digest, stream=True, decode=True, auth_config=self._auth)
-        lines = [str(line.get("status", "")) for line in self._heard(said, f"pull {pinned}")]
+        lines = [str(line.get("status", "")) for line in self._messages(said, f"pull {pinned}")]
         try:
             image_id = str(client.images.get(pinned).id)
         finally:
@@ -212,9 +212,9 @@ class Registry:
                 )
             self._raise_for(text, f"pull {pinned}")
 
-    def _heard(self, said: Iterable[dict[str, Any]], attempt: str) -> list[dict[str, Any]]:
+    def _messages(self, stream: Iterable[dict[str, Any]], attempt: str) -> list[dict[str, Any]]:
         """What the daemon said, progress aside; listened to until the end, or its connection would stay open."""
-        lines = [line for line in said if not line.get("progressDetail")]
+        lines = [line for line in stream if not line.get("progressDetail")]
         for line in lines:
             if error := line.get("error"):
                 self._raise_for(str(error), attempt)

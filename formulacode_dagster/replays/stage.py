@@ -20,7 +20,7 @@ from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, Work
 from formulacode_dagster.measurement.again import measure_again
 from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.measurement.procedure import harness_sha256
-from formulacode_dagster.measurement.stage import told
+from formulacode_dagster.measurement.stage import summary_of
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Stage
@@ -86,7 +86,7 @@ class Replays:
             raise
         verdict, kind = verdict_of(measured)
         others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
-        detail = f"{measured.verdict.replace('_', '-')}: {told(measured)}{others}; on {measured.machine}"
+        detail = f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
         row = self._row(task, verdict, detail, failure=kind, is_same_harness=is_same_harness, measurement=measured)
         if kind is not None:
             self._keep(row)

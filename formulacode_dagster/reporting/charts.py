@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.measurement import Verdict
 
-from .facts import MeasuredTask, MonthFacts
+from .facts import MonthFacts, TaskSpeedup
 from .funnel import Funnel
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.2f}×" if ratio < 10 else f"{ratio:.1f}×" if ratio < 50 else f"{ratio:,.0f}×"
 
 
-def _draw_tasks(axes: Axes, tasks: Sequence[MeasuredTask]) -> None:
+def _draw_tasks(axes: Axes, tasks: Sequence[TaskSpeedup]) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     rows = range(len(tasks))

@@ -27,7 +27,7 @@ from .funnel import Funnel, count_funnel
 _MEASURED = (ItemState.DONE, ItemState.REJECTED)
 
 
-class MeasuredTask(Frozen):
+class TaskSpeedup(Frozen):
     """One measured pull request, for the picture of the speed-ups."""
 
     item: str
@@ -51,7 +51,7 @@ class MonthFacts(Frozen):
 
     month: str
     funnel: Funnel
-    measured: tuple[MeasuredTask, ...]
+    measured: tuple[TaskSpeedup, ...]
     checks: tuple[CheckVerdict, ...]
     release: Release | None
     accepted: tuple[Acceptance, ...] = Field(default=(), description="what people accepted although too much failed")
@@ -87,7 +87,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         if verdict is None or name not in stands:
             continue
         measured.append(
-            MeasuredTask(
+            TaskSpeedup(
                 item=name,
                 category=verdict.category.value,
                 difficulty=verdict.difficulty.value,

@@ -22,7 +22,7 @@ _COLUMNS = BUILD_ATTEMPTS.c
 _STORED_APART = frozenset({"log"})
 
 
-class Loss(NamedTuple):
+class AttemptEnd(NamedTuple):
     """A way for an attempt to end: where, of what kind, and the rule that made the next attempt, `` when none did."""
 
     stage: str
@@ -36,7 +36,7 @@ class AttemptSummary:
 
     attempts: int
     seconds: float
-    losses: tuple[tuple[Loss, int], ...]
+    losses: tuple[tuple[AttemptEnd, int], ...]
     rules: tuple[tuple[str, int], ...]
     """Rules whose fixes are in what was built in the end."""
 
@@ -84,11 +84,13 @@ def summary_of(connection: Connection, month: str, run_id: str) -> AttemptSummar
     )
     rows = connection.execute(statement).all()
     rules = {(row.repository_id, row.number, row.attempt): row.rule for row in rows}
-    losses: Counter[Loss] = Counter()
+    losses: Counter[AttemptEnd] = Counter()
     won: Counter[str] = Counter()
     for row in rows:
         if row.kind:
-            losses[Loss(row.stage, row.kind, rules.get((row.repository_id, row.number, row.attempt + 1), ""))] += 1
+            losses[
+                AttemptEnd(row.stage, row.kind, rules.get((row.repository_id, row.number, row.attempt + 1), ""))
+            ] += 1
         else:
             won.update(fix["rule"] for fix in row.fixes)
     return AttemptSummary(

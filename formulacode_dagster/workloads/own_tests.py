@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import PurePosixPath
 
-from formulacode_dagster.correctness.changed_lines import changed_lines
+from formulacode_dagster.correctness.patch_lines import patch_lines
 from formulacode_dagster.correctness.runs import EndedTest, TestRun, TestRunner
 from formulacode_dagster.models.correctness import RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
@@ -85,7 +85,7 @@ def suites_of_tests(sides: Sides, *, patch: bytes, commit: str, note: Callable[[
 def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, bytes]]:
     """The tests, and the files that are laid with them."""
     spec = sides.image.spec
-    changed = changed_lines(patch, benchmark_dir=spec.benchmark_dir)
+    changed = patch_lines(patch, benchmark_dir=spec.benchmark_dir)
     with sides.copies() as (base, oracle):
         if changed.tests:
             apply_patch(base, patch, only=changed.tests)

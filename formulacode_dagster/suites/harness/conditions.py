@@ -46,7 +46,7 @@ class Watch:
         self._core = core
         self._start = self._read()
 
-    def told(self) -> dict[str, Any]:
+    def conditions(self) -> dict[str, Any]:
         """Shares of the time since then: the hypervisor's, of others, its own; the load, the clock in MHz."""
         (busy, stolen, total, own), (busy0, stolen0, total0, own0) = self._read(), self._start
         ticks = max(total - total0, 1.0)

@@ -44,7 +44,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     for place, asked in enumerate(request["benchmarks"]):
         started = time.monotonic()
         emit(event="sample", place=place, **_sample(asked, modules, request), wall=time.monotonic() - started)
-    emit(event="conditions", machine=described, **watch.told())
+    emit(event="conditions", machine=described, **watch.conditions())
     del padding
 
 

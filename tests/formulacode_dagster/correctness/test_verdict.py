@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.correctness.changed_lines import ChangedLines
 from formulacode_dagster.correctness.checks import right_by_their_tests
+from formulacode_dagster.correctness.patch_lines import PatchLines
 from formulacode_dagster.correctness.runs import EndedTest, TestRun
-from formulacode_dagster.correctness.telling import report, told
+from formulacode_dagster.correctness.summary import report_of_tests, summary_of_tests
 from formulacode_dagster.correctness.verdict import are_weak, compared, coverage, fate_of, reaching
 from formulacode_dagster.models.correctness import Correctness, Fate, ReachingTest, RunOutcome
 from formulacode_dagster.models.measurement import Returned
 from tests.records import make_measurement
 from tests.support.correctness import correctness_row, reaching_test
 
-PYTHON = ChangedLines({}, {}, (), (), frozenset())
+PYTHON = PatchLines({}, {}, (), (), frozenset())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_only_importing_executes_is_reached_by_whatever_enters_the_file() -
 
 
 def test_compiled_code_is_reached_by_every_test() -> None:
-    compiled = ChangedLines({}, {}, ("src/a.c",), (), frozenset())
+    compiled = PatchLines({}, {}, ("src/a.c",), (), frozenset())
     assert reaching(compiled, run(ended("one")), run(ended("two"))) == ("one", "two")
 
 
@@ -141,10 +141,12 @@ def test_a_task_whose_benchmark_returns_something_else_is_not_right() -> None:
 def test_the_ledger_and_the_log_say_what_broke_and_how() -> None:
     tests = [reaching_test("...", "FFF", f"t.py::test_{n}") for n in range(5)]
     assert (
-        told(correctness_row(*tests))
+        summary_of_tests(correctness_row(*tests))
         == "the author's patch breaks t.py::test_0, t.py::test_1, t.py::test_2 and 2 others"
     )
     good = correctness_row(reaching_test("...", "..."), reaching_test("FFF", "...", "t.py::new"), covered=1)
-    assert told(good) == "1 tests pass as before, 1 begin to, 0 are flaky, 1 of 4 changed lines executed, weak"
-    assert "t.py::new: fail_to_pass (failed failed failed | passed passed passed)" in report(good)
-    assert told(correctness_row(problem="no pytest\nat all")) == "no test could be run: no pytest"
+    assert (
+        summary_of_tests(good) == "1 tests pass as before, 1 begin to, 0 are flaky, 1 of 4 changed lines executed, weak"
+    )
+    assert "t.py::new: fail_to_pass (failed failed failed | passed passed passed)" in report_of_tests(good)
+    assert summary_of_tests(correctness_row(problem="no pytest\nat all")) == "no test could be run: no pytest"

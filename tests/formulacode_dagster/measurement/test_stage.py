@@ -10,7 +10,7 @@ from formulacode_dagster.measurement.stage import (
     longest_build_first,
     outcome_of,
     save,
-    told,
+    summary_of,
 )
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import ResourceLimits, Tier
@@ -85,7 +85,7 @@ def test_every_verdict_but_faster_is_a_rejection_of_its_own():
 
 def test_the_ledger_tells_how_sure_it_is_and_what_it_would_take():
     row = make_measurement({"bench.a": 4.0, "bench.b": 1.0}, needs="it would take about 40 rounds to decide")
-    assert told(row) == (
+    assert summary_of(row) == (
         "2.00× (95 % 1.90 to 2.10) over 2 benchmarks, 1 faster, 0 slower; it would take about 40 rounds to decide"
     )
 

@@ -67,7 +67,7 @@ def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[.
         failed=3,
         done=2,
     )
-    facts = facts_of(Edition(FEBRUARY, (accepted.told,)), month_frame([record(1)]))
+    facts = facts_of(Edition(FEBRUARY, (accepted.card_line,)), month_frame([record(1)]))
     line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
     assert line in render_card(Index().with_month(facts)).splitlines()
     assert "Accepted" not in render_card(_index(record))

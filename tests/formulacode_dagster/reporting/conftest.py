@@ -13,7 +13,7 @@ from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Source, Verdict
 from formulacode_dagster.models.release import Release
-from formulacode_dagster.reporting.facts import MeasuredTask, MonthFacts
+from formulacode_dagster.reporting.facts import MonthFacts, TaskSpeedup
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store.usage import UsageTotal
 from tests.support.entries import MONTH, enter
@@ -96,7 +96,7 @@ def spent_on(entries: Sequence[LedgerEntry]) -> dict[Stage, Cost]:
 @pytest.fixture
 def facts(ledger_of_a_month: tuple[LedgerEntry, ...], usage: tuple[UsageTotal, ...]) -> MonthFacts:
     """The month, with what was measured, judged and released."""
-    fast = MeasuredTask(
+    fast = TaskSpeedup(
         item="a/b#1",
         category="cache_and_reuse",
         difficulty="easy",

@@ -84,7 +84,7 @@ def test_what_others_and_the_hypervisor_took_is_told_as_shares_of_the_core(stat)
     stat(100, 0, 0, 100, 0, 0, 0, 0)
     watch = Watch(1)
     stat(500, 0, 0, 600, 0, 0, 0, 100)
-    told = watch.told()
+    told = watch.conditions()
     assert told["steal"] == pytest.approx(0.1)
     assert told["others"] == pytest.approx(0.4, abs=0.02)
 
@@ -97,11 +97,11 @@ def test_ones_own_work_is_nobody_elses(stat):
     own = sum(os.times()[2:4])
     assert own > 0
     stat(103, 0, 0, 197, 0, 0, 0, 0)
-    assert watch.told()["others"] < 0.03
+    assert watch.conditions()["others"] < 0.03
 
 
 def test_without_what_the_kernel_tells_nothing_is_known(tmp_path, monkeypatch):
     monkeypatch.setattr(conditions, "STAT", str(tmp_path / "none"))
     monkeypatch.setattr(conditions, "CPU_INFO", str(tmp_path / "none"))
-    told = Watch(0).told()
+    told = Watch(0).conditions()
     assert (told["steal"], told["others"], told["mhz"]) == (0.0, 0.0, 0.0)

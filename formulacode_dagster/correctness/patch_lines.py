@@ -15,7 +15,7 @@ _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 
 
 @dataclass(frozen=True)
-class ChangedLines:
+class PatchLines:
     """What of a patch a test can reach, and the tests that come with it."""
 
     base: Mapping[str, frozenset[int]]
@@ -30,7 +30,7 @@ class ChangedLines:
     """What the changed sources are called, and what their changed lines speak of."""
 
 
-def changed_lines(patch: bytes, *, benchmark_dir: str) -> ChangedLines:
+def patch_lines(patch: bytes, *, benchmark_dir: str) -> PatchLines:
     """Sort the lines of *patch*, a git diff; what it does to the benchmarks is left out."""
     base: dict[str, frozenset[int]] = {}
     oracle: dict[str, frozenset[int]] = {}
@@ -55,4 +55,4 @@ def changed_lines(patch: bytes, *, benchmark_dir: str) -> ChangedLines:
         else:
             continue
         words |= {path.stem, *(word for line in file.changed_lines() for word in _WORD.findall(line.text))}
-    return ChangedLines(base, oracle, tuple(untraceable), tuple(tests), frozenset(words))
+    return PatchLines(base, oracle, tuple(untraceable), tuple(tests), frozenset(words))

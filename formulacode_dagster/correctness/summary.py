@@ -1,4 +1,4 @@
-"""What the runs of tests say, in words."""
+"""What the runs of tests of one pull request say: in a line, and test by test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .verdict import fate_of
 SHOWN = 3
 
 
-def told(row: Correctness) -> str:
+def summary_of_tests(row: Correctness) -> str:
     """One line for the ledger."""
     if row.problem:
         return f"no test could be run: {row.problem.partition(chr(10))[0]}"
@@ -21,9 +21,9 @@ def told(row: Correctness) -> str:
     return f"{text}, {covered}{', weak' if row.weak_tests else ''}"
 
 
-def report(row: Correctness) -> str:
+def report_of_tests(row: Correctness) -> str:
     """A line for each test that reaches the change, and what was said by those that do not always pass."""
-    lines = [told(row), *(f"cannot be traced: {path}" for path in row.untraceable)]
+    lines = [summary_of_tests(row), *(f"cannot be traced: {path}" for path in row.untraceable)]
     for test in row.tests:
         runs = " ".join([*test.base, "|", *test.oracle])
         lines += [f"{test.name}: {fate_of(test)} ({runs})", *(test.message.splitlines() if test.message else ())]

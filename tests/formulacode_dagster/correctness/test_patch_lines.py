@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from formulacode_dagster.correctness.changed_lines import changed_lines
+from formulacode_dagster.correctness.patch_lines import patch_lines
 
 BEFORE = {
     "pkg/core.py": "def total(a):\n    x = 1\n    return x\n\n\ndef kept():\n    pass\n",
@@ -25,7 +25,7 @@ AFTER = {
 
 
 def test_lines_are_told_by_side_and_what_is_of_tests_apart(tmp_path: Path, git_patch) -> None:
-    changed = changed_lines(git_patch(tmp_path, BEFORE, AFTER), benchmark_dir="bench")
+    changed = patch_lines(git_patch(tmp_path, BEFORE, AFTER), benchmark_dir="bench")
     assert changed.base == {"pkg/core.py": {2, 3}, "pkg/gone.py": {1, 2}}
     assert changed.oracle == {"pkg/core.py": {2, 6}}
     assert changed.untraceable == ("pkg/_fast.pyx",)
@@ -35,5 +35,5 @@ def test_lines_are_told_by_side_and_what_is_of_tests_apart(tmp_path: Path, git_p
 
 
 def test_an_empty_patch_changes_nothing() -> None:
-    changed = changed_lines(b"", benchmark_dir="bench")
+    changed = patch_lines(b"", benchmark_dir="bench")
     assert (changed.base, changed.oracle, changed.tests, changed.untraceable) == ({}, {}, (), ())
