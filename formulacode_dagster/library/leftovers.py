@@ -11,7 +11,8 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import Part
 from formulacode_dagster.models.measurement import Sample
-from formulacode_dagster.models.problem import Variant
+from formulacode_dagster.models.problem import ProblemStatement, Variant
+from formulacode_dagster.problems.hinted import Hinted, state_hinted
 from formulacode_dagster.problems.statements import task_view
 from formulacode_dagster.release.records import month_records
 from formulacode_dagster.store import artifacts
@@ -36,8 +37,11 @@ def part_of(connection: Connection, item: ItemName, part: Part, variant: Variant
 
 def _statement(connection: Connection, stored: StoredPullRequest, variant: Variant) -> str | None:
     row = _row(connection, artifacts.PROBLEM_STATEMENTS, stored)
-    text = None if row is None else getattr(row, variant.value)
-    if row is None or text is None:
+    if row is None:
+        return None
+    hinted = _hinted(connection, stored, row) if variant is Variant.HINTED else Hinted()
+    text = hinted.text if variant is Variant.HINTED else getattr(row, variant.value)
+    if text is None and not hinted.leaks:
         return None
     facts = stored.facts
     descriptions = {known.id: known.description for known in artifacts.REPOSITORIES.read(connection, facts.month)}
@@ -46,17 +50,25 @@ def _statement(connection: Connection, stored: StoredPullRequest, variant: Varia
         repository_description=descriptions.get(facts.repository_id, ""),
         issues=facts.linked_issues if row.walk is None else row.walk.links,
     )
-    left_out = [f"{leak.where}: {leak.kind}: {leak.span}" for leak in row.left_out]
+    left_out = [f"{leak.where}: {leak.kind}: {leak.span}" for leak in (*row.left_out, *hinted.leaks)]
     return "\n".join(
         [
             f"===== {variant}",
-            text.rstrip("\n"),
+            text.rstrip("\n") if text else "none: it would tell something of the solution",
             "",
             "===== what its writer saw",
             view.model_dump_json(indent=2),
+            *([hinted.run.model_dump_json(indent=2)] if hinted.run else []),
             *(["", "===== what was left out, and why", *left_out] if left_out else []),
         ]
     )
+
+
+def _hinted(connection: Connection, stored: StoredPullRequest, row: ProblemStatement) -> Hinted:
+    measurement = _row(connection, artifacts.MEASUREMENTS, stored)
+    if measurement is None or stored.patch is None:
+        return Hinted()
+    return state_hinted(row, measurement, stored.facts, stored.patch)
 
 
 def _patch(_: Connection, stored: StoredPullRequest) -> str | None:

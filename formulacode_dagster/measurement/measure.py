@@ -10,6 +10,7 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import (
     Arm,
+    BaseProfile,
     BenchmarkFailure,
     DecisionRule,
     Measurement,
@@ -35,6 +36,7 @@ from .log import Log, Progress
 from .patch import FileChange, changed_files
 from .plan import SamplingPlan
 from .procedure import Procedure
+from .profile import profile_base
 from .relevance import Candidate
 from .returned import compare_returned
 from .sampling import Sampler, Taken
@@ -113,6 +115,9 @@ def measure_task(
             names = [result.benchmark for result in taken.judged.results]
             is_faster = taken.judged.verdict is Verdict.FASTER
             returned = compare_returned(arms.remotes, names, limits, plan, log) if is_faster else {}
+            # after the samples: nothing of ours runs beside a timing
+            timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
+            profile = profile_base(arms.remotes[Arm.BASE], timed, log) if is_faster else None
         for failure in [*choice.failures, *taken.failures]:
             log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
         procedure = Procedure.of(
@@ -130,6 +135,7 @@ def measure_task(
             choice.candidates,
             taken,
             returned=returned,
+            profile=profile,
             seconds=seconds,
             failures=choice.failures,
         )
@@ -194,6 +200,7 @@ def measurement_row(
     taken: Taken,
     *,
     returned: dict[str, Returned],
+    profile: BaseProfile | None = None,
     seconds: float,
     failures: Sequence[BenchmarkFailure] = (),
 ) -> Measurement:
@@ -213,6 +220,7 @@ def measurement_row(
         look=taken.look,
         rounds=taken.rounds,
         returned=returned,
+        profile=profile,
         failures=(*failures, *taken.failures),
         untimed=taken.untimed,
         conditions=taken.conditions,

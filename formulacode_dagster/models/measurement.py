@@ -167,6 +167,27 @@ class Returned(StrEnum):
     """Nothing is returned, or what has no plain form, or it did not run once more."""
 
 
+class HotFunction(Frozen):
+    """A function in which the time of a workload goes; shares are of one call of the workload, under the profiler."""
+
+    file: str = Field(description="below the repository, or the folder it is installed in; empty for compiled code")
+    function: str = Field(description="its name, with its class from CPython 3.11 on")
+    line: int = Field(ge=0, description="where it begins; 0 for compiled code")
+    own: float = Field(ge=0, le=1, description="share spent in itself")
+    cumulative: float = Field(ge=0, le=1, description="share spent in it and in what it calls")
+
+
+class BaseProfile(Frozen):
+    """Where the time of the timed workloads goes at the base, by cProfile, outside of all samples."""
+
+    functions: dict[str, tuple[HotFunction, ...]] = Field(
+        description="of each workload the functions with the largest share of their own, those of the suite left out"
+    )
+    sources: dict[str, str] = Field(
+        description="classes and functions that the workloads are, by asv's name without method and parameters"
+    )
+
+
 class Occasion(StrEnum):
     """Why something was measured."""
 
@@ -213,6 +234,9 @@ class Measurement(PullRequestRow):
     results: tuple[BenchmarkResult, ...] = Field(description="samples and figures of each benchmark")
     returned: dict[str, Returned] = Field(
         default_factory=dict, description="whether each benchmark returns the same with the patch; of what is faster"
+    )
+    profile: BaseProfile | None = Field(
+        default=None, description="where the base spends its time in each benchmark; of what is faster"
     )
     failures: tuple[BenchmarkFailure, ...] = Field(
         default=(), description="benchmarks that could not be timed, and why"

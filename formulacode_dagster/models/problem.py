@@ -54,6 +54,8 @@ class Variant(StrEnum):
     FINAL = "final_md"
     MINIMAL = "statement_minimal"
     ISSUE = "statement_issue"
+    HINTED = "statement_hinted"
+    """Composed of what was measured at the base, so that no row has it before there is a measurement."""
 
 
 class ProblemStatement(PullRequestRow):

@@ -74,6 +74,11 @@ class TaskRecord(Frozen):
     statement_issue: str | None = Field(
         description="the same, and the symptom as users reported it before the pull request; null where nobody did"
     )
+    statement_hinted: str | None = Field(
+        default=None,
+        description="`final_md`, and what running the base shows: the workloads' sources, their times, where those go; "
+        "null where nobody profiled it, or where that would tell something of the solution",
+    )
     speedup_low: float = Field(description="lower bound of the 95 % interval of `speedup`")
     speedup_high: float = Field(description="upper bound of it")
     p_value: float = Field(description="exact one-sided p-value of its being faster, at the look that decided")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+from .base_run import BaseRun
 from .templates import render
 from .view import WriterView
 
 TEMPLATE = "problem_statement.md.j2"
+TEMPLATE_HINTED = "problem_statement_hinted.md.j2"
 TEMPLATE_VERSION = "4"
 """Raise it with any change of the template, of what a view holds, or of what is kept out of the text."""
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def write_minimal(view: WriterView) -> str:
@@ -23,6 +29,44 @@ def write_issue(view: WriterView) -> str | None:
 def with_report(view: WriterView, report: str) -> str:
     """The goal, and the symptom in the words of *report*."""
     return _rendered(view.only(()), report.strip())
+
+
+def write_hinted(statement: str, run: BaseRun) -> str:
+    """*statement*, and what running the base showed: the workloads, their times, and where those go."""
+    values = {
+        "statement": statement.strip(),
+        "machine": run.machine,
+        "workloads": [{"name": workload.name, "time": _duration(workload.seconds)} for workload in run.workloads],
+        "sources": [{"name": name, "text": text, "fence": _fence(text)} for name, text in sorted(run.sources.items())],
+        "profiles": [
+            {
+                "name": workload.name,
+                "functions": [
+                    {
+                        "name": hot.function,
+                        "place": f"{hot.file}:{hot.line}" if hot.file else "",
+                        "own": f"{hot.own:.0%}",
+                        "cumulative": f"{hot.cumulative:.0%}",
+                    }
+                    for hot in workload.functions
+                ],
+            }
+            for workload in run.slowest
+        ],
+    }
+    return render(TEMPLATE_HINTED, values)
+
+
+def _duration(seconds: float) -> str:
+    """With three figures, in the largest unit of which there is one."""
+    scale, unit = next(((scale, unit) for scale, unit in _UNITS if seconds >= scale), _UNITS[-1])
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def _fence(text: str) -> str:
+    """One that *text* cannot end."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(3, longest + 1)
 
 
 def _rendered(view: WriterView, report: str = "") -> str:

@@ -16,6 +16,7 @@ from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage, Replay, TaskRecord
+from formulacode_dagster.problems.hinted import state_hinted
 
 from .names import docker_name
 
@@ -103,6 +104,7 @@ def build_task_record(
         workload_adapted=provenance.adapted,
         statement_minimal=statement.statement_minimal,
         statement_issue=statement.statement_issue,
+        statement_hinted=state_hinted(statement, measurement, pr.facts, patch).text,
         # what a model wrote shows a speed-up, and is no ground by itself
         verified=published is not None
         and published.pulled_digest == published.digest

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.measurement import BaseProfile
 from formulacode_dagster.models.reasons import FailureKind
 
 from .questions import (
@@ -186,6 +187,32 @@ class Remote:
         told = [_parse(Conditions, answer) for answer in answers if answer["event"] == "conditions"]
         taken = tuple(samples.get(place, lost) for place in range(len(asked)))
         return ProcessAnswer(taken, told[-1] if told else None, completed.seconds)
+
+    def profile(self, asked: Sequence[SurveyedBenchmark], *, budget: float) -> BaseProfile:
+        """One call of each benchmark *asked* under cProfile, within *budget* seconds, and the sources of all.
+
+        What cannot be profiled, or ends otherwise under the profiler, has no functions.
+        """
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout"}
+        request = {
+            "command": "profile",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "budget": budget,
+            "benchmarks": [benchmark.model_dump(include=fields) for benchmark in asked],
+        }
+        completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
+        require_end(completed, answers, "profiling the base")
+        told = {
+            "functions": {
+                str(answer["benchmark"]): answer["functions"]
+                for answer in answers
+                if answer["event"] == "profile" and answer["outcome"] == "profiled"
+            },
+            "sources": {str(answer["name"]): answer["source"] for answer in answers if answer["event"] == "source"},
+        }
+        return _parse(BaseProfile, told)
 
     def idlest_core(self, taken: Collection[int]) -> int:
         """The core that others use least just now, counted from the last; one of those *taken* only if all are."""

@@ -46,6 +46,7 @@ def main() -> None:
         "collect": ("collect", "collect"),
         "test": ("testing", "run_tests"),
         "time": ("timing", "time_all"),
+        "profile": ("profiles", "profile_all"),
         "idlest": ("conditions", "idlest"),
         "vary": ("builds", "vary"),
         "keep": ("builds", "keep"),

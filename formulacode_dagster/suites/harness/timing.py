@@ -53,7 +53,7 @@ def _sample(
 ) -> Answer:
     module = asked["module"]
     if module not in modules:
-        modules[module] = _load(module)
+        modules[module] = load_module(module)
     benchmarks = modules[module]
     if isinstance(benchmarks, str):
         return {"outcome": "error", "message": benchmarks}
@@ -68,7 +68,7 @@ def _sample(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _load(name: str) -> dict[tuple[str, str], suite.Benchmark] | str:
+def load_module(name: str) -> dict[tuple[str, str], suite.Benchmark] | str:
     """The benchmarks of a module, or why it cannot be imported."""
     errors: list[str] = []
     try:

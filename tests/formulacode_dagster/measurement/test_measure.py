@@ -123,6 +123,8 @@ def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     assert all(result.executes_change for result in measured.results)
     # most benchmarks return nothing that could be compared
     assert set(measured.returned.values()) == {Returned.NOT_COMPARABLE}
+    assert measured.profile.functions["bench.time_total"][0].file == "pkg/core.py"
+    assert measured.profile.sources["bench.time_total"] == "def time_total():\n    core.total(20000)\n"
     # a clear effect ends at the first look
     assert (measured.look, measured.rounds, measured.rule.unit) == (0, 8, Unit.PROCESS)
     for result in measured.results:

@@ -1,0 +1,65 @@
+"""What running the base has shown, as far as a statement may tell it: nothing of the patch, and nothing it did.
+
+The statement stage comes before there is an image, so this is known only where the base was measured.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from pydantic import Field
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.measurement import Arm, BenchmarkResult, HotFunction, Measurement
+
+from .trails import Trails
+
+
+class TimedWorkload(Frozen):
+    """One workload at the base."""
+
+    name: str = Field(description="asv's, with parameters")
+    seconds: float = Field(description="median of its samples at the base")
+    functions: tuple[HotFunction, ...] = Field(default=(), description="where the time goes")
+
+
+class BaseRun(Frozen):
+    """The workloads of a task as they ran at the base."""
+
+    machine: str = Field(description="CPU model and cores")
+    sources: dict[str, str] = Field(description="of the workloads, by class or function")
+    workloads: tuple[TimedWorkload, ...] = Field(description="slowest first")
+
+    @property
+    def slowest(self) -> tuple[TimedWorkload, ...]:
+        """Of each benchmark, the slowest combination that was profiled."""
+        by_benchmark: dict[str, TimedWorkload] = {}
+        for workload in self.workloads:
+            if workload.functions:
+                by_benchmark.setdefault(workload.name.partition("(")[0], workload)
+        return tuple(by_benchmark.values())
+
+
+def base_run_of(measurement: Measurement, trails: Trails) -> BaseRun | None:
+    """What *measurement* saw of the base; None where the base was not profiled.
+
+    Of samples only those of the base are read. In sources what `trails` finds is withheld, as in issues.
+    """
+    profile = measurement.profile
+    if profile is None:
+        return None
+    workloads = [
+        TimedWorkload(name=result.benchmark, seconds=seconds, functions=profile.functions.get(result.benchmark, ()))
+        for result in measurement.results
+        for seconds in _seconds(result)
+    ]
+    return BaseRun(
+        machine=measurement.machine,
+        sources={name: trails.without(source).strip("\n") for name, source in profile.sources.items() if source},
+        workloads=tuple(sorted(workloads, key=lambda workload: (-workload.seconds, workload.name))),
+    )
+
+
+def _seconds(result: BenchmarkResult) -> list[float]:
+    taken = [sample.seconds for sample in result.samples if sample.arm is Arm.BASE]
+    return [statistics.median(taken)] if taken else []

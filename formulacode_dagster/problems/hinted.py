@@ -1,0 +1,54 @@
+"""`statement_hinted`: the statement tasks use by default, and what running the base has shown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from formulacode_dagster.models.measurement import Measurement, Source
+from formulacode_dagster.models.problem import Leak, ProblemStatement, Variant
+from formulacode_dagster.models.pull_request import MergedPullRequest
+
+from .base_run import BaseRun, base_run_of
+from .gates import Gates
+from .second_look import look_again
+from .statements import secrets_of
+from .trails import Trails
+from .writing import write_hinted
+
+
+@dataclass(frozen=True)
+class Hinted:
+    """The text with what its writer saw; no text where the base was not profiled, or where *leaks* were found in it."""
+
+    text: str | None = None
+    run: BaseRun | None = None
+    leaks: tuple[Leak, ...] = ()
+
+
+def state_hinted(
+    statement: ProblemStatement, measurement: Measurement, facts: MergedPullRequest, patch: bytes
+) -> Hinted:
+    """*statement* with the sources of the workloads, their times at the base and the functions these go to.
+
+    The same parts give the same text. It passes the gates of the others and the look of `nothing_leaks`, or there is
+    none. A name that the base itself has is none that the patch brings in.
+    """
+    run = base_run_of(measurement, Trails(facts.repository, facts.number))
+    if run is None:
+        return Hinted()
+    text = write_hinted(statement.final_md, run)
+    # a suite that came with the pull request or after it may speak of the solution
+    from_base = list(run.sources.values()) if measurement.provenance.source is Source.BASE_SUITE else []
+    functions = [f"{hot.file} {hot.function}" for workload in run.workloads for hot in workload.functions]
+    known = frozenset(re.findall(r"\w+", "\n".join([*from_base, *functions]))) | set(statement.names_at_base)
+    secrets = secrets_of(facts, patch=patch, walk=statement.walk, names_at_base=known)
+    leaks = Gates(secrets, earlier=[statement.final_md, *from_base]).judge(text, Variant.HINTED)
+    judged = {"final_md": text, "names_at_base": tuple(sorted(known))}
+    again = [
+        leak.model_copy(update={"where": Variant.HINTED.value})
+        for leak in look_again(statement.model_copy(update=judged), facts, patch)
+        if leak.where == Variant.FINAL
+    ]
+    told = tuple(dict.fromkeys([*leaks, *again]))
+    return Hinted(None if told else text, run, told)
