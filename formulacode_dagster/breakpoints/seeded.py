@@ -1,0 +1,139 @@
+"""The default method: seeded intervals give candidates, an exact penalised fit over these gives the change points.
+
+A series is taken by its logarithm where it is positive, since noise of benchmarks and their steps are relative.
+Seeded intervals: Kovács, Bühlmann, Li and Munk, Biometrika 2023. The fit: PELT (Killick, Fearnhead and Eckley,
+JASA 2012), here over candidates instead of all positions, which makes it about linear in the length.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .noise import long_run_variance, normal_deviation
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+SHORTEST_SEGMENT = 3
+"""Points of the shortest level: what is shorter the filter of outliers takes out."""
+PENALTY = 3.0
+"""What one change point has to gain, in variances, for each unit of the logarithm of the length."""
+CANDIDATE_SHARE = 0.5
+"""The share of the penalty that makes a position a candidate: intervals see a step together with its neighbours."""
+OUTLIER_WINDOW = 5
+OUTLIER_DEVIATIONS = 4.0
+ROUNDS = 2
+"""How often the noise is estimated anew from what the fit left over."""
+LEAST_NOISE = 1e-3
+"""The noise taken for a series that repeats itself exactly, as memory does; relative where the series is positive."""
+
+
+def change_points(values: Floats) -> Positions:
+    """The positions at which *values* (finite, in order) begin a new level; noise is estimated from them."""
+    length = len(values)
+    if length < 2 * SHORTEST_SEGMENT:
+        return np.empty(0, np.int64)
+    scaled = _scaled(values)
+    noise = max(normal_deviation(np.diff(scaled)) / np.sqrt(2.0), LEAST_NOISE)
+    scaled = without_outliers(scaled, OUTLIER_DEVIATIONS * noise) / noise
+    scaled -= scaled.mean()
+    penalty = PENALTY * np.log(length)
+    sums = _running_sums(scaled)
+    candidates = _candidates(sums, np.sqrt(CANDIDATE_SHARE * penalty))
+    fitted = _penalised_fit(sums, candidates, penalty)
+    for _ in range(ROUNDS):
+        if not len(fitted):
+            break
+        # what wanders looks like steps to whoever takes neighbours for independent
+        variance = max(long_run_variance(scaled, fitted), 1.0)
+        fitted = _penalised_fit(sums, fitted, penalty * variance)
+    return _refined(sums, fitted)
+
+
+def without_outliers(values: Floats, threshold: float) -> Floats:
+    """*values*, with what lies further than *threshold* from the median of its neighbours put to it (Hampel)."""
+    half = OUTLIER_WINDOW // 2
+    padded = np.concatenate((values[half:0:-1], values, values[-2 : -2 - half : -1]))
+    neighbours = np.stack([padded[shift : shift + len(values)] for shift in range(OUTLIER_WINDOW)])
+    neighbours.sort(axis=0)
+    medians = neighbours[half]
+    return np.where(np.abs(values - medians) > threshold, medians, values)
+
+
+def _scaled(values: Floats) -> Floats:
+    if values.min() > 0:
+        return np.log(values)
+    return values / (np.median(np.abs(values)) or np.abs(values).max() or 1.0)
+
+
+def _running_sums(values: Floats) -> Floats:
+    return np.concatenate(([0.0], np.cumsum(values)))
+
+
+@lru_cache(maxsize=64)
+def _seeded_intervals(length: int) -> tuple[tuple[Positions, int], ...]:
+    """Per layer the starts of its intervals, and their length: half of the layer's before, twice as many and one."""
+    layers = []
+    size = length
+    while size >= 2 * SHORTEST_SEGMENT:
+        count = 2 * -(-length // size) - 1
+        layers.append((np.unique(np.linspace(0, length - size, count).astype(np.int64)), size))
+        size = (size + 1) // 2
+    return tuple(layers)
+
+
+def _candidates(sums: Floats, threshold: float) -> Positions:
+    """Where each interval splits best, of those that split by more than *threshold* deviations."""
+    places = []
+    for starts, size in _seeded_intervals(len(sums) - 1):
+        inside = np.arange(SHORTEST_SEGMENT, size - SHORTEST_SEGMENT + 1)
+        first = sums[starts][:, None]
+        slope = (sums[starts + size][:, None] - first) / size
+        gains = np.abs(sums[starts[:, None] + inside] - first - inside * slope)
+        gains *= np.sqrt(size / (inside * (size - inside)))
+        best = gains.argmax(axis=1)
+        split = gains[np.arange(len(starts)), best] > threshold
+        places.append(starts[split] + inside[best[split]])
+    return np.unique(np.concatenate(places))
+
+
+def _penalised_fit(sums: Floats, candidates: Positions, penalty: float) -> Positions:
+    """The subset of *candidates* with the least squared error plus *penalty* for each: exact, and pruned as PELT does.
+
+    The squares themselves are the same for every subset and left out.
+    """
+    length = len(sums) - 1
+    positions = np.concatenate(([0], candidates, [length]))
+    at = sums[positions]
+    costs = np.full(len(positions), -penalty)
+    previous = np.zeros(len(positions), np.int64)
+    active = np.zeros(1, np.int64)
+    for end in range(1, len(positions)):
+        sizes = positions[end] - positions[active]
+        reached = costs[active] - (at[end] - at[active]) ** 2 / sizes
+        reached[sizes < SHORTEST_SEGMENT] = np.inf
+        best = int(reached.argmin())
+        costs[end] = reached[best] + penalty
+        previous[end] = active[best]
+        keep = (reached <= costs[end]) | (sizes < SHORTEST_SEGMENT)
+        active = np.append(active[keep], end)
+    fitted = []
+    end = int(previous[-1])
+    while end:
+        fitted.append(int(positions[end]))
+        end = int(previous[end])
+    return np.array(fitted[::-1], np.int64)
+
+
+def _refined(sums: Floats, fitted: Positions) -> Positions:
+    """*fitted*, each moved to where it splits best what lies between its neighbours."""
+    bounds = np.concatenate(([0], fitted, [len(sums) - 1]))
+    for index in range(1, len(bounds) - 1):
+        first, last = bounds[index - 1], bounds[index + 1]
+        places = np.arange(first + SHORTEST_SEGMENT, last - SHORTEST_SEGMENT + 1)
+        left, right = sums[places] - sums[first], sums[last] - sums[places]
+        bounds[index] = places[(left**2 / (places - first) + right**2 / (last - places)).argmax()]
+    return bounds[1:-1]

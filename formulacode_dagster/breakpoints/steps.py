@@ -1,0 +1,109 @@
+"""The steps of all series of a table of points, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from . import methods
+from .direction import direction
+from .methods import Method
+from .noise import median
+from .seeded import Floats, Positions
+from .sizes import size_of_step
+
+MINIMUM_CHANGE = 0.05
+"""The least relative change that is told: asv's own threshold of regressions."""
+
+STEPS = pl.Schema(
+    {
+        "series": pl.UInt32(),
+        "before_revision": pl.Int64(),
+        "after_revision": pl.Int64(),
+        "before": pl.Float64(),
+        "after": pl.Float64(),
+        "ratio": pl.Float64(),
+        "ratio_low": pl.Float64(),
+        "ratio_high": pl.Float64(),
+        "points_before": pl.UInt32(),
+        "points_after": pl.UInt32(),
+        "direction": pl.String(),
+    }
+)
+"""One row a step. `before_revision` is the last one with the level before, `after_revision` the first with the one
+after: what made the step is among the commits `before..after`. Levels are medians, in the benchmark's unit."""
+
+
+def find_steps(
+    points: pl.DataFrame,
+    series: pl.DataFrame,
+    method: Method = Method.SEEDED,
+    minimum_change: float = MINIMUM_CHANGE,
+) -> pl.DataFrame:
+    """The steps (STEPS) of *points* (`series`, `revision`, `value`) of all *series* (`series`, `type`, `unit`).
+
+    Points without a finite value count as not measured; of several at one revision the median counts. A `weight` beside
+    the values, where there is one, goes to the method. Raises ConfigurationError as `methods.change_points` does.
+    """
+    kinds = {number: (kind, unit) for number, kind, unit in series.select("series", "type", "unit").iter_rows()}
+    rows = []
+    for number, revisions, values, weights in _each_series(points):
+        kind, unit = kinds[number]
+        bounds = _bounds_of_levels(values, methods.change_points(values, method, weights), minimum_change)
+        for first, position, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
+            size = size_of_step(values[first:position], values[position:last])
+            rows.append(
+                (
+                    number,
+                    int(revisions[position - 1]),
+                    int(revisions[position]),
+                    size.before,
+                    size.after,
+                    size.ratio,
+                    size.low,
+                    size.high,
+                    position - first,
+                    last - position,
+                    str(direction(kind, unit, size.after - size.before)),
+                )
+            )
+    return pl.DataFrame(rows, schema=STEPS, orient="row")
+
+
+def _each_series(points: pl.DataFrame) -> Iterator[tuple[int, Any, Floats, Floats | None]]:
+    measured = points.filter(pl.col("value").is_finite()).sort("series", "revision")
+    if measured.select(pl.struct("series", "revision").is_duplicated().any()).item():
+        measured = measured.group_by("series", "revision", maintain_order=True).median()
+    numbers, revisions = measured["series"].to_numpy(), measured["revision"].to_numpy()
+    values = measured["value"].to_numpy()
+    weights = measured["weight"].to_numpy() if "weight" in measured.columns else None
+    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    for first, last in pairwise(bounds):
+        if first < last:
+            part = slice(first, last)
+            yield int(numbers[first]), revisions[part], values[part], None if weights is None else weights[part]
+
+
+def _bounds_of_levels(values: Floats, positions: Positions, minimum_change: float) -> list[int]:
+    """Where levels begin and end that differ from their neighbours by *minimum_change*; the least steps go first."""
+    bounds = [0, *positions.tolist(), len(values)]
+    levels = [median(values[first:last]) for first, last in pairwise(bounds)]
+    while len(levels) > 1:
+        changes = [_change(before, after) for before, after in pairwise(levels)]
+        least = min(range(len(changes)), key=changes.__getitem__)
+        if changes[least] >= np.log1p(minimum_change):
+            break
+        del bounds[least + 1], levels[least + 1]
+        levels[least] = median(values[bounds[least] : bounds[least + 1]])
+    return bounds
+
+
+def _change(before: float, after: float) -> float:
+    """How large a step is, up or down alike; what is no ratio is a change as long as it is one at all."""
+    if min(before, after) > 0:
+        return abs(float(np.log(after / before)))
+    return np.inf if before != after else 0.0
