@@ -71,6 +71,11 @@ def _hinted(connection: Connection, stored: StoredPullRequest, row: ProblemState
     return state_hinted(row, measurement, stored.facts, stored.patch)
 
 
+def _classification(connection: Connection, stored: StoredPullRequest) -> str | None:
+    classification = _row(connection, artifacts.CLASSIFICATIONS, stored)
+    return None if classification is None else classification.model_dump_json(indent=2)
+
+
 def _patch(_: Connection, stored: StoredPullRequest) -> str | None:
     return None if stored.patch is None else stored.patch.decode("utf-8", "surrogateescape")
 
@@ -117,6 +122,7 @@ def _row(connection: Connection, artifact: Artifact[M], stored: StoredPullReques
 
 
 _PARTS: dict[Part, Callable[[Connection, StoredPullRequest], str | None]] = {
+    Part.CLASSIFICATION: _classification,
     Part.PATCH: _patch,
     Part.LOCK: _lock,
     Part.SPEC: _spec,

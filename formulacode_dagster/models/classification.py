@@ -44,6 +44,9 @@ class Classification(PullRequestRow):
     difficulty: Difficulty = Field(description="easy, medium or hard")
     confidence: float = Field(ge=0.0, le=1.0, description="the model's own, 0 to 1")
     reason: str = Field(description="why, in the model's words")
+    evidence: tuple[str, ...] = Field(
+        default=(), description="what of the diff's changed lines the model quoted for it; checked to stand there"
+    )
     model: str = Field(description="name of the model that judged")
     prompt_version: str = Field(description="version of the question it was asked")
     patch_truncated: bool = Field(description="whether the patch was cut before the call; never silently")

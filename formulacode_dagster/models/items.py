@@ -96,6 +96,7 @@ class RunOptions(Frozen):
 class Part(StrEnum):
     """What can be shown of an item."""
 
+    CLASSIFICATION = "classification"
     STATEMENT = "statement"
     PATCH = "patch"
     LOCK = "lock"

@@ -110,6 +110,8 @@ class FailureKind(StrEnum):
     # the model, and the statement
     MODEL_ANSWER = "model_answer"
     MODEL_REQUEST = "model_request"
+    EVIDENCE = "evidence"
+    """A judge twice quoted what is not in the diff."""
     LEAK = "leak"
 
     # what a repository declares, and the lock
@@ -182,6 +184,7 @@ TRANSIENT_KINDS = frozenset(
         FailureKind.OVERLOADED,
         FailureKind.MIRROR_BROKEN,
         FailureKind.MODEL_ANSWER,
+        FailureKind.EVIDENCE,
         FailureKind.SURVEY_UNFINISHED,
     }
 )

@@ -6,28 +6,33 @@ import asyncio
 
 from formulacode_dagster.models.classification import Category, Classification
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.models.reasons import FailureKind
 
-from .language_model import LanguageModel
+from .evidence import objection_to
+from .language_model import Check, LanguageModel
 from .prompts import PROMPT_VERSION, Judgement, prompt_for
 
 
-async def classify(pr: PullRequest, patch: bytes, model: LanguageModel) -> tuple[Classification, Cost]:
-    """What *model* says of *pr*, whichever way, and what asking cost.
+async def classify(facts: MergedPullRequest, patch: bytes, model: LanguageModel) -> tuple[Classification, Cost]:
+    """What *model* says of a pull request, whichever way, and what asking cost.
 
-    An error is never a verdict: ItemFailure and OutsideSystemError of `LanguageModel.ask` go through.
+    An error is never a verdict: ItemFailure (`evidence` where it quoted twice what is not in the diff) and
+    OutsideSystemError of `LanguageModel.ask` go through.
     """
-    prompt = await asyncio.to_thread(prompt_for, pr, patch)
-    judgement, cost = await model.ask(prompt.messages, Judgement)
+    prompt = await asyncio.to_thread(prompt_for, facts, patch)
+    check = Check[Judgement](lambda judgement: objection_to(judgement.evidence, prompt.diff), FailureKind.EVIDENCE)
+    judgement, cost = await model.ask(prompt.messages, Judgement, check)
     classification = Classification(
-        month=pr.facts.month,
-        repository_id=pr.facts.repository_id,
-        number=pr.facts.number,
+        month=facts.month,
+        repository_id=facts.repository_id,
+        number=facts.number,
         is_performance=judgement.is_performance,
         category=judgement.category if judgement.is_performance else Category.UNCATEGORIZED,
         difficulty=judgement.difficulty,
         confidence=judgement.confidence,
         reason=judgement.reason,
+        evidence=judgement.evidence,
         model=model.name,
         prompt_version=PROMPT_VERSION,
         patch_truncated=prompt.patch_truncated,

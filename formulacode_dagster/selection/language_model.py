@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,6 +23,17 @@ from .endpoint import SYSTEM, Endpoint, Message, Reply
 Answer = TypeVar("Answer", bound=BaseModel)
 Book = Callable[[Cost], None]
 """Is told what was spent."""
+
+
+@dataclass(frozen=True)
+class Check(Generic[Answer]):
+    """What an answer must hold beyond its form."""
+
+    objection: Callable[[Answer], str]
+    """What is wrong with an answer, said to the model; empty when nothing is."""
+    kind: FailureKind
+    """Of the failure when it is wrong again."""
+
 
 _ASKED = 2
 _BEGINNING = 200
@@ -52,37 +63,41 @@ class LanguageModel:
         """Close the connections."""
         await self.endpoint.close()
 
-    async def ask(self, messages: Sequence[Message], answer: type[Answer]) -> tuple[Answer, Cost]:
+    async def ask(
+        self, messages: Sequence[Message], answer: type[Answer], check: Check[Answer] | None = None
+    ) -> tuple[Answer, Cost]:
         """The model's answer to *messages* as an *answer*, and what it cost; nothing when it was asked before.
 
-        Raises ItemFailure (`model_answer` for a second useless answer in a row, `timeout`, `model_request`), which
-        carries what was spent; OutsideSystemError when the endpoint is dead or the month's budget spent.
+        What *check* objects to is asked for again as a useless answer is. Raises ItemFailure (for a second one in a row
+        `model_answer`, or the check's kind where it objects; `timeout`, `model_request`), which carries what was spent;
+        OutsideSystemError when the endpoint is dead or the month's budget spent.
         """
         schema = strict_schema(answer)
         key = await asyncio.to_thread(self._key, messages, schema)
         cached = await asyncio.to_thread(self.cache.get, key)
-        if cached is not None and (kept := _parse(cached.content, answer)[0]) is not None:
+        if cached is not None and (kept := _parse(cached.content, answer, check)[0]) is not None:
             return kept, Cost()
-        cost, talk, reply, problem = Cost(), list(messages), Reply("", "", False, 0, 0), ""
+        cost, talk, said, problem = Cost(), list(messages), "", _Problem(FailureKind.MODEL_ANSWER, "")
         for _ in range(_ASKED):
             reply, price = await self._send(talk, answer.__name__, schema, cost)
             cost += price
-            parsed, problem = _judge(reply, answer)
+            parsed, problem = _judge(reply, answer, check)
             if parsed is not None:
                 await asyncio.to_thread(self.cache.put, self._completion(key, reply.content, cost))
                 return parsed, cost
+            said = reply.refusal or reply.content
             talk = [*messages, *_correction(reply, problem)]
-        said = (reply.refusal or reply.content)[:_BEGINNING]
-        failure = SuspectedOutage(
-            SYSTEM,
-            FailureKind.MODEL_ANSWER,
-            f"{self.name} gave no usable answer in {_ASKED} attempts",
-            why=f"{problem}; it said: {said!r}",
-            remedy="Run again to ask again, or use another LLM_MODEL",
-            log_tail=reply.refusal or reply.content,
-        )
+        failure = self._useless(said, problem)
         failure.cost = cost
         raise failure
+
+    def _useless(self, said: str, problem: _Problem) -> ItemFailure:
+        what = f"{self.name} gave no usable answer in {_ASKED} attempts"
+        why = f"{problem.text}; it said: {said[:_BEGINNING]!r}"
+        remedy = "Run again to ask again, or use another LLM_MODEL"
+        if problem.kind is FailureKind.MODEL_ANSWER:
+            return SuspectedOutage(SYSTEM, problem.kind, what, why=why, remedy=remedy, log_tail=said)
+        return ItemFailure(problem.kind, what, why=why, remedy=remedy, log_tail=said)
 
     async def answer(self, instructions: str, material: str, form: type[Answer]) -> tuple[Answer, Cost]:
         """What `ask` says to *instructions* about *material*, which was written by others."""
@@ -148,22 +163,35 @@ def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
     return dict(pydantic_function_tool(answer)["function"]["parameters"])
 
 
-def _judge(reply: Reply, answer: type[Answer]) -> tuple[Answer | None, str]:
+@dataclass(frozen=True)
+class _Problem:
+    """Why an answer is of no use."""
+
+    kind: FailureKind
+    text: str
+
+
+def _judge(reply: Reply, answer: type[Answer], check: Check[Answer] | None) -> tuple[Answer | None, _Problem]:
     if reply.refusal:
-        return None, "it declined"
+        return None, _Problem(FailureKind.MODEL_ANSWER, "it declined")
     if reply.cut:
-        return None, "it was cut at the limit of tokens, LLM_MAX_TOKENS"
-    return _parse(reply.content, answer)
+        return None, _Problem(FailureKind.MODEL_ANSWER, "it was cut at the limit of tokens, LLM_MAX_TOKENS")
+    return _parse(reply.content, answer, check)
 
 
-def _parse(content: str, answer: type[Answer]) -> tuple[Answer | None, str]:
+def _parse(content: str, answer: type[Answer], check: Check[Answer] | None) -> tuple[Answer | None, _Problem]:
     try:
-        return answer.model_validate_json(content), ""
+        parsed = answer.model_validate_json(content)
     except ValidationError as error:
-        return None, first_fault(error)
+        return None, _Problem(FailureKind.MODEL_ANSWER, first_fault(error))
+    if check is not None and (objection := check.objection(parsed)):
+        return None, _Problem(check.kind, objection)
+    return parsed, _Problem(FailureKind.MODEL_ANSWER, "")
 
 
-def _correction(reply: Reply, problem: str) -> list[Message]:
+def _correction(reply: Reply, problem: _Problem) -> list[Message]:
     said = [Message(role="assistant", content=reply.content[:_BEGINNING])] if reply.content else []
-    again = f"That is no valid answer ({problem}). Answer again, with nothing but the JSON object that was asked for."
+    again = (
+        f"That is no valid answer ({problem.text}). Answer again, with nothing but the JSON object that was asked for."
+    )
     return [*said, Message(role="user", content=again)]

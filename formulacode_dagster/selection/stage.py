@@ -60,7 +60,7 @@ async def classify_month(
         if item.value.rejection is not None:
             raise item.value.rejection
         pr, patch = await asyncio.to_thread(read, item.value.key)
-        verdict, cost = await classify(pr, patch, model)
+        verdict, cost = await classify(pr.facts, patch, model)
         rejection = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
         return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=rejection)
 

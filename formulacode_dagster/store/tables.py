@@ -183,7 +183,9 @@ CLASSIFICATIONS = Table(
     *_bool("is_performance"),
     *_text("category", "difficulty"),
     *_real("confidence"),
-    *_text("reason", "model", "prompt_version"),
+    *_text("reason"),
+    *_json("evidence"),
+    *_text("model", "prompt_version"),
     *_bool("patch_truncated"),
 )
 

@@ -178,7 +178,7 @@ def _material(messages: list[dict[str, str]]) -> tuple[str, str, str]:
     """Title, body and patch from the tags of our prompt; without tags, the first line, the rest, and no patch."""
     text = "\n".join(message["content"] for message in messages if message["role"] == "user")
     found = [
-        match[1].strip() if (match := re.search(rf"<{tag}>\n?(.*?)</{tag}>", text, re.DOTALL)) else None
+        match[2].strip() if (match := re.search(rf"<({tag}(?:-\w+)?)>\n?(.*?)</\1>", text, re.DOTALL)) else None
         for tag in ("title", "body", "patch")
     ]
     if found[0] is None:
@@ -195,5 +195,7 @@ def _spoilt(content: str, fault: Fault | None) -> str:
             return content[: len(content) // 2]
         case Fault.WRONG_SCHEMA:
             return json.dumps({**json.loads(content), "category": "magic"})
+        case Fault.INVENTED_EVIDENCE:
+            return json.dumps({**json.loads(content), "evidence": ["a line that nobody wrote"]})
         case _:
             return content

@@ -16,6 +16,8 @@ What is not performance is `uncategorized`.
 
 Difficulty: `easy` up to 20 changed lines in at most 2 files; `hard` from 121 changed lines or 7 files; else `medium`.
 
+Evidence: the longest changed line of the patch, at most 200 characters of it. It says nothing about the verdict.
+
 Confidence: 0.9 by the title, 0.7 by the body, 0.6 by timings, 0.8 for a negative.
 """
 
@@ -24,6 +26,7 @@ from __future__ import annotations
 import re
 
 from formulacode_dagster.models.classification import Category, Difficulty
+from formulacode_dagster.selection.evidence import changed_lines
 from formulacode_dagster.selection.prompts import Judgement
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -104,11 +107,13 @@ CATEGORY_WORDS: tuple[tuple[Category, re.Pattern[str]], ...] = tuple(
 
 EASY_LINES, EASY_FILES = 20, 2
 HARD_LINES, HARD_FILES = 120, 6
+LONGEST_EVIDENCE = 200
 
 
 def judge(title: str, body: str, patch: str) -> Judgement:
     """Apply the rules of this module's docstring."""
     difficulty = _difficulty(patch)
+    evidence = tuple(line[:LONGEST_EVIDENCE] for line in sorted(changed_lines(patch), key=len)[-1:])
     title, body = (_NEGATED.sub(" ", _COMMENT.sub(" ", text)) for text in (title, body))
     if word := _SPEED.search(title):
         why, confidence = f"the title says {word[0]!r}", 0.9
@@ -119,6 +124,7 @@ def judge(title: str, body: str, patch: str) -> Judgement:
     else:
         return Judgement(
             reason="sandbox rule: neither title nor body speaks of speed, and there are no two timings",
+            evidence=evidence,
             is_performance=False,
             category=Category.UNCATEGORIZED,
             difficulty=difficulty,
@@ -127,6 +133,7 @@ def judge(title: str, body: str, patch: str) -> Judgement:
     category, source = _category(title, body, patch)
     return Judgement(
         reason=f"sandbox rule: {why}; category {source}",
+        evidence=evidence,
         is_performance=True,
         category=category,
         difficulty=difficulty,

@@ -259,4 +259,4 @@ def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
     assert "has no statement" in command("show", "Acme/Fast.py#7", "statement", "--variant", "statement_issue").stderr
     assert "nothing is stored of Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
     story = command("why", "Acme/Fast.py#7").stdout
-    assert "fc-data show Acme/Fast.py#7 statement|patch|lock|spec|samples|workloads|row" in story
+    assert "fc-data show Acme/Fast.py#7 classification|statement|patch|lock|spec|samples|workloads|row" in story

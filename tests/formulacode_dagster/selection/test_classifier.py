@@ -7,9 +7,10 @@ import pytest
 
 from formulacode_dagster.models.classification import Category, Classification
 from formulacode_dagster.models.completion import Completion
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.endpoint import Endpoint
@@ -37,7 +38,7 @@ def classify_with(pr: PullRequest, patch: bytes, faults: ModelFaults | None = No
         endpoint = Endpoint(base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500)
         model = LanguageModel(endpoint, cache=NoCache(), budget=budget, prices=Prices())
         try:
-            return await classify(pr, patch, model)
+            return await classify(pr.facts, patch, model)
         finally:
             await model.close()
 
@@ -64,6 +65,26 @@ def test_a_no_is_a_verdict_too(make_pull_request: MakePullRequest) -> None:
 def test_a_cut_patch_is_recorded(make_pull_request: MakePullRequest) -> None:
     classification, _ = classify_with(make_pull_request(), PATCH + b"+x = 1\n" * 20_000)
     assert classification.patch_truncated
+
+
+def test_a_verdict_quotes_the_diff(make_pull_request: MakePullRequest) -> None:
+    classification, _ = classify_with(make_pull_request(), PATCH)
+    assert classification.evidence in (("a = 1",), ("b = 2",))
+
+
+def test_a_quotation_that_is_not_in_the_diff_is_asked_for_again(make_pull_request: MakePullRequest) -> None:
+    faults = ModelFaults(by_call={1: Fault.INVENTED_EVIDENCE})
+    classification, cost = classify_with(make_pull_request(), PATCH, faults)
+    assert classification.evidence in (("a = 1",), ("b = 2",))
+    assert cost.model_calls == 2
+
+
+def test_the_second_time_the_item_fails_by_name_and_as_no_outage(make_pull_request: MakePullRequest) -> None:
+    with pytest.raises(ItemFailure, match="'a line that nobody wrote' does not stand in") as caught:
+        classify_with(make_pull_request(), PATCH, ModelFaults(every=Fault.INVENTED_EVIDENCE))
+    assert caught.value.kind is FailureKind.EVIDENCE
+    assert caught.value.cost.model_calls == 2
+    assert not isinstance(caught.value, SuspectedOutage), "an endpoint that quotes badly is not down"
 
 
 def test_an_error_is_never_a_verdict(make_pull_request: MakePullRequest) -> None:
