@@ -12,11 +12,13 @@ from formulacode_dagster.models.errors import NotAsked
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import SkipReason
-from formulacode_dagster.models.release import Release, TaskRecord
+from formulacode_dagster.models.release import Release
+from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.release import checks as verdicts
-from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame, rows_checksum
+from formulacode_dagster.release.dataset import DATASET_COLUMNS
 from formulacode_dagster.release.readiness import parts_left_out, require_tasks
 from formulacode_dagster.release.records import month_records
+from formulacode_dagster.release.tables import month_tables
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.acceptances import acceptances
@@ -83,17 +85,17 @@ def published_dataset(
             left_out = parts_left_out(connection, run.month)
             if not config.dry_run:
                 require_tasks(connection, run.month, len(records), accepted)
-        frame = month_frame(list(records.values()))
+        tables = month_tables(list(records.values()))
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
             if config.only or config.limit_per_repository:
                 raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
             if left_out:
                 raise NotAsked(SkipReason.PARTIAL_RUN, left_out)
-            released = hub.destination().release(month, frame, accepted, config.correction)
+            released = hub.destination().release(month, tables, accepted, config.correction)
             return Outcome(released, detail=f"{released.tag} at {released.destination}, {released.tasks} tasks")
 
-        inputs = (rows_checksum(frame), *([config.correction] if config.correction else []))
+        inputs = (tables.checksum, *([config.correction] if config.correction else []))
         whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, *inputs), None, always=True)
         released = run_loop(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
         released.require_done()
@@ -104,14 +106,14 @@ def published_dataset(
     return report(context, released, summary, rows=len(records), **where)
 
 
-def _enter_tasks(run: StageRun, records: dict[str, TaskRecord], released: StageSummary) -> StageSummary:
+def _enter_tasks(run: StageRun, records: dict[str, TaskRecords], released: StageSummary) -> StageSummary:
     """Enter each task in the ledger, so that its story ends where it was released."""
     is_released = released.count(ItemState.DONE) == 1
 
-    def enter(item: WorkItem[TaskRecord]) -> Outcome[None]:
+    def enter(item: WorkItem[TaskRecords]) -> Outcome[None]:
         if not is_released:
             raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
-        return Outcome(detail=item.value.task_id)
+        return Outcome(detail=item.value.row.task_id)
 
     items = [
         WorkItem(name, fingerprint(Stage.PUBLISHED_DATASET, record.model_dump(mode="json")), record)

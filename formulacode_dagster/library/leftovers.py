@@ -113,7 +113,7 @@ def _workloads(connection: Connection, stored: StoredPullRequest) -> str | None:
 
 def _dataset_row(connection: Connection, stored: StoredPullRequest) -> str | None:
     record = month_records(connection, stored.facts.month).get(stored.facts.item)
-    return None if record is None else json.dumps(record.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    return None if record is None else json.dumps(record.row.model_dump(mode="json"), indent=2, ensure_ascii=False)
 
 
 def _row(connection: Connection, artifact: Artifact[M], stored: StoredPullRequest) -> M | None:

@@ -29,7 +29,7 @@ def columns_of(*models: type[Frozen], type_of: Callable[[str, Any], str]) -> tup
     fields = {name: field for model in reversed(models) for name, field in model.model_fields.items()}
     ordered = dict.fromkeys(name for model in models for name in model.model_fields)
     return tuple(
-        TableColumn(name, type_of(name, _plain(fields[name].annotation)), fields[name].description or "")
+        TableColumn(name, type_of(name, plain_type(fields[name].annotation)), fields[name].description or "")
         for name in ordered
     )
 
@@ -48,7 +48,8 @@ _POSTGRES: dict[Any, str] = {
 }
 
 
-def _plain(annotation: Any) -> Any:
+def plain_type(annotation: Any) -> Any:
+    """*annotation* without `None`; `str` for an enum."""
     if get_origin(annotation) is UnionType:
         (annotation,) = (argument for argument in get_args(annotation) if argument is not NoneType)
     if isinstance(annotation, type) and issubclass(annotation, Enum):

@@ -160,6 +160,7 @@ class FailureKind(StrEnum):
     MISMATCH = "mismatch"
     DUPLICATE_TASK = "duplicate_task"
     RELEASED_TAG = "released_tag"
+    SCHEMA_CHANGED = "schema_changed"
     PUBLISHED_TAG = "published_tag"
     HUB_REFUSED = "hub_refused"
     IMAGE_MISSING = "image_missing"

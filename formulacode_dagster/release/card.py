@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .dataset import DATASET_COLUMNS
-from .index import Index
+from formulacode_dagster.models.task_tables import TABLES
+
+from .dataset import DATASET_COLUMNS, table_columns
+from .index import Index, MonthFacts
+from .tables import data_path, verified_path
 
 CARD_FILE = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
-
-
-def data_path(month: str) -> str:
-    """Where the month's tasks lie in the dataset."""
-    return f"data/{month}.parquet"
-
-
-def verified_path(month: str) -> str:
-    """Where the month's verified tasks lie in the dataset."""
-    return f"verified/{month}.parquet"
 
 
 def render_card(index: Index) -> str:
@@ -35,10 +28,23 @@ def render_card(index: Index) -> str:
         tasks=tasks,
         verified=sum(month.verified for month in index.months),
         size_category=_size_category(tasks),
-        columns={column.name: column.description for column in DATASET_COLUMNS},
+        columns=DATASET_COLUMNS,
+        tables={table.value: (model.__doc__, table_columns(model)) for table, model in TABLES.items()},
+        change=lambda month: _change(index.before(month.month), month),
         data_path=data_path,
         verified_path=verified_path,
     )
+
+
+def _change(before: MonthFacts | None, month: MonthFacts) -> str:
+    """What is other in *month* than in the one *before* it in the dataset."""
+    if before is None:
+        return "–"
+    parts = [f"{month.tasks - before.tasks:+d} tasks", f"{month.verified - before.verified:+d} verified"]
+    if before.median_speedup and month.median_speedup:
+        parts.append(f"median {month.median_speedup - before.median_speedup:+.2f}×")
+    added = sorted(set(month.columns) - set(before.columns)) if before.columns else []
+    return ", ".join([*parts, *([f"new columns {', '.join(added)}"] if added else [])])
 
 
 def _size_category(tasks: int) -> str:

@@ -10,6 +10,8 @@ from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import PublishedImage, Release
 
+from .dataset import changed_columns
+
 
 def every_digest_pulled(month: str, published: Sequence[PublishedImage], measured: Sequence[Measurement]) -> Judgement:
     """Pass when every published image came back under its own digest, and is the one that was measured."""
@@ -105,13 +107,7 @@ def _broken_columns(first: Release, later: Release) -> list[str]:
     if not first.columns or not later.columns:
         # of a release before columns were noted their checksum is all there is
         return [] if first.schema_sha256 == later.schema_sha256 else ["released with another schema"]
-    dropped = [f"column {name} is gone" for name in first.columns if name not in later.columns]
-    changed = [
-        f"column {name} is {later.columns[name]}, it was {kind}"
-        for name, kind in first.columns.items()
-        if later.columns.get(name, kind) != kind
-    ]
-    return dropped + changed
+    return changed_columns(first.columns, later.columns)
 
 
 def released_tags_untouched(recorded: Sequence[Release], tags_found: Mapping[str, str]) -> Judgement:

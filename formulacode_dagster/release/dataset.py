@@ -7,11 +7,13 @@ import hashlib
 import io
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from formulacode_dagster.models.columns import columns_of
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.columns import TableColumn, columns_of, plain_type
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import TaskRecord
@@ -28,22 +30,47 @@ _POLARS_TYPES: dict[Any, str] = {
     int: "Int64",
     float: "Float64",
     datetime: "Datetime(time_unit='us', time_zone='UTC')",
-    tuple[str, ...]: "List(String)",
-    tuple[float, ...]: "List(Float64)",
 }
 
-DATASET_COLUMNS = columns_of(TaskRecord, type_of=lambda _, plain: _POLARS_TYPES[plain])
-"""Name, type as polars calls it, and meaning of each column of the dataset. A change is one for every reader."""
+
+def _type_name(annotation: Any) -> str:
+    """What polars calls the type of *annotation*: lists of tuples, structs of models."""
+    plain = plain_type(annotation)
+    if plain in _POLARS_TYPES:
+        return _POLARS_TYPES[plain]
+    if get_origin(plain) is tuple:
+        return f"List({_type_name(get_args(plain)[0])})"
+    parts = ", ".join(f"'{name}': {_type_name(field.annotation)}" for name, field in plain.model_fields.items())
+    return f"Struct({{{parts}}})"
+
+
+def _type(annotation: Any) -> pl.DataType:
+    """The same as a type of polars, which takes long to import."""
+    import polars as pl
+
+    plain = plain_type(annotation)
+    if get_origin(plain) is tuple:
+        return pl.List(_type(get_args(plain)[0]))
+    if issubclass(plain, Frozen):
+        return pl.Struct({name: _type(field.annotation) for name, field in plain.model_fields.items()})
+    simple = {str: pl.String(), bool: pl.Boolean(), int: pl.Int64(), float: pl.Float64()}
+    return pl.Datetime("us", "UTC") if plain is datetime else simple[plain]
+
+
+def table_columns(model: type[Frozen]) -> tuple[TableColumn, ...]:
+    """Name, type as polars calls it, and meaning of each column. A change is one for every reader."""
+    return columns_of(model, type_of=lambda _, plain: _type_name(plain))
+
+
+DATASET_COLUMNS = table_columns(TaskRecord)
 
 
 @functools.cache
-def dataset_schema() -> pl.Schema:
-    """Columns and types of the dataset, for polars."""
+def table_schema(model: type[Frozen]) -> pl.Schema:
+    """Columns and types of the rows of *model*, for polars."""
     import polars as pl
 
-    plain = (pl.String(), pl.Boolean(), pl.Int64(), pl.Float64(), pl.Datetime("us", "UTC"))
-    kinds = {str(kind): kind for kind in (*plain, pl.List(pl.String()), pl.List(pl.Float64()))}
-    return pl.Schema({column.name: kinds[column.type] for column in DATASET_COLUMNS})
+    return pl.Schema({name: _type(field.annotation) for name, field in model.model_fields.items()})
 
 
 def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:
@@ -51,8 +78,6 @@ def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:
 
     Raises ItemFailure (`duplicate_task`) when two records have the same task id.
     """
-    import polars as pl
-
     ordered = sorted(records, key=lambda record: record.task_id)
     for before, after in itertools.pairwise(ordered):
         if before.task_id == after.task_id:
@@ -62,22 +87,42 @@ def month_frame(records: Sequence[TaskRecord]) -> pl.DataFrame:
                 why=f"{before.repo_name}#{before.pr_number} and {after.repo_name}#{after.pr_number}",
                 remedy="Find out which repository took over the other's name, and reject one of them",
             )
-    schema = dataset_schema()
-    columns = {name: [_cell(record, name) for record in ordered] for name in schema}
-    return pl.DataFrame(columns, schema=schema, strict=True)
+    return table_frame(TaskRecord, ordered)
 
 
-def _cell(record: TaskRecord, name: str) -> Any:
-    value = getattr(record, name)
+def table_frame(model: type[Frozen], rows: Sequence[Frozen]) -> pl.DataFrame:
+    """*rows* of *model* as a table, in their order."""
+    import polars as pl
+
+    schema = table_schema(model)
+    return pl.DataFrame({name: [_cell(getattr(row, name)) for row in rows] for name in schema}, schema=schema)
+
+
+def _cell(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Frozen):
+        return {name: _cell(getattr(value, name)) for name in type(value).model_fields}
+    return [_cell(part) for part in value] if isinstance(value, tuple) else value
+
+
+def changed_columns(first: Mapping[str, str], later: Mapping[str, str]) -> list[str]:
+    """Columns of *first*, types by name, that *later* has not, or has with another type; a sentence each."""
+    dropped = [f"column {name} is gone" for name in first if name not in later]
+    changed = [
+        f"column {name} is {later[name]}, it was {kind}"
+        for name, kind in first.items()
+        if later.get(name, kind) != kind
+    ]
+    return dropped + changed
 
 
 def rows_checksum(frame: pl.DataFrame) -> str:
     """SHA-256 over the rows in the order of their task ids: equal rows give equal checksums, whatever their file."""
     digest = hashlib.sha256()
-    for row in frame.sort(KEY).iter_rows(named=True):
+    for row in frame.sort(KEY, maintain_order=True).iter_rows(named=True):
         line = json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=True, default=_plain)
         digest.update(line.encode("utf-8") + b"\n")
     return digest.hexdigest()
@@ -87,12 +132,6 @@ def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     raise TypeError(f"a column of the dataset holds a {type(value).__name__}")
-
-
-def schema_checksum(frame: pl.DataFrame) -> str:
-    """SHA-256 over column names, their order and types."""
-    described = json.dumps([[name, str(kind)] for name, kind in frame.schema.items()])
-    return hashlib.sha256(described.encode()).hexdigest()
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:
@@ -112,23 +151,3 @@ def from_parquet(content: bytes, where: str) -> pl.DataFrame:
         raise ItemFailure(
             FailureKind.UNREADABLE, f"{where} is no readable Parquet file", why=str(error)[:300]
         ) from error
-
-
-def first_difference(released: pl.DataFrame, wanted: pl.DataFrame) -> str:
-    """One sentence on how two tables of a month differ, for a person who did not expect that they would."""
-    if released.schema != wanted.schema:
-        return "the columns or their types differ"
-    before = {row[KEY]: row for row in released.iter_rows(named=True)}
-    after = {row[KEY]: row for row in wanted.iter_rows(named=True)}
-    gone, new = sorted(set(before) - set(after)), sorted(set(after) - set(before))
-    changed = [
-        f"{task} ({', '.join(name for name in before[task] if before[task][name] != after[task][name])})"
-        for task in sorted(set(before) & set(after))
-        if before[task] != after[task]
-    ]
-    differences = [
-        f"{len(tasks)} {word}: {', '.join(tasks[:3])}{' …' if len(tasks) > 3 else ''}"
-        for word, tasks in (("no longer there", gone), ("new", new), ("changed", changed))
-        if tasks
-    ]
-    return "; ".join(differences) or "the rows are the same"

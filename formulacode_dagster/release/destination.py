@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from formulacode_dagster.models.acceptance import Acceptance
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Correction, Release
 
-from .card import CARD_FILE, data_path, render_card, verified_path
-from .dataset import KEY, first_difference, from_parquet, rows_checksum, schema_checksum, to_parquet
+from .card import CARD_FILE, render_card
+from .dataset import KEY, changed_columns
 from .edition import Edition
 from .index import INDEX_FILE, Index, facts_of
+from .tables import MonthTables, data_path, first_difference, read_tables
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-WAITING = "replays"
-"""A column that grows after the release, and by itself makes no revision."""
-
-
 @dataclass(frozen=True)
 class ReleasedMonth:
-    """The newest release of a month, as it was read."""
+    """The newest release of a month, as it was read; its tasks alone."""
 
     tag: str
     frame: pl.DataFrame
@@ -42,7 +39,7 @@ class Destination(Protocol):
         """`hub:owner/name`, or the folder's path."""
 
     def release(
-        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = (), correction: str = ""
+        self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
     ) -> Release:
         """Write, tag and read back the month; the second time with the same rows, only read it back.
 
@@ -59,58 +56,95 @@ class Destination(Protocol):
     def tags(self) -> Mapping[str, str]:
         """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
 
+    def content(self, path: str, tag: str = "") -> bytes | None:
+        """The file at *path* as of *tag*, or as it is now; None when there is none."""
 
-def files_of(edition: Edition, frame: pl.DataFrame, index: Index) -> dict[str, bytes]:
-    """What *edition* writes, by path, given the *index* of what is there already."""
-    index = index.with_month(facts_of(edition, frame))
-    month = edition.month.key
+
+def files_of(edition: Edition, tables: MonthTables, index: Index) -> dict[str, bytes]:
+    """What *edition* writes, by path, given the *index* of what is there already.
+
+    Raises ItemFailure (`schema_changed`) where a reader of what is there could not read it.
+    """
+    for month in index.months:
+        if broken := changed_columns(month.columns, tables.columns):
+            raise ItemFailure(
+                FailureKind.SCHEMA_CHANGED,
+                f"{edition.tag} would break readers of {month.tag}",
+                why=f"columns may be added, never changed or dropped, and {'; '.join(broken[:5])}",
+                remedy="Release with a version of this platform that writes those columns; nothing was written",
+            )
+    index = index.with_month(facts_of(edition, tables))
     return {
-        data_path(month): to_parquet(frame),
-        verified_path(month): to_parquet(frame.filter(frame["verified"])),
+        **tables.files(edition.month.key),
         INDEX_FILE: index.to_json(),
         CARD_FILE: render_card(index).encode(),
     }
 
 
+Read = Callable[[str, str], bytes | None]
+"""`Destination.content`."""
+
+
+def released_tables(month: Month, tag: str, read: Read, where: str) -> MonthTables:
+    """The tables of *month* under *tag*; raises as `released_tasks` and `read_tables`."""
+    tasks = released_tasks(month, tag, read, where)
+    return read_tables(month, lambda path: read(path, tag), tasks, f"{where} at {tag}")
+
+
+def released_tasks(month: Month, tag: str, read: Read, where: str) -> bytes:
+    """The Parquet file of the tasks of *month* under *tag*; raises OutsideSystemError when there is none."""
+    tasks = read(data_path(month.key), tag)
+    if tasks is None:
+        raise OutsideSystemError(
+            "dataset",
+            f"{data_path(month.key)} is not in {where} at {tag}",
+            why="a tag of that name exists that no release of ours made",
+            remedy="Remove the tag if nobody depends on it, or release to another dataset (HF_DATASET)",
+        )
+    return tasks
+
+
 def read_back(
-    edition: Edition, frame: pl.DataFrame, destination: str, revision: str, content: bytes, *, released_at: datetime
+    edition: Edition,
+    tables: MonthTables,
+    released: MonthTables,
+    *,
+    destination: str,
+    revision: str,
+    released_at: datetime,
 ) -> Release:
-    """The release of rows *frame* whose Parquet file, read back from its tag, is *content*; the two may differ."""
-    month = edition.month
-    release = from_parquet(content, f"{destination}, {data_path(month.key)} at {edition.tag}")
+    """The release of *tables*, which read back from its tag are *released*; the two may differ."""
     made = edition.corrections[-1] if edition.corrections else None
     return Release(
-        month=month.key,
+        month=edition.month.key,
         tag=edition.tag,
         number=edition.number,
         difference=made.difference if made else "",
         reason=made.reason if made else "",
         destination=destination,
         revision=revision,
-        tasks=frame.height,
-        task_ids=tuple(sorted(frame[KEY].to_list())),
-        rows_sha256=rows_checksum(frame),
-        read_back_sha256=rows_checksum(release),
-        schema_sha256=schema_checksum(release),
-        columns={name: str(kind) for name, kind in release.schema.items()},
+        tasks=tables.tasks.height,
+        task_ids=tuple(sorted(tables.tasks[KEY].to_list())),
+        rows_sha256=tables.checksum,
+        read_back_sha256=released.checksum,
+        schema_sha256=released.schema_checksum,
+        columns=released.columns,
         released_at=released_at,
     )
 
 
 def next_edition(
-    newest: Edition, frame: pl.DataFrame, destination: str, content: bytes, *, correction: str
-) -> tuple[Edition, pl.DataFrame]:
-    """The revision that *frame* is of *newest*, whose Parquet file is *content*; *newest* when it has the same rows.
+    newest: Edition, tables: MonthTables, destination: str, released: MonthTables, *, correction: str
+) -> tuple[Edition, MonthTables]:
+    """The revision that *tables* are of *newest*, which was *released*; *newest* when they are the same rows.
 
     With it the rows of that edition: replays made since *newest* wait for a revision that somebody asks for. Raises
     ItemFailure (`released_tag`) when other rows are other and no *correction* gives a reason for that.
     """
-    released = from_parquet(content, f"{destination}, {data_path(newest.month.key)} at {newest.tag}")
-    waiting = () if correction.strip() else (WAITING,)
-    checksums = {rows_checksum(rows.drop(waiting, strict=False)) for rows in (frame, released)}
-    if released.schema == frame.schema and len(checksums) == 1:
+    pair = (tables, released) if correction.strip() else (tables.settled(), released.settled())
+    if released.columns == tables.columns and pair[0].checksum == pair[1].checksum:
         return newest, released
-    difference = first_difference(released, frame)
+    difference = first_difference(released, tables)
     if not correction.strip():
         raise ItemFailure(
             FailureKind.RELEASED_TAG,
@@ -121,7 +155,7 @@ def next_edition(
         )
     tag = newest.month.tag(newest.number + 1)
     made = Correction(tag=tag, difference=difference, reason=correction.strip())
-    return Edition(newest.month, newest.accepted, (*newest.corrections, made)), frame
+    return Edition(newest.month, newest.accepted, (*newest.corrections, made)), tables
 
 
 def edition_of(month: Month, index: Index, accepted: Sequence[Acceptance]) -> Edition:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pydantic import Field, ValidationError
@@ -24,14 +23,11 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Release
 
-from .card import data_path
 from .dataset import from_parquet
-from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back
+from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables
 from .edition import Edition, newest_number
 from .index import INDEX_FILE, Index
-
-if TYPE_CHECKING:
-    import polars as pl
+from .tables import MonthTables, data_path
 
 MANIFEST = "manifest.json"
 LOCK_SECONDS = 60
@@ -59,37 +55,47 @@ class FolderDestination:
         return str(self._path)
 
     def release(
-        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = (), correction: str = ""
+        self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
     ) -> Release:
         """See `Destination.release`; the revision is a hash over the release's files."""
         with disk_errors(f"the dataset in {self._path}"), self._locked():
-            edition, frame, is_new = self._edition(month, frame, accepted, correction)
-            files = files_of(edition, frame, self._index(self._path))
+            edition, tables, is_new = self._edition(month, tables, accepted, correction)
+            files = files_of(edition, tables, self._index(""))
             released = self._releases / edition.tag
             if is_new:
                 self._write_release(edition, files)
             manifest = _manifest(released)
-            content = (released / data_path(month.key)).read_bytes()
+            back = released_tables(month, edition.tag, self.content, self.name)
             for path, wanted in files.items():
-                if self._read(self._path / path) != wanted:
+                if self.content(path) != wanted:
                     write_atomically(self._path / path, wanted)
-        return read_back(edition, frame, self.name, revision_of(released), content, released_at=manifest.released_at)
+        where, revision = self.name, revision_of(released)
+        return read_back(edition, tables, back, destination=where, revision=revision, released_at=manifest.released_at)
 
     def _edition(
-        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance], correction: str
-    ) -> tuple[Edition, pl.DataFrame, bool]:
-        """What *frame* is released as, with which rows, and whether it still has to be written."""
+        self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance], correction: str
+    ) -> tuple[Edition, MonthTables, bool]:
+        """What *tables* are released as, with which rows, and whether it still has to be written."""
         number = newest_number(month, (path.name for path in self._releases.iterdir()))
         if number is None:
-            return edition_of(month, Index(), accepted), frame, True
-        released = self._releases / month.tag(number)
-        newest = edition_of(month, self._index(released), accepted)
-        content = (released / data_path(month.key)).read_bytes()
-        edition, rows = next_edition(newest, frame, self.name, content, correction=correction)
+            return edition_of(month, Index(), accepted), tables, True
+        tag = month.tag(number)
+        newest = edition_of(month, self._index(tag), accepted)
+        released = released_tables(month, tag, self.content, self.name)
+        edition, rows = next_edition(newest, tables, self.name, released, correction=correction)
         return edition, rows, edition is not newest
 
-    def _index(self, folder: Path) -> Index:
-        return Index.parse(self._read(folder / INDEX_FILE), str(folder / INDEX_FILE))
+    def _index(self, tag: str) -> Index:
+        return Index.parse(self.content(INDEX_FILE, tag), str(self._folder(tag) / INDEX_FILE))
+
+    def _folder(self, tag: str) -> Path:
+        return self._releases / tag if tag else self._path
+
+    def content(self, path: str, tag: str = "") -> bytes | None:
+        """See `Destination.content`."""
+        file = self._folder(tag) / path
+        with disk_errors(str(file)):
+            return file.read_bytes() if file.exists() else None
 
     def read(self, month: Month) -> ReleasedMonth | None:
         """See `Destination.read`."""
@@ -140,10 +146,6 @@ class FolderDestination:
                 why=f"another run has been writing there for {LOCK_SECONDS} s",
                 remedy="Wait for it, then run the month again",
             ) from error
-
-    @staticmethod
-    def _read(path: Path) -> bytes | None:
-        return path.read_bytes() if path.exists() else None
 
 
 def revision_of(released: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.acceptance import Acceptance
@@ -11,15 +12,14 @@ from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemE
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release
 
-from .card import data_path
-from .dataset import from_parquet, rows_checksum
-from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back
+from .dataset import from_parquet
+from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables, released_tasks
 from .edition import Edition, newest_number
 from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors
 from .index import INDEX_FILE, Index, facts_of
+from .tables import MonthTables, data_path
 
 if TYPE_CHECKING:
-    import polars as pl
     from huggingface_hub import HfApi
 
 BRANCH = "main"
@@ -44,35 +44,37 @@ class HubDestination:
         return f"hub:{self._repo_id}"
 
     def release(
-        self, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance] = (), correction: str = ""
+        self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
     ) -> Release:
         """See `Destination.release`. A run that was killed after the commit is finished by the next one."""
         api = self._api()
         with hub_errors(f"release {month.key} to {self._repo_id} at {self._endpoint}", self._token):
-            edition, frame, is_new = self._edition(api, month, frame, accepted, correction)
+            edition, tables, is_new = self._edition(api, month, tables, accepted, correction)
             commit = None
             if is_new:
                 api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True)
-                commit = self._commit(api, edition, frame)
+                commit = self._commit(api, edition, tables)
                 self._tag(api, edition, commit)
-            revision, content = self._tagged(api, edition)
+            revision, released = self._tagged(api, edition)
             if is_new and revision != commit:
                 # another run released it a moment ago: with other rows it is not ours
-                _, frame = next_edition(edition, frame, self.name, content, correction="")
+                _, tables = next_edition(edition, tables, self.name, released, correction="")
             released_at = self._date(api, revision)
-            return read_back(edition, frame, self.name, revision, content, released_at=released_at)
+            return read_back(
+                edition, tables, released, destination=self.name, revision=revision, released_at=released_at
+            )
 
     def _edition(
-        self, api: HfApi, month: Month, frame: pl.DataFrame, accepted: Sequence[Acceptance], correction: str
-    ) -> tuple[Edition, pl.DataFrame, bool]:
-        """What *frame* is released as, with which rows, and whether it still has to be committed and tagged."""
+        self, api: HfApi, month: Month, tables: MonthTables, accepted: Sequence[Acceptance], correction: str
+    ) -> tuple[Edition, MonthTables, bool]:
+        """What *tables* are released as, with which rows, and whether it still has to be committed and tagged."""
         number = newest_number(month, self._tags(api))
         if number is None:
-            return edition_of(month, Index(), accepted), frame, True
+            return edition_of(month, Index(), accepted), tables, True
         tag = month.tag(number)
         newest = edition_of(month, self._index(api, tag), accepted)
-        content = self._content(api, month, tag)
-        edition, rows = next_edition(newest, frame, self.name, content, correction=correction)
+        released = released_tables(month, tag, partial(self._download, api), self.name)
+        edition, rows = next_edition(newest, tables, self.name, released, correction=correction)
         return edition, rows, edition is not newest
 
     def read(self, month: Month) -> ReleasedMonth | None:
@@ -83,8 +85,14 @@ class HubDestination:
             if number is None:
                 return None
             tag = month.tag(number)
-            content = self._content(api, month, tag)
+            content = released_tasks(month, tag, partial(self._download, api), self.name)
         return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {data_path(month.key)} at {tag}"))
+
+    def content(self, path: str, tag: str = "") -> bytes | None:
+        """See `Destination.content`; a dataset that everybody may read takes no token."""
+        api = hub_api(self._endpoint, self._token, self._timeout)
+        with hub_errors(f"read {path} of {self._repo_id} at {self._endpoint}", self._token):
+            return self._download(api, path, tag)
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`."""
@@ -112,7 +120,7 @@ class HubDestination:
             return {}
         return {ref.name: ref.target_commit for ref in refs.tags}
 
-    def _commit(self, api: HfApi, edition: Edition, frame: pl.DataFrame) -> str:
+    def _commit(self, api: HfApi, edition: Edition, tables: MonthTables) -> str:
         """The commit on the branch that holds the month's rows: made now, or found from a run that was killed."""
         from huggingface_hub import CommitOperationAdd
         from huggingface_hub.errors import HfHubHTTPError
@@ -122,12 +130,12 @@ class HubDestination:
             refs = api.list_repo_refs(self._repo_id, repo_type=REPO_TYPE)
             head = next((ref.target_commit for ref in refs.branches if ref.name == BRANCH), None)
             index = self._index(api, head) if head else Index()
-            there = index.month(month.key) == facts_of(edition, frame)
-            if head and there and self._holds(api, month, head, frame):
+            there = index.month(month.key) == facts_of(edition, tables)
+            if head and there and self._holds(api, month, head, tables):
                 return head
             operations = [
                 CommitOperationAdd(path_in_repo=path, path_or_fileobj=content)
-                for path, content in files_of(edition, frame, index).items()
+                for path, content in files_of(edition, tables, index).items()
             ]
             try:
                 made = api.create_commit(
@@ -153,37 +161,25 @@ class HubDestination:
     def _tag(self, api: HfApi, edition: Edition, commit: str) -> None:
         api.create_tag(self._repo_id, tag=edition.tag, revision=commit, repo_type=REPO_TYPE, exist_ok=True)
 
-    def _tagged(self, api: HfApi, edition: Edition) -> tuple[str, bytes]:
-        """What the edition's tag points to, and the month's Parquet file there."""
+    def _tagged(self, api: HfApi, edition: Edition) -> tuple[str, MonthTables]:
+        """What the edition's tag points to, and the month's tables there."""
         revision = self._tags(api).get(edition.tag)
         if revision is None:
             raise OutsideSystemError(
                 SYSTEM, f"{edition.tag} of {self._repo_id} is gone", why="it was there a moment ago"
             )
-        return revision, self._content(api, edition.month, edition.tag)
+        read = partial(self._download, api)
+        return revision, released_tables(edition.month, edition.tag, read, self.name)
 
     def _date(self, api: HfApi, revision: str) -> datetime:
         return api.list_repo_commits(self._repo_id, repo_type=REPO_TYPE, revision=revision)[0].created_at
 
-    def _holds(self, api: HfApi, month: Month, revision: str, frame: pl.DataFrame) -> bool:
-        path = data_path(month.key)
-        content = self._download(api, path, revision)
-        return content is not None and rows_checksum(from_parquet(content, path)) == rows_checksum(frame)
-
-    def _content(self, api: HfApi, month: Month, tag: str) -> bytes:
-        path = data_path(month.key)
-        content = self._download(api, path, tag)
-        if content is None:
-            raise OutsideSystemError(
-                SYSTEM,
-                f"{path} is not in {self._repo_id} at {tag}",
-                why="a tag of that name exists that no release of ours made",
-                remedy="Remove the tag if nobody depends on it, or release to another dataset (HF_DATASET)",
-            )
-        return content
+    def _holds(self, api: HfApi, month: Month, revision: str, tables: MonthTables) -> bool:
+        there = released_tables(month, revision, partial(self._download, api), self.name)
+        return there.checksum == tables.checksum
 
     def _index(self, api: HfApi, revision: str) -> Index:
         return Index.parse(self._download(api, INDEX_FILE, revision), f"{self.name}, {INDEX_FILE}")
 
     def _download(self, api: HfApi, path: str, revision: str) -> bytes | None:
-        return download(api, self._repo_id, path, revision)
+        return download(api, self._repo_id, path, revision or BRANCH)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
 
@@ -14,11 +13,8 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Correction, ReplayVerdict, standing
 
-from .dataset import rows_checksum, schema_checksum
 from .edition import Edition
-
-if TYPE_CHECKING:
-    import polars as pl
+from .tables import MonthTables
 
 INDEX_FILE = "months.json"
 
@@ -36,6 +32,7 @@ class MonthFacts(Frozen):
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
     rows_sha256: str
     schema_sha256: str
+    columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty where nobody noted")
     accepted: tuple[str, ...] = Field(default=(), description="what people accepted although too much of it failed")
     corrections: tuple[Correction, ...] = Field(default=(), description="its revisions, the first of them first")
 
@@ -69,13 +66,18 @@ class Index(Frozen):
         """What is known of month *key*."""
         return next((month for month in self.months if month.month == key), None)
 
+    def before(self, key: str) -> MonthFacts | None:
+        """What is known of the last month of the dataset before *key*."""
+        return max((month for month in self.months if month.month < key), key=lambda month: month.month, default=None)
+
     def to_json(self) -> bytes:
         """The file's content; equal indexes give equal bytes."""
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
-def facts_of(edition: Edition, frame: pl.DataFrame) -> MonthFacts:
-    """The line of the index for the month of *edition* with the rows of *frame*."""
+def facts_of(edition: Edition, tables: MonthTables) -> MonthFacts:
+    """The line of the index for the month of *edition* with the rows of *tables*."""
+    frame = tables.tasks
     speedups = frame["speedup"].to_list()
     stands = Counter(
         standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes)) for notes in frame["replays"].to_list()
@@ -89,8 +91,9 @@ def facts_of(edition: Edition, frame: pl.DataFrame) -> MonthFacts:
         replayed=stands[ReplayVerdict.CONFIRMED] + stands[ReplayVerdict.NOT_CONFIRMED],
         confirmed=stands[ReplayVerdict.CONFIRMED],
         median_speedup=statistics.median(speedups) if speedups else None,
-        rows_sha256=rows_checksum(frame),
-        schema_sha256=schema_checksum(frame),
+        rows_sha256=tables.checksum,
+        schema_sha256=tables.schema_checksum,
+        columns=tables.columns,
         accepted=edition.accepted,
         corrections=edition.corrections,
     )

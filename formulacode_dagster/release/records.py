@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.blobs import get_blob
 from formulacode_dagster.store.ledger import items_in_state
@@ -13,10 +13,11 @@ from formulacode_dagster.store.measurements import replays_of
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 
 from .tasks import build_task_record
+from .wide import task_records
 
 
-def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
-    """Records of the pull requests of *month* that have a statement and a real speed-up, by item."""
+def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
+    """What the dataset holds of the pull requests of *month* that have a statement and a real speed-up, by item."""
     stated = set(items_in_state(connection, month, Stage.PROBLEM_STATEMENTS, ItemState.DONE))
     prs = [pr for pr in done_in(connection, month, Stage.MEASUREMENTS) if pr.item in stated]
     keys = [pr.key for pr in prs]
@@ -29,8 +30,9 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
     pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
     published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
     replayed = replays_of(connection, month)
-    return {
-        pr.item: build_task_record(
+    records: dict[str, TaskRecords] = {}
+    for pr in prs:
+        row = build_task_record(
             pr=pr,
             patch=patch_of(connection, pr),
             classification=classified[pr.key],
@@ -43,8 +45,8 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecord]:
             procedure=_procedure(connection, measured[pr.key].procedure_sha256),
             replays=replayed.get(pr.task_id, ()),
         )
-        for pr in prs
-    }
+        records[pr.item] = task_records(row, measured[pr.key], tested[pr.key], replayed.get(pr.task_id, ()))
+    return records
 
 
 def _procedure(connection: Connection, sha256: str) -> str | None:

@@ -10,22 +10,25 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.models.task_tables import TABLES, Table
 from formulacode_dagster.release.card import render_card
-from formulacode_dagster.release.dataset import DATASET_COLUMNS, month_frame
+from formulacode_dagster.release.dataset import DATASET_COLUMNS, table_columns
 from formulacode_dagster.release.edition import Edition
 from formulacode_dagster.release.index import Index, facts_of
+from tests.support.release import tables_of
 
 FEBRUARY = Month.parse("2026-02")
 
 
 def _index(record: Callable[..., TaskRecord]) -> Index:
-    index = Index().with_month(facts_of(Edition(FEBRUARY), month_frame([record(1), record(2)])))
-    return index.with_month(facts_of(Edition(FEBRUARY.previous()), month_frame([])))
+    index = Index().with_month(facts_of(Edition(FEBRUARY), tables_of([record(1), record(2)])))
+    return index.with_month(facts_of(Edition(FEBRUARY.previous()), tables_of([])))
 
 
 def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord]) -> None:
     head = yaml.safe_load(render_card(_index(record)).split("---")[1])
     assert {config["config_name"]: config["data_files"] for config in head["configs"]} == {
+        **{table.value: f"{table.value}/*.parquet" for table in Table},
         "default": "data/*.parquet",
         "verified": "verified/*.parquet",
         "2026-01": "data/2026-01.parquet",
@@ -36,9 +39,10 @@ def test_the_card_names_a_config_for_each_month(record: Callable[..., TaskRecord
 
 def test_the_card_tells_every_month_and_every_column(record: Callable[..., TaskRecord]) -> None:
     card = render_card(_index(record))
-    assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | – | 1 | 1.65× |" in card
-    assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | – | 0 | – |" in card
-    assert all(f"| `{column.name}` | {column.description}" in card for column in DATASET_COLUMNS)
+    assert "| 2026-02 | `formulacode@2026-03` | 2 | 1 | – | 1 | 1.65× | +2 tasks, +1 verified |" in card
+    assert "| 2026-01 | `formulacode@2026-02` | 0 | 0 | – | 0 | – | – |" in card
+    for columns in (DATASET_COLUMNS, *map(table_columns, TABLES.values())):
+        assert all(f"| `{column.name}` | {column.type} | {column.description} |" in card for column in columns)
 
 
 def test_the_card_counts_the_tasks_that_replay(record: Callable[..., TaskRecord]) -> None:
@@ -47,7 +51,7 @@ def test_the_card_counts_the_tasks_that_replay(record: Callable[..., TaskRecord]
         record(number, replays=json.dumps([{"verdict": verdict} for verdict in some]))
         for number, some in enumerate(verdicts)
     ]
-    facts = facts_of(Edition(FEBRUARY), month_frame(records))
+    facts = facts_of(Edition(FEBRUARY), tables_of(records))
     assert (facts.tasks, facts.replayed, facts.confirmed) == (4, 2, 1)
     assert "| 4 | 2 | 2, 1 | 1 |" in render_card(Index().with_month(facts))
 
@@ -67,7 +71,7 @@ def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[.
         failed=3,
         done=2,
     )
-    facts = facts_of(Edition(FEBRUARY, (accepted.card_line,)), month_frame([record(1)]))
+    facts = facts_of(Edition(FEBRUARY, (accepted.card_line,)), tables_of([record(1)]))
     line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
     assert line in render_card(Index().with_month(facts)).splitlines()
     assert "Accepted" not in render_card(_index(record))

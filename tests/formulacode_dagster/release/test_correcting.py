@@ -21,8 +21,8 @@ from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
 from formulacode_dagster.models.release import Replay, ReplayVerdict
-from formulacode_dagster.release.card import data_path
 from formulacode_dagster.release.dataset import from_parquet
+from formulacode_dagster.release.tables import data_path
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.checks import verdicts

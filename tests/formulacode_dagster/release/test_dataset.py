@@ -5,24 +5,27 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
+from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.release import TaskRecord
+from formulacode_dagster.models.task_tables import TABLES
 from formulacode_dagster.release.dataset import (
     DATASET_COLUMNS,
-    dataset_schema,
-    first_difference,
     from_parquet,
     month_frame,
     rows_checksum,
-    schema_checksum,
+    table_columns,
+    table_schema,
     to_parquet,
 )
+from formulacode_dagster.release.tables import first_difference
+from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]
 
 
 def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> None:
-    names = list(dataset_schema())
+    names = list(table_schema(TaskRecord))
     assert names[:12] == [
         "task_id",
         "repo_name",
@@ -56,7 +59,7 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "workload_adapted": "List(String)",
         "verified": "Boolean",
     }
-    assert [(name, str(kind)) for name, kind in dataset_schema().items()] == [
+    assert [(name, str(kind)) for name, kind in table_schema(TaskRecord).items()] == [
         (name, types.get(name, "String")) for name in names
     ]
     assert [(column.name, column.type) for column in DATASET_COLUMNS] == [
@@ -64,11 +67,17 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
     ]
 
 
+@pytest.mark.parametrize("model", [TaskRecord, *TABLES.values()])
+def test_types_are_called_as_polars_calls_them(model: type[Frozen]) -> None:
+    schema = {name: str(kind) for name, kind in table_schema(model).items()}
+    assert {column.name: column.type for column in table_columns(model)} == schema
+    assert all(column.description for column in table_columns(model))
+
+
 def test_a_month_without_tasks_has_the_same_schema(record: MakeRecord) -> None:
     empty, full = month_frame([]), month_frame([record(1)])
     assert empty.height == 0
     assert empty.schema == full.schema
-    assert schema_checksum(empty) == schema_checksum(full)
     assert from_parquet(to_parquet(empty), "here").schema == full.schema
 
 
@@ -105,7 +114,7 @@ def test_what_is_no_parquet_file_is_named(record: MakeRecord) -> None:
 
 
 def test_a_difference_is_told_in_words(record: MakeRecord) -> None:
-    released = month_frame([record(1), record(2)])
-    wanted = month_frame([record(2, speedup=9.0), record(3)])
+    released = tables_of([record(1), record(2)])
+    wanted = tables_of([record(2, speedup=9.0), record(3)])
     told = first_difference(released, wanted)
     assert told == "1 no longer there: acme__fast-1; 1 new: acme__fast-3; 1 changed: acme__fast-2 (speedup)"

@@ -15,9 +15,9 @@ from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.checks import released_tags_untouched
-from formulacode_dagster.release.dataset import month_frame
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.index import Index
+from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]
 FEBRUARY, JANUARY = Month.parse("2026-02"), Month.parse("2026-01")
@@ -38,7 +38,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def test_a_month_is_written_tagged_and_read_back(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    found = destination.release(FEBRUARY, month_frame([record(1), record(2)]))
+    found = destination.release(FEBRUARY, tables_of([record(1), record(2)]))
     assert found.tag == "formulacode@2026-03"
     assert found.destination == destination.name == str(folder)
     assert found.task_ids == ("acme__fast-1", "acme__fast-2")
@@ -49,19 +49,19 @@ def test_a_month_is_written_tagged_and_read_back(folder: Path, record: MakeRecor
 
 def test_the_same_month_again_changes_nothing(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    first = destination.release(FEBRUARY, month_frame([record(1), record(2)]))
-    destination.release(JANUARY, month_frame([]))
+    first = destination.release(FEBRUARY, tables_of([record(1), record(2)]))
+    destination.release(JANUARY, tables_of([]))
     before = _files(folder)
-    assert destination.release(FEBRUARY, month_frame([record(2), record(1)])) == first
+    assert destination.release(FEBRUARY, tables_of([record(2), record(1)])) == first
     assert _files(folder) == before
 
 
 def test_a_released_month_is_never_changed(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    destination.release(FEBRUARY, month_frame([record(1)]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
     before = _files(folder)
     with pytest.raises(ItemFailure, match="a released tag is never changed") as caught:
-        destination.release(FEBRUARY, month_frame([record(1, speedup=9.0)]))
+        destination.release(FEBRUARY, tables_of([record(1, speedup=9.0)]))
     assert caught.value.kind == "released_tag"
     assert "acme__fast-1 (speedup)" in str(caught.value)
     assert _files(folder) == before
@@ -69,15 +69,15 @@ def test_a_released_month_is_never_changed(folder: Path, record: MakeRecord) -> 
 
 def test_the_card_covers_every_month(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    destination.release(FEBRUARY, month_frame([record(1)]))
-    destination.release(JANUARY, month_frame([]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
+    destination.release(JANUARY, tables_of([]))
     index = Index.parse((folder / "months.json").read_bytes(), "here")
     assert [(month.month, month.tasks) for month in index.months] == [("2026-01", 0), ("2026-02", 1)]
 
 
 def test_a_changed_release_shows_in_its_tag(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    found = destination.release(FEBRUARY, month_frame([record(1)]))
+    found = destination.release(FEBRUARY, tables_of([record(1)]))
     (folder / "releases" / found.tag / "README.md").write_text("something else")
     assert not released_tags_untouched([found], destination.tags()).passed
 
@@ -90,7 +90,7 @@ def test_a_run_killed_while_it_writes_leaves_no_release_and_the_next_one_finishe
         from pathlib import Path
         from formulacode_dagster.models.month import Month
         from formulacode_dagster.release import folder
-        from formulacode_dagster.release.dataset import month_frame
+        from tests.support.release import tables_of
 
         writing = folder.write_atomically
         def dies(path, content):
@@ -98,24 +98,24 @@ def test_a_run_killed_while_it_writes_leaves_no_release_and_the_next_one_finishe
             if path.name == sys.argv[2]:
                 os._exit(9)
         folder.write_atomically = dies
-        folder.FolderDestination(Path(sys.argv[1])).release(Month.parse("2026-02"), month_frame([]))
+        folder.FolderDestination(Path(sys.argv[1])).release(Month.parse("2026-02"), tables_of([]))
     """
     for last in ("months.json", "manifest.json"):
         ended = subprocess.run([sys.executable, "-c", textwrap.dedent(killed), str(folder), last], check=False)
         assert ended.returncode == 9
         assert FolderDestination(folder).tags() == {}
     assert list((folder / "releases").glob(".partial-*"))
-    found = FolderDestination(folder).release(FEBRUARY, month_frame([record(1)]))
+    found = FolderDestination(folder).release(FEBRUARY, tables_of([record(1)]))
     assert FolderDestination(folder).tags() == {found.tag: found.revision}
     assert not list((folder / "releases").glob(".partial-*"))
 
 
 def test_a_run_killed_after_its_release_is_finished_by_the_next_one(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    first = destination.release(FEBRUARY, month_frame([record(1)]))
+    first = destination.release(FEBRUARY, tables_of([record(1)]))
     for path in ("README.md", "months.json", "data/2026-02.parquet"):
         (folder / path).unlink()
-    assert destination.release(FEBRUARY, month_frame([record(1)])) == first
+    assert destination.release(FEBRUARY, tables_of([record(1)])) == first
     assert (folder / "README.md").exists()
     assert (folder / "data/2026-02.parquet").exists()
 
@@ -132,7 +132,7 @@ def full_disk() -> Iterator[None]:
 
 
 def test_a_full_disk_says_so_and_keeps_nothing_half_written(folder: Path, record: MakeRecord) -> None:
-    frame = month_frame([record(1, patch=os.urandom(50_000).hex())])
+    frame = tables_of([record(1, patch=os.urandom(50_000).hex())])
     with pytest.raises(OutsideSystemError, match="Free some space") as caught, full_disk():
         FolderDestination(folder).release(FEBRUARY, frame)
     assert caught.value.system == "disk"
@@ -142,8 +142,8 @@ def test_a_full_disk_says_so_and_keeps_nothing_half_written(folder: Path, record
 
 def test_a_damaged_index_stops_before_anything_is_written(folder: Path, record: MakeRecord) -> None:
     destination = FolderDestination(folder)
-    destination.release(FEBRUARY, month_frame([record(1)]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
     (folder / "months.json").write_text("{")
     with pytest.raises(ItemFailure, match=r"months\.json is malformed"):
-        destination.release(JANUARY, month_frame([]))
+        destination.release(JANUARY, tables_of([]))
     assert set(destination.tags()) == {"formulacode@2026-03"}

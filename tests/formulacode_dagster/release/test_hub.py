@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
-import polars as pl
 import pytest
 from huggingface_hub import HfApi
 from starlette.applications import Starlette
@@ -16,10 +15,11 @@ from starlette.routing import Route
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.release.dataset import month_frame
 from formulacode_dagster.release.hub import HubDestination
+from formulacode_dagster.release.tables import MonthTables
 from sandbox.hub import app
 from sandbox.server import serving
+from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]
 FEBRUARY, JANUARY = Month.parse("2026-02"), Month.parse("2026-01")
@@ -53,14 +53,14 @@ class KilledError(BaseException):
     """What a test can survive of a `kill -9`."""
 
 
-def _kill_before_tag(destination: HubDestination, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def _kill_before_tag(destination: HubDestination, tables: MonthTables, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*_: object, **__: object) -> None:
         raise KilledError
 
     with monkeypatch.context() as patch:
         patch.setattr(HfApi, "create_tag", die)
         with pytest.raises(KilledError):
-            destination.release(FEBRUARY, frame)
+            destination.release(FEBRUARY, tables)
 
 
 def _writes(url: str) -> int:
@@ -71,7 +71,7 @@ def _writes(url: str) -> int:
 def test_a_month_is_committed_tagged_and_read_back(
     destination: HubDestination, url: str, name: str, record: MakeRecord
 ) -> None:
-    found = destination.release(FEBRUARY, month_frame([record(1), record(2)]))
+    found = destination.release(FEBRUARY, tables_of([record(1), record(2)]))
     assert found.destination == destination.name == f"hub:{name}"
     assert found.tag == "formulacode@2026-03"
     assert found.read_back_sha256 == found.rows_sha256
@@ -83,18 +83,18 @@ def test_a_month_is_committed_tagged_and_read_back(
 
 @pytest.mark.slow
 def test_the_same_month_again_uploads_nothing(destination: HubDestination, url: str, record: MakeRecord) -> None:
-    first = destination.release(FEBRUARY, month_frame([record(1), record(2)]))
-    destination.release(JANUARY, month_frame([]))
+    first = destination.release(FEBRUARY, tables_of([record(1), record(2)]))
+    destination.release(JANUARY, tables_of([]))
     before = _writes(url)
-    assert destination.release(FEBRUARY, month_frame([record(2), record(1)])) == first
+    assert destination.release(FEBRUARY, tables_of([record(2), record(1)])) == first
     assert _writes(url) == before
 
 
 def test_a_released_tag_is_never_changed(destination: HubDestination, url: str, record: MakeRecord) -> None:
-    destination.release(FEBRUARY, month_frame([record(1)]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
     before, tags = _writes(url), destination.tags()
     with pytest.raises(ItemFailure, match="a released tag is never changed") as caught:
-        destination.release(FEBRUARY, month_frame([record(1), record(3)]))
+        destination.release(FEBRUARY, tables_of([record(1), record(3)]))
     assert caught.value.kind == "released_tag"
     assert "1 new: acme__fast-3" in str(caught.value)
     assert (_writes(url), destination.tags()) == (before, tags)
@@ -102,8 +102,8 @@ def test_a_released_tag_is_never_changed(destination: HubDestination, url: str, 
 
 @pytest.mark.slow
 def test_every_month_is_on_the_card(destination: HubDestination, url: str, name: str, record: MakeRecord) -> None:
-    destination.release(FEBRUARY, month_frame([record(1)]))
-    destination.release(JANUARY, month_frame([]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
+    destination.release(JANUARY, tables_of([]))
     card = httpx.get(f"{url}/datasets/{name}/resolve/main/README.md", headers={"Authorization": f"Bearer {TOKEN}"}).text
     assert 'config_name: "2026-01"' in card
     assert 'config_name: "2026-02"' in card
@@ -112,11 +112,11 @@ def test_every_month_is_on_the_card(destination: HubDestination, url: str, name:
 def test_a_run_killed_between_commit_and_tag_is_finished_by_the_next_one(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = month_frame([record(1)])
-    _kill_before_tag(destination, frame, monkeypatch)
+    tables = tables_of([record(1)])
+    _kill_before_tag(destination, tables, monkeypatch)
     assert destination.tags() == {}
     head = HfApi(endpoint=url, token=TOKEN).dataset_info(name).sha
-    found = destination.release(FEBRUARY, frame)
+    found = destination.release(FEBRUARY, tables)
     assert found.revision == head
     assert destination.tags() == {found.tag: head}
 
@@ -124,8 +124,8 @@ def test_a_run_killed_between_commit_and_tag_is_finished_by_the_next_one(
 def test_what_was_committed_and_never_tagged_may_still_change(
     destination: HubDestination, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _kill_before_tag(destination, month_frame([record(1)]), monkeypatch)
-    found = destination.release(FEBRUARY, month_frame([record(2)]))
+    _kill_before_tag(destination, tables_of([record(1)]), monkeypatch)
+    found = destination.release(FEBRUARY, tables_of([record(2)]))
     assert found.task_ids == ("acme__fast-2",)
     assert found.read_back_sha256 == found.rows_sha256
 
@@ -135,50 +135,50 @@ def test_a_month_committed_by_another_run_meanwhile_is_kept(
     destination: HubDestination, url: str, name: str, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = HubDestination(name, url, TOKEN)
-    destination.release(Month.parse("2025-12"), month_frame([]))
+    destination.release(Month.parse("2025-12"), tables_of([]))
     committing, raced = HfApi.create_commit, []
 
     def race(api: HfApi, *arguments: object, **options: object) -> object:
         if not raced:
             raced.append(True)
-            other.release(JANUARY, month_frame([]))
+            other.release(JANUARY, tables_of([]))
         return committing(api, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(HfApi, "create_commit", race)
-    destination.release(FEBRUARY, month_frame([record(1)]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
     files = HfApi(endpoint=url, token=TOKEN).list_repo_files(name, repo_type="dataset")
     assert {"data/2025-12.parquet", "data/2026-01.parquet", "data/2026-02.parquet"} <= set(files)
 
 
 def test_the_hub_keeps_releases_over_a_restart(tmp_path: Path, record: MakeRecord) -> None:
-    frame = month_frame([record(1)])
+    tables = tables_of([record(1)])
     with serving(app(tmp_path)) as url:
-        first = HubDestination(NAME, url, TOKEN).release(FEBRUARY, frame)
+        first = HubDestination(NAME, url, TOKEN).release(FEBRUARY, tables)
     with serving(app(tmp_path)) as url:
-        assert HubDestination(NAME, url, TOKEN).release(FEBRUARY, frame) == first
+        assert HubDestination(NAME, url, TOKEN).release(FEBRUARY, tables) == first
 
 
 def test_a_wrong_token_is_named_and_not_shown(url: str) -> None:
     with pytest.raises(ConfigurationError, match="HF_TOKEN") as caught:
-        HubDestination(NAME, url, "hf_wrong").release(FEBRUARY, month_frame([]))
+        HubDestination(NAME, url, "hf_wrong").release(FEBRUARY, tables_of([]))
     assert "hf_wrong" not in str(caught.value)
 
 
 def test_a_missing_token_is_named(url: str) -> None:
     with pytest.raises(ConfigurationError, match="HF_TOKEN"):
-        HubDestination(NAME, url, "").release(FEBRUARY, month_frame([]))
+        HubDestination(NAME, url, "").release(FEBRUARY, tables_of([]))
 
 
 def test_a_malformed_name_is_named(url: str) -> None:
     with pytest.raises(ConfigurationError, match="HF_DATASET"):
-        HubDestination("not//a name", url, TOKEN).release(FEBRUARY, month_frame([]))
+        HubDestination("not//a name", url, TOKEN).release(FEBRUARY, tables_of([]))
 
 
 @pytest.mark.parametrize("attempt", ["release", "tags"])
 def test_a_dead_hub_stops_the_stage(attempt: str) -> None:
     destination = HubDestination(NAME, "http://127.0.0.1:9", TOKEN)
     with pytest.raises(OutsideSystemError, match="HF_ENDPOINT") as caught:
-        destination.tags() if attempt == "tags" else destination.release(FEBRUARY, month_frame([]))
+        destination.tags() if attempt == "tags" else destination.release(FEBRUARY, tables_of([]))
     assert caught.value.system == "hub"
     assert TOKEN not in str(caught.value)
 
@@ -192,7 +192,7 @@ def test_a_hub_that_cannot_serve_stops_the_stage(status: int) -> None:
         serving(Starlette(routes=[Route("/{path:path}", fail, methods=["GET", "POST"])])) as url,
         pytest.raises(OutsideSystemError, match="hub: cannot release") as caught,
     ):
-        HubDestination(NAME, url, TOKEN).release(FEBRUARY, month_frame([]))
+        HubDestination(NAME, url, TOKEN).release(FEBRUARY, tables_of([]))
     assert caught.value.system == "hub"
 
 
@@ -210,17 +210,17 @@ def test_another_run_that_released_other_rows_a_moment_ago_is_not_overwritten(
 
     def race(api: HfApi, *arguments: object, **named: object) -> None:
         monkeypatch.setattr(HfApi, "create_tag", tagging)
-        other.release(FEBRUARY, month_frame([record(5)]))
+        other.release(FEBRUARY, tables_of([record(5)]))
         tagging(api, *arguments, **named)
 
     monkeypatch.setattr(HfApi, "create_tag", race)
     with pytest.raises(ItemFailure, match="a released tag is never changed"):
-        destination.release(FEBRUARY, month_frame([record(1)]))
+        destination.release(FEBRUARY, tables_of([record(1)]))
 
 
 def test_nothing_is_kept_in_the_home_folder(destination: HubDestination, record: MakeRecord) -> None:
     before = _home_files()
-    destination.release(FEBRUARY, month_frame([record(1)]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
     assert _home_files() == before
 
 

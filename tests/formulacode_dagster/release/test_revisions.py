@@ -10,16 +10,18 @@ import pytest
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.release.card import CARD_FILE, data_path
+from formulacode_dagster.release.card import CARD_FILE
 from formulacode_dagster.release.checks import reads_back_equal, released_tags_untouched
-from formulacode_dagster.release.dataset import from_parquet, month_frame
+from formulacode_dagster.release.dataset import from_parquet
 from formulacode_dagster.release.destination import Destination
 from formulacode_dagster.release.edition import newest_number
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
 from formulacode_dagster.release.hub_client import download, hub_api
+from formulacode_dagster.release.tables import data_path
 from sandbox.hub import app
 from sandbox.server import serving
+from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]
 FEBRUARY = Month.parse("2026-02")
@@ -64,7 +66,7 @@ def test_a_month_that_is_wrong_is_mended_by_a_revision(
 ) -> None:
     destination, read = place
     wrong, right, difference = WRONG[way]
-    before, after = (month_frame([record(n, speedup=s) for n, s in rows.items()]) for rows in (wrong, right))
+    before, after = (tables_of([record(n, speedup=s) for n, s in rows.items()]) for rows in (wrong, right))
     first = destination.release(FEBRUARY, before)
     tags, content = dict(destination.tags()), read(data_path("2026-02"), FIRST)
 
@@ -77,8 +79,8 @@ def test_a_month_that_is_wrong_is_mended_by_a_revision(
 
     second = destination.release(FEBRUARY, after, correction=f"it had {way}")
     assert (second.tag, second.number, second.difference) == (SECOND, 1, difference)
-    assert from_parquet(read(data_path("2026-02"), SECOND), "").equals(after)
-    assert from_parquet(read(data_path("2026-02"), "main"), "").equals(after)
+    assert from_parquet(read(data_path("2026-02"), SECOND), "").equals(after.tasks)
+    assert from_parquet(read(data_path("2026-02"), "main"), "").equals(after.tasks)
     assert (
         f"- `{SECOND}` differs from the release before: {difference}. Why: it had {way}"
         in read(CARD_FILE, SECOND).decode()
@@ -97,7 +99,7 @@ def test_the_newest_revision_is_found_again_and_corrected_in_its_turn(
     place: tuple[Destination, Read], record: MakeRecord
 ) -> None:
     destination, read = place
-    frames = [month_frame([record(1, speedup=speedup)]) for speedup in (1.5, 1.4, 1.3)]
+    frames = [tables_of([record(1, speedup=speedup)]) for speedup in (1.5, 1.4, 1.3)]
     destination.release(FEBRUARY, frames[0])
     second = destination.release(FEBRUARY, frames[1], correction="too fast")
     tags = destination.tags()
@@ -116,13 +118,13 @@ def test_the_newest_revision_is_found_again_and_corrected_in_its_turn(
 def test_the_newest_release_is_read_by_whoever_wants_it(place: tuple[Destination, Read], record: MakeRecord) -> None:
     destination, _ = place
     assert destination.read(FEBRUARY) is None
-    frames = [month_frame([record(1, speedup=speedup)]) for speedup in (1.5, 1.4)]
+    frames = [tables_of([record(1, speedup=speedup)]) for speedup in (1.5, 1.4)]
     destination.release(FEBRUARY, frames[0])
     destination.release(FEBRUARY, frames[1], correction="too fast")
     newest = destination.read(FEBRUARY)
     assert newest is not None
     assert newest.tag == SECOND
-    assert newest.frame.equals(frames[1])
+    assert newest.frame.equals(frames[1].tasks)
     assert destination.read(FEBRUARY.previous()) is None
 
 
@@ -131,14 +133,14 @@ def test_replays_made_since_wait_for_a_revision_that_somebody_asks_for(
 ) -> None:
     destination, read = place
     confirmed = '[{"verdict": "confirmed"}]'
-    before, after = (month_frame([record(1, replays=replays)]) for replays in ("[]", confirmed))
+    before, after = (tables_of([record(1, replays=replays)]) for replays in ("[]", confirmed))
     first = destination.release(FEBRUARY, before)
     assert destination.release(FEBRUARY, after) == first, "by themselves they make no release, and are no other rows"
     assert reads_back_equal("2026-02", [first]).passed
     assert from_parquet(read(data_path("2026-02"), "main"), "")["replays"].to_list() == ["[]"]
     # what else is other still is
     with pytest.raises(ItemFailure, match="--correction WHY"):
-        destination.release(FEBRUARY, month_frame([record(1, replays=confirmed, speedup=1.2)]))
+        destination.release(FEBRUARY, tables_of([record(1, replays=confirmed, speedup=1.2)]))
 
     second = destination.release(FEBRUARY, after, correction="replayed on two machines")
     assert (second.tag, second.difference) == (SECOND, "1 changed: acme__fast-1 (replays)")
@@ -149,9 +151,9 @@ def test_replays_made_since_wait_for_a_revision_that_somebody_asks_for(
 
 def test_other_months_are_not_touched(place: tuple[Destination, Read], record: MakeRecord) -> None:
     destination, read = place
-    january = destination.release(FEBRUARY.previous(), month_frame([record(7, month="2026-01")]))
-    destination.release(FEBRUARY, month_frame([record(1)]))
-    destination.release(FEBRUARY, month_frame([]), correction="it was none")
+    january = destination.release(FEBRUARY.previous(), tables_of([record(7, month="2026-01")]))
+    destination.release(FEBRUARY, tables_of([record(1)]))
+    destination.release(FEBRUARY, tables_of([]), correction="it was none")
     assert destination.tags()[january.tag] == january.revision
     assert from_parquet(read(data_path("2026-01"), "main"), "")["task_id"].to_list() == ["acme__fast-7"]
 
