@@ -85,7 +85,7 @@ class Laboratory:
         self._containers = containers
         self._engine = engine
         self._results = results
-        self._cache = MirrorCache(Path(containers.home) / "mirrors", f"file://{repositories}")
+        self._cache = MirrorCache(containers.settings.home / "mirrors", f"file://{repositories}")
         self._resolver = containers.resolver()
 
     def trial(self, item: str) -> Trial:
@@ -116,7 +116,8 @@ class Laboratory:
         trial = replace(trial, stage="image", python=environment.python, plan_seconds=round(seconds, 1))
         yield trial
         anchor = mirror.anchor(change.base_sha, Month.parse(facts.month).start)
-        spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=self._containers.os_image)
+        os_image = self._containers.settings.os_image
+        spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
         suite = first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha)
         trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}")
         yield trial
@@ -128,7 +129,7 @@ class Laboratory:
             environment=environment,
             mirror=mirror,
             anchor_sha=anchor,
-            os_image=self._containers.os_image,
+            os_image=os_image,
             replan=partial(self._planned, mirror, pr),
             submodules=partial(submodule_mirrors, self._cache),
             suite=suite,

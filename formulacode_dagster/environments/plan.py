@@ -44,11 +44,11 @@ def plan_environment(
     What *fixes* require joins the declarations, their constraints bound the lock, and each `step_down` takes away the
     interpreter that would have been used.
 
-    Raises Rejection (`no_suite`), ItemFailure (`asv_config`, `package_root`, `interpreter`, `lock`, `timeout`) and
+    Raises Rejection (`no_suite`), ItemFailure (`package_root`, `interpreter`, `lock`, `timeout`) and
     OutsideSystemError when the package index does not answer.
     """
     base = Tree(reader, pr.change.base_sha)
-    suite = find_suite(reader, pr.change.base_sha, pr.facts.merge_commit_sha)
+    suite = find_suite(reader, pr)
     config = suite.config
     repository = read_repository(base, _suites(reader, pr, suite), config)
     ranking = interpreter.rank_interpreters(repository.pythons(), at=pr.facts.merged_at, available=interpreters)

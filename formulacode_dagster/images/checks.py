@@ -28,12 +28,15 @@ class _Standing(StrEnum):
 
 
 def verifications_hold(images: Sequence[BuiltImage], names: Sequence[str] = VERIFICATION_NAMES) -> Judgement:
-    """Pass when every image names a benchmark, each of *names* was verified of it and held, and no other was."""
+    """Pass when of every image each of *names* was verified and held, and no other was, and it names a benchmark.
+
+    What was planned without a suite has none to name.
+    """
     tally: dict[str, Counter[str]] = {name: Counter() for name in names}
     offenders: list[str] = []
     sound = 0
     for image in images:
-        faults = [] if image.benchmarks else ["names no benchmark"]
+        faults = [] if image.benchmarks or not image.spec.has_suite else ["names no benchmark"]
         for name, standing, detail in _standings(image, names):
             tally.setdefault(name, Counter())[standing] += 1
             if standing is not _Standing.HELD:

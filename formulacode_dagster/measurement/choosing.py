@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
-from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.suites.questions import Survey
 from formulacode_dagster.suites.remote import Remote
 
@@ -27,6 +27,7 @@ TRIES = 2
 """Of running a benchmark once on an arm."""
 TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
 """Failures that another suite may spare a task."""
+NOTHING_FOUND = "the repository has no suite, and nothing else that was found executes the change"
 SURVEY_SHARE = 0.25
 """Of the time that is left, for a survey of one arm."""
 
@@ -69,14 +70,17 @@ class Chooser:
     def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
 
-        Raises what the first suite ended with when no later one does better.
+        Raises what the first suite ended with when no later one does better; Rejection (`no_relevant_workload`) where
+        there is no first, and nothing else does.
         """
+        ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
         try:
-            return self._select(suite)
+            if suite is not NO_SUITE:
+                return self._select(suite)
         except (Rejection, ItemFailure) as end:
             if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
                 raise
-            ended: Rejection | ItemFailure = end
+            ended = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
         for other in self.budget.paused_between(others(self._changed(()))):
             self.log(f"trying the suite of the {other.name}")

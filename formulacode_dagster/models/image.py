@@ -29,6 +29,10 @@ class ResourceLimits(Frozen):
     benchmark_seconds: int = 120
 
 
+WORKLOADS_FOLDER = "_fc_workloads"
+"""Where workloads are laid in a repository without a suite; setuptools takes no folder of such a name for a package."""
+
+
 class BuildSpec(Frozen):
     """Everything an engine needs to build one task image, as data. Equal specs give equal tags."""
 
@@ -70,6 +74,11 @@ class BuildSpec(Frozen):
     wheels_only: bool = Field(
         default=False, description="every pin has a wheel: `env` builds nothing, so that no cut-off tells locks apart"
     )
+
+    @property
+    def has_suite(self) -> bool:
+        """Whether the task was planned with an asv suite; without one its workloads are found when it is measured."""
+        return self.benchmark_dir != WORKLOADS_FOLDER
 
 
 class Tier(Frozen):

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from formulacode_dagster.declarations.asv_config import FILE_NAMES, AsvConfig, find_config, read_config
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.git.reader import CommitReader
-from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import WORKLOADS_FOLDER
+from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
+
+from .without import sources_without_suite
 
 MOST_LATER = 20
 """Later commits that are looked at: a configuration that twenty changes did not complete is not becoming a suite."""
@@ -17,30 +21,50 @@ MOST_LATER = 20
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite with benchmarks: the commit it is read at, its configuration, and why no earlier one was taken."""
+    """A suite with benchmarks: the commit it is read at, its configuration, and why no earlier one was taken.
+
+    Of a repository without one the configuration says nothing but where workloads are to be laid.
+    """
 
     tree: Tree
     config: AsvConfig
     notes: tuple[str, ...]
 
 
-def find_suite(reader: CommitReader, base_sha: str, merge_sha: str) -> Suite:
+def find_suite(reader: CommitReader, pr: PullRequest) -> Suite:
     """The suite of the base; where that has none, of the merge commit, then of the nearest later commit with one.
 
-    Raises Rejection (`no_suite`) when no commit has one, ItemFailure (`asv_config`) when asv would refuse its file.
+    A configuration that asv would refuse is none. Where no commit has a suite, but something else that may hold
+    workloads, that of the base without any. Raises Rejection (`no_suite`) where there is nothing.
     """
     lacking: list[str] = []
-    for name, commit in _commits(reader, base_sha, merge_sha):
+    for name, commit in _commits(reader, pr.change.base_sha, pr.facts.merge_commit_sha):
         tree = Tree(reader, commit)
-        path = find_config(tree)
-        if path is None:
-            lacking.append(f"no asv configuration at the {name}")
-            continue
-        config = read_config(tree, path)
-        if any(file.endswith(".py") for file in tree.below(config.benchmark_dir)):
+        config = config_of_suite(tree)
+        if isinstance(config, AsvConfig):
             return Suite(tree, config, tuple(f"suite of the {name}: {reason}" for reason in lacking))
-        lacking.append(f"{config.benchmark_dir}, which {path} names, holds no benchmark at the {name}")
-    raise Rejection(RejectionReason.NO_SUITE, "; ".join(lacking[:3]))
+        lacking.append(f"{config} at the {name}")
+    base = Tree(reader, pr.change.base_sha)
+    others = sources_without_suite(base, pr)
+    if not others:
+        raise Rejection(RejectionReason.NO_SUITE, "; ".join(lacking[:3]))
+    project = pr.facts.repository.partition("/")[2]
+    config = AsvConfig(path="", project=project, benchmark_dir=WORKLOADS_FOLDER)
+    return Suite(base, config, (*lacking[:3], f"without a suite, workloads are looked for in {', '.join(others)}"))
+
+
+def config_of_suite(tree: Tree) -> AsvConfig | str:
+    """The configuration of the suite in *tree*; why it has none, in words, where asv would find no benchmark."""
+    path = find_config(tree)
+    if path is None:
+        return "no asv configuration"
+    try:
+        config = read_config(tree, path)
+    except ItemFailure as failure:
+        return str(failure)
+    if any(file.endswith(".py") for file in tree.below(config.benchmark_dir)):
+        return config
+    return f"{config.benchmark_dir}, which {path} names, holds no benchmark"
 
 
 def _commits(reader: CommitReader, base_sha: str, merge_sha: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from formulacode_dagster.git.reader import CommitReader
+from formulacode_dagster.models.image import WORKLOADS_FOLDER
 from formulacode_dagster.models.measurement import Provenance, Source
 from formulacode_dagster.models.pull_request import PullRequest
 
@@ -50,6 +51,7 @@ class SuiteFiles:
 
 
 BASE_SUITE = SuiteFiles("base")
+NO_SUITE = SuiteFiles("repository, which has none", {})
 
 
 def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, suite_sha: str) -> SuiteFiles:
@@ -57,7 +59,10 @@ def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, su
 
     Benchmarks that a pull request adds for its own change exist on one side only; laid over all sides they can be
     compared. *suite_sha* is the commit the environment was planned with, which is another where the base has no suite.
+    NO_SUITE where it was planned without one.
     """
+    if benchmark_dir == WORKLOADS_FOLDER:
+        return NO_SUITE
     folder = benchmark_dir.strip("/")
     if any(file.path.startswith(f"{folder}/") for file in pr.change.files):
         return suite_at(reader, pr.facts.merge_commit_sha, folder, name="merge commit", source=Source.PULL_REQUEST)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from formulacode_dagster.declarations.asv_config import AsvConfig
+from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import Verification
+from formulacode_dagster.suites.commits import config_of_suite
 from formulacode_dagster.suites.questions import Survey
 from formulacode_dagster.suites.reading import SuiteReading
 
@@ -37,6 +40,18 @@ def benchmarks(survey: Survey | ItemFailure, reading: SuiteReading) -> Verificat
     ok = bool(discovered) and not unseen
     tail = "" if ok else "\n".join(f"{name} lost:\n{text}" for name, text in lost.items())
     return Verification(name=NAME, ok=ok, detail="; ".join(parts), log_tail=tail)
+
+
+def without_suite(name: str, base: Tree) -> Verification:
+    """The verification *name* of an image planned without a suite: it holds as far as there is none at *base*.
+
+    What such a task is timed by is found, and run, when it is measured.
+    """
+    lacking = config_of_suite(base)
+    if isinstance(lacking, AsvConfig):
+        detail = f"planned without a suite, and {lacking.path} names one at {base.commit[:12]}: {lacking.benchmark_dir}"
+        return Verification(name=name, ok=False, detail=detail)
+    return Verification(name=name, ok=True, detail=f"no suite: {lacking}")
 
 
 def _unseen(reading: SuiteReading, discovered: Collection[str], lost: Mapping[str, str]) -> list[str]:

@@ -119,6 +119,11 @@ class Evidence:
         return spec.model_copy(update={"benchmark_dir": folder})
 
     @cached_property
+    def base(self) -> Tree:
+        """The files of the declared commit, as the image's own objects have them."""
+        return Tree(self.repository, self.subject.origin.base_sha)
+
+    @cached_property
     def session(self) -> Session:
         """A place in which the image's code runs."""
         subject = self.subject
@@ -136,9 +141,9 @@ class Evidence:
         Discovering and running is one start of the interpreter and one import of every module, unless all are slow.
         """
         survey: Survey | ItemFailure = ItemFailure(
-            FailureKind.BENCHMARKS, f"{self.subject.image.spec.base_sha} holds no asv configuration"
+            FailureKind.BENCHMARKS, f"{self.subject.image.spec.base_sha} holds no asv suite"
         )
-        for limit in BENCHMARK_SECONDS if self.spec.benchmark_dir else ():
+        for limit in BENCHMARK_SECONDS if self.spec.benchmark_dir and self.spec.has_suite else ():
             try:
                 survey = self.take_survey(limit=limit, budget=RUN_SECONDS, import_limit=IMPORT_SECONDS)
             except ItemFailure as failure:
@@ -159,8 +164,7 @@ class Evidence:
         """What the files of the suite tell, read on the host at the declared commit."""
         if not self.spec.benchmark_dir:
             return SuiteReading()
-        tree = Tree(self.repository, self.subject.origin.base_sha)
-        return read_suite(tree, self.spec.benchmark_dir, self.subject.suite.files)
+        return read_suite(self.base, self.spec.benchmark_dir, self.subject.suite.files)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from formulacode_dagster.models.image import Verification
 from .collecting import Collected, collect_tests, test_files, tests_collect
 from .commit import declared_commit
 from .credentials import no_credentials
-from .discovery import benchmarks
+from .discovery import benchmarks, without_suite
 from .elsewhere import versions_by_name
 from .evidence import Evidence
 from .importing import import_modules, imports, modules_of, tops_of
@@ -31,10 +31,14 @@ def _imports(evidence: Evidence) -> Verification:
 
 
 def _benchmarks(evidence: Evidence) -> Verification:
+    if not evidence.spec.has_suite:
+        return without_suite("benchmarks", evidence.base)
     return benchmarks(evidence.survey, evidence.reading)
 
 
 def _one_benchmark_runs(evidence: Evidence) -> Verification:
+    if not evidence.spec.has_suite:
+        return without_suite("one_benchmark_runs", evidence.base)
     return one_benchmark_runs(evidence.survey)
 
 

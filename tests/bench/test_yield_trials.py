@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.models.image import EngineName, ResourceLimits
+from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.suites.overlays import BASE_SUITE
+from resources.containers import ContainersResource
+from resources.settings import EngineChoice
 from tests.support.git_world import BareRepository, patch_between
 from tests.support.measurement import engine_of, image, pull_request
 
@@ -46,7 +47,7 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         pr = pr.model_copy(update={"facts": facts, "change": change})
         before, after = ({"pkg/core.py": text.encode()} for text in (CORE, FASTER))
         patch = patch_between(tmp_path / "patch.git", before, after)
-        containers = SimpleNamespace(home=tmp_path, limits=ResourceLimits(), resolver=lambda: None)
+        containers = ContainersResource(home=str(tmp_path), engine=EngineChoice.process)
         laboratory = trials.Laboratory(tmp_path, containers, engine_of(source), report.Results(None))
         # of folders, only the repository's own code is run
         contained = image.model_copy(update={"engine": EngineName.DOCKER})

@@ -149,7 +149,7 @@ class _Repair:
         base, pr = Tree(self._task.mirror, self._task.pr.change.base_sha), self._task.pr
         declared: dict[str, str] = {}
         try:
-            suite = find_suite(self._task.mirror, pr.change.base_sha, pr.facts.merge_commit_sha)
+            suite = find_suite(self._task.mirror, pr)
             repository = read_repository(base, (suite.tree,), suite.config)
             offered = [item for offer in repository.optional_groups for item in offer.items]
             for item in validate([*(repository.metadata.dependencies or ()), *offered]).accepted:

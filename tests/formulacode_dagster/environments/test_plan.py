@@ -6,6 +6,7 @@ from formulacode_dagster.environments.checks import every_lock_is_hashed, interp
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import WORKLOADS_FOLDER
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile
 from formulacode_dagster.models.reasons import RejectionReason
@@ -74,10 +75,27 @@ def test_a_suite_that_came_after_the_merge_is_taken_from_the_nearest_commit_that
     assert sum("at the later commit" in note for note in environment.notes) == 1
 
 
-def test_no_suite_at_all_is_a_rejection_and_not_a_failure(plan):
+def test_no_suite_and_nothing_else_to_time_is_a_rejection_and_not_a_failure(plan):
     with pytest.raises(Rejection) as caught:
         plan(PACKAGE)
     assert caught.value.reason is RejectionReason.NO_SUITE
+
+
+@pytest.mark.parametrize(
+    ("lacking", "why"),
+    [
+        ({}, "no asv configuration at the base"),
+        ({"asv.conf.json": "{}"}, "holds no benchmark at the base"),
+        ({**SUITE, "asv.conf.json": "["}, "asv.conf.json cannot be read"),
+    ],
+)
+def test_tests_make_a_candidate_of_what_has_no_suite_that_could_be_read(plan, index, lacking, why):
+    index.publish("pytest", "8.0", "2020-01-01T00:00:00Z")
+    environment = plan({**lacking, **PACKAGE, "tests/test_fast.py": "import fast\n"})
+    assert (environment.benchmark_dir, environment.config_path) == (WORKLOADS_FOLDER, "")
+    assert (environment.package_name, environment.suite_sha) == ("fast", "b" * 40)
+    assert why in " ".join(environment.notes)
+    assert any(note.startswith("without a suite, workloads are looked for in its tests") for note in environment.notes)
 
 
 def test_a_requirement_that_did_not_exist_yet_is_dropped_by_name(plan):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.images.checks import verifications_hold
-from formulacode_dagster.models.image import BuiltImage, Verification
+from formulacode_dagster.models.image import WORKLOADS_FOLDER, BuiltImage, Verification
 from formulacode_dagster.verification.verifications import VERIFICATION_NAMES
 from tests.records import make_image, make_spec
 from tests.support.images import MONTH
@@ -65,6 +65,11 @@ def test_an_image_that_names_no_benchmark_does_not_pass_whatever_was_verified(ve
     verdict = verifications_hold([verified.model_copy(update={"benchmarks": ()})])
     assert not verdict.passed
     assert verdict.offenders == ("Acme__tiny-5: names no benchmark",)
+
+
+def test_an_image_that_was_planned_without_a_suite_need_not_name_one(verified: BuiltImage) -> None:
+    spec = verified.spec.model_copy(update={"benchmark_dir": WORKLOADS_FOLDER})
+    assert verifications_hold([verified.model_copy(update={"benchmarks": (), "spec": spec})]).passed
 
 
 def test_a_month_without_images_passes_and_says_so() -> None:

@@ -12,10 +12,10 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.surveyed import Surveyed
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.image import EngineName, ResourceLimits
+from formulacode_dagster.models.image import WORKLOADS_FOLDER, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Look, Returned, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
 from formulacode_dagster.workloads.written import Draft
 from sandbox.model.benchmarks import write_benchmark
 
@@ -67,7 +67,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         after,
         *,
         files=FILES,
-        suite_files=None,
+        suite=BASE_SUITE,
         later=None,
         patch=None,
         build=None,
@@ -81,12 +81,15 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         source = Path(tempfile.mkdtemp(dir=tmp_path))
         found = git_patch(source, files, after)
         measure.engine = engine_of(source, build)
+        spec = (
+            image.spec if suite is not NO_SUITE else image.spec.model_copy(update={"benchmark_dir": WORKLOADS_FOLDER})
+        )
         timed = measure_task(
             measure.engine,
-            image.model_copy(update={"engine": engine}),
+            image.model_copy(update={"engine": engine, "spec": spec}),
             pr=says(pull_request(*after), body),
             patch=found if patch is None else patch,
-            suite=SuiteFiles("base") if suite_files is None else SuiteFiles("merge commit", suite_files),
+            suite=suite,
             later=lambda names: later(names) if later else (),
             plan=plan,
             limits=limits or ResourceLimits(benchmark_seconds=10),
@@ -176,7 +179,7 @@ def test_benchmarks_of_the_pull_request_itself_are_used_on_both_sides(measure):
     }
     after = {"pkg/core.py": FASTER + "\n\ndef brand_new():\n    return total(3)\n", **new}
     overlay = {path: text.encode() for path, text in new.items()}
-    measured, _ = measure(after, files=files, suite_files=overlay)
+    measured, _ = measure(after, files=files, suite=SuiteFiles("merge commit", overlay))
     assert measured.suite == "merge commit"
     assert measured.faster == ("bench.time_total",)
     assert [(f.benchmark, f.arm, f.kind) for f in measured.failures] == [("bench.time_new", Arm.BASE, "error")]
@@ -214,6 +217,24 @@ def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(mea
     executed = measured.executed[result.benchmark]
     assert (executed["base"], executed["oracle"]) == ({"pkg/core.py": (3, 4, 5, 6)}, {"pkg/core.py": (3,)})
     assert "1 of its own tests execute the change" in log
+
+
+@pytest.mark.slow
+def test_tests_are_timed_where_there_is_no_suite_at_all(measure):
+    test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(200000)\n"
+    files = {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": test}
+    measured, _ = measure({"pkg/core.py": FASTER}, files=files, suite=NO_SUITE)
+    assert (measured.is_faster, measured.provenance.source) == (True, Source.OWN_TESTS)
+    assert [result.benchmark for result in measured.results] == [
+        "own_tests.tests_test_core_test_total.time_call('test_total')"
+    ]
+
+
+def test_without_a_suite_and_without_anything_else_there_is_no_workload(measure):
+    files = {"pkg/__init__.py": "", "pkg/core.py": CORE}
+    with pytest.raises(Rejection) as caught:
+        measure({"pkg/core.py": FASTER}, files=files, suite=NO_SUITE)
+    assert caught.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
 
 
 SILENT = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}

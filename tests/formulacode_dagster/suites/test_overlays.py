@@ -1,8 +1,9 @@
 import pytest
 
+from formulacode_dagster.models.image import WORKLOADS_FOLDER
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest
-from formulacode_dagster.suites.overlays import SuiteFiles, first_suite
+from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles, first_suite
 
 
 class Reader:
@@ -54,3 +55,7 @@ def test_a_suite_that_was_found_in_a_later_commit_is_brought_from_there(touching
     reader = Reader({MERGE: {}, PLANNED: FILES})
     found = first_suite(reader, touching("pkg/core.py"), "benchmarks", suite_sha=PLANNED)
     assert (found.name, found.files) == ("later commit dddddddddddd", SUITE)
+
+
+def test_without_a_suite_none_is_taken_for_the_first(touching):
+    assert first_suite(Reader({MERGE: {}}), touching("pkg/core.py"), WORKLOADS_FOLDER, suite_sha=BASE) is NO_SUITE

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
+from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 from formulacode_dagster.suites.reading import SuiteReading
-from formulacode_dagster.verification.discovery import benchmarks
+from formulacode_dagster.verification.discovery import benchmarks, without_suite
 from formulacode_dagster.verification.running import one_benchmark_runs
 
 
@@ -91,3 +94,28 @@ def test_a_time_that_is_none_is_no_time() -> None:
         forged = Survey(benchmarks=(surveyed("a", seconds=seconds),), lost={}, extensions=())
         assert not one_benchmark_runs(forged).ok
     assert one_benchmark_runs(survey("a")).ok
+
+
+@pytest.mark.parametrize(
+    ("files", "ok"),
+    [
+        ({}, True),
+        ({"asv.conf.json": b"{}"}, True),
+        ({"asv.conf.json": b"[", "benchmarks/bench.py": b""}, True),
+        ({"asv.conf.json": b"{}", "benchmarks/bench.py": b""}, False),
+    ],
+)
+def test_an_image_planned_without_a_suite_holds_as_far_as_its_commit_has_none(
+    files: dict[str, bytes], ok: bool
+) -> None:
+    class Reader:
+        def list(self, _commit: str, _folder: str = "") -> list[str]:
+            return sorted(files)
+
+        def read(self, _commit: str, path: str) -> bytes | None:
+            return files.get(path)
+
+        def later(self, _commit: str, *_patterns: str) -> tuple[str, ...]:
+            return ()
+
+    assert without_suite("benchmarks", Tree(Reader(), "a" * 40)).ok is ok
