@@ -60,7 +60,7 @@ def show_measurements(console: Console, connection: Connection, item: ItemName) 
             str(measured.attempt),
             measured.occasion.value,
             measured.verdict.value,
-            f"{measured.speedup:.2f}×",
+            measured.speedup_text,
             f"{measured.low:.2f} to {measured.high:.2f}",
             str(measured.rounds),
             measured.provenance.source.value,

@@ -65,7 +65,7 @@ def _show(month: Month) -> None:
                 task_id,
                 str(replayed.attempt),
                 replayed.verdict.value,
-                f"{taken.speedup:.2f}×" if taken else "",
+                taken.speedup_text if taken else "",
                 f"{taken.low:.2f} to {taken.high:.2f}" if taken else "",
                 replayed.failure.value if replayed.failure else taken.machine if taken else "",
             )

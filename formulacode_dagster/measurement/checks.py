@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Quantity, Unit, Verdict
 
 from .chance import clopper_pearson
 from .contrasts import Samples
@@ -18,7 +18,7 @@ FIGURES = (
     *("control_speedup", "control_low", "control_high"),
 )
 RESULT_FIGURES = ("speedup", "low", "high", "faster_p", "slower_p", "control_speedup")
-CLAIMS = ("verdict", "disturbed", "faster", "slower", "needs")
+CLAIMS = ("verdict", "disturbed", "metric", "faster", "slower", "needs")
 
 
 def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgement:
@@ -47,7 +47,7 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
     A control is the base once more, so each that is called faster is a false accept. So few as a month has bound
     nothing by themselves: the check fires where the lower bound of their share is above the promise.
     """
-    accepted = [row for row in measurements if accepts_control(_samples(row), row.rule, row.look)]
+    accepted = [row for row in measurements if accepts_control(_samples(row), row.rule, row.look, _quantities(row))]
     promised = max((row.rule.alpha for row in measurements), default=0.0)
     low, high = clopper_pearson(len(accepted), len(measurements)) if measurements else (0.0, 1.0)
     offenders = [f"{row.repository_id}#{row.number}: its control is {row.control_speedup:.3g}x" for row in accepted]
@@ -60,6 +60,10 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
 
 def _samples(measurement: Measurement) -> Samples:
     return {result.benchmark: result.samples for result in measurement.results}
+
+
+def _quantities(measurement: Measurement) -> dict[str, Quantity]:
+    return {result.benchmark: result.quantity for result in measurement.results}
 
 
 def _problems(month: str, measurement: Measurement) -> Iterator[str]:
@@ -78,7 +82,7 @@ def _problems(month: str, measurement: Measurement) -> Iterator[str]:
     if measurement.verdict is Verdict.FASTER and (short := _shortage(measurement)):
         yield short
     try:
-        again = judge(_samples(measurement), measurement.rule, measurement.look)
+        again = judge(_samples(measurement), measurement.rule, measurement.look, _quantities(measurement))
     except ValueError as error:
         yield str(error)
         return
@@ -116,7 +120,7 @@ def _sample_problems(result: BenchmarkResult) -> Iterator[str]:
             yield f"{result.benchmark} has no sample of the {arm}"
         if len({(sample.build, sample.round) for sample in samples}) < len(samples):
             yield f"{result.benchmark} has two samples of the {arm} in one round"
-        if not all(math.isfinite(sample.seconds) and sample.seconds > 0 for sample in samples):
-            yield f"{result.benchmark} has a sample of the {arm} that is no duration"
+        if not all(math.isfinite(sample.value) and sample.value > 0 for sample in samples):
+            yield f"{result.benchmark} has a sample of the {arm} of which no ratio can be told"
     if not all(math.isfinite(getattr(result, name)) for name in RESULT_FIGURES):
         yield f"{result.benchmark} has a figure that is not finite"

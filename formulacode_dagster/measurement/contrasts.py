@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from formulacode_dagster.models.measurement import Arm, DecisionRule, Sample, Unit
+from formulacode_dagster.models.measurement import Arm, DecisionRule, Quantity, Sample, Unit
 
 from . import chance
 from .intervals import Interval, block_resamples, interval_of
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Samples = Mapping[str, Sequence[Sample]]
 """By benchmark; each has the same arms and rounds as the others."""
+Quantities = Mapping[str, Quantity]
+"""What each benchmark measures; one that is not named, seconds."""
 FASTER, SLOWER = 1, -1
 MOST_MEDIANS = 2.0
 """Huber's bound, 1.35 standard deviations of a normal distribution: where no unit is an outlier, it costs 5 %."""
@@ -23,18 +25,34 @@ MOST_MEDIANS = 2.0
 
 @dataclass(frozen=True)
 class Contrast:
-    """Logarithms of base / arm, a block a process or build of either: free of what the machine did meanwhile."""
+    """Logarithms of base / arm (of rates arm / base), a block a process or build of either.
+
+    They are free of what the machine did meanwhile.
+    """
 
     units: int
     means: Array
     """Of each workload."""
     resampled: Array
     """The same drawn again: resamples by workloads."""
-    spread: float
-    """Standard deviation of one block's difference, over the mean of all workloads."""
     differences: Array
     """Blocks by workloads, as they were sampled; the others are of bounded ones."""
     seed: int
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of one block's difference, over the mean of all workloads."""
+        return float(bounded(self.differences).mean(axis=1).std(ddof=1)) if self.units > 1 else 0.0
+
+    def of(self, workloads: Sequence[int]) -> Contrast:
+        """The same of some of the workloads, by their places."""
+        places = list(workloads)
+        return replace(
+            self,
+            means=self.means[places],
+            resampled=self.resampled[:, places],
+            differences=self.differences[:, places],
+        )
 
     def p_value(self, direction: int) -> float:
         """One-sided p-value of the mean over all workloads, FASTER or SLOWER: exact, by sign flips of the blocks."""
@@ -47,18 +65,19 @@ class Contrast:
         return chance.step_down_p(flips, bounded(direction * self.differences - margin))
 
 
-def contrast_of(samples: Samples, arm: Arm, rule: DecisionRule) -> Contrast:
-    """The base beside *arm*; raises ValueError when a sample of either is missing."""
+def contrast_of(samples: Samples, arm: Arm, rule: DecisionRule, quantities: Quantities) -> Contrast:
+    """The base beside *arm*, whichever way is better of each; raises ValueError when a sample of either is missing."""
     import numpy as np
 
     if not samples:
         raise ValueError("there is nothing to compare without a benchmark")
     columns = []
     for name, taken in samples.items():
-        base, other = ({s.round: s.seconds for s in taken if s.arm is side} for side in (Arm.BASE, arm))
+        base, other = ({s.round: s.value for s in taken if s.arm is side} for side in (Arm.BASE, arm))
         if not base or base.keys() != other.keys():
             raise ValueError(f"{name} needs a sample of {Arm.BASE} and {arm} in each round")
-        columns.append([np.log(base[number] / other[number]) for number in sorted(base)])
+        better = -1 if name in quantities and quantities[name].is_rate else 1
+        columns.append([better * np.log(base[number] / other[number]) for number in sorted(base)])
     if len({len(column) for column in columns}) > 1:
         raise ValueError("every benchmark needs a sample in each round")
     sampled = np.array(columns).T
@@ -70,7 +89,6 @@ def contrast_of(samples: Samples, arm: Arm, rule: DecisionRule) -> Contrast:
         units=blocks,
         means=differences.mean(axis=0),
         resampled=block_resamples(blocks, seed=rule.seed) @ differences,
-        spread=float(differences.mean(axis=1).std(ddof=1)) if blocks > 1 else 0.0,
         differences=sampled,
         seed=rule.seed,
     )

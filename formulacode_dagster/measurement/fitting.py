@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from formulacode_dagster.models.measurement import Arm, DecisionRule
+from formulacode_dagster.models.measurement import Arm, DecisionRule, Metric
 
 from .plan import SamplingPlan
 from .relevance import Candidate
@@ -55,5 +55,7 @@ def fit(
 
 
 def is_single_call(candidate: Candidate, plan: SamplingPlan) -> bool:
-    """Whether one call a process has to do, by what its survey took."""
-    return max(surveyed.seconds for surveyed in candidate.by_arm.values()) > plan.single_call_seconds
+    """Whether one call a process has to do: for what its survey took, or as it is no time that is measured."""
+    return candidate.quantity.metric is not Metric.TIME or (
+        max(surveyed.seconds for surveyed in candidate.by_arm.values()) > plan.single_call_seconds
+    )

@@ -161,7 +161,9 @@ def sample(
     # what is compiled is the same on every arm where the patch changes none of its sources
     objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")
     if rule is None:
-        rule = plan.rule(Unit.BUILD if is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE] else Unit.PROCESS)
+        is_build = is_compiled and objects[Arm.BASE] != objects[Arm.ORACLE]
+        metrics = {candidate.quantity.metric for candidate in candidates}
+        rule = plan.rule(Unit.BUILD if is_build else Unit.PROCESS, metrics)
     unit = rule.unit
     layouts = random.Random(plan.seed)  # noqa: S311 - spreads layouts, protects nothing
 

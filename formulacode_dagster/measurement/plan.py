@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from pydantic import Field, model_validator
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.measurement import DecisionRule, Look, Unit
+from formulacode_dagster.models.measurement import DecisionRule, Look, Metric, Unit
 
 from .chance import smallest_sign_flip_p
 
@@ -52,9 +54,15 @@ class SamplingPlan(Frozen):
     )
     seed: int = Field(default=0, description="of the order of the samples and the choice of benchmarks")
 
-    def rule(self, unit: Unit) -> DecisionRule:
-        """How samples with this unit of chance are judged."""
-        return DecisionRule(version=RULE_VERSION, unit=unit, looks=self.looks, seed=self.seed)
+    def rule(self, unit: Unit, metrics: Collection[Metric] = (Metric.TIME,)) -> DecisionRule:
+        """How samples of *metrics* with this unit of chance are judged: each has an equal share of the levels."""
+        return DecisionRule(
+            version=RULE_VERSION,
+            unit=unit,
+            looks=_shared(self.looks, len(metrics)),
+            metrics=tuple(metric for metric in Metric if metric in metrics),
+            seed=self.seed,
+        )
 
     @model_validator(mode="after")
     def _can_ever_be_significant(self) -> SamplingPlan:
@@ -70,3 +78,14 @@ class SamplingPlan(Frozen):
                     f"only {least:.4f}: take more of them, or spend more on this look"
                 )
         return self
+
+
+def _shared(looks: Sequence[Look], parts: int) -> tuple[Look, ...]:
+    """*looks* with one of equal *parts* of their levels; what no test of that size can reach goes to the next."""
+    shared, carried = [], 0.0
+    for look in looks:
+        alpha = look.alpha / parts + carried
+        is_spent = look is looks[-1] or smallest_sign_flip_p(look.units) <= alpha
+        carried = 0.0 if is_spent else alpha
+        shared.append(look.model_copy(update={"alpha": alpha if is_spent else 0.0}))
+    return tuple(shared)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.measurement import Arm, BenchmarkFailure
+from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, Quantity
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 
@@ -32,6 +32,11 @@ class Candidate:
     def name(self) -> str:
         """Asv's name, with the parameters."""
         return self.by_arm[Arm.BASE].name
+
+    @property
+    def quantity(self) -> Quantity:
+        """What it measures."""
+        return self.by_arm[Arm.BASE].quantity
 
     def runs_on(self, arm: Arm) -> bool:
         """Whether it was seen to run there."""
@@ -75,7 +80,7 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
         raise ItemFailure(
             FailureKind.BENCHMARKS_FAIL,
             "no benchmark runs on base and oracle",
-            why=f"{len(failures)} failures" if failures else "the suite defines no time benchmark",
+            why=f"{len(failures)} failures" if failures else "the suite defines no benchmark",
             log_tail="\n".join(
                 f"{failure.arm} {failure.benchmark} {failure.kind}: {failure.message}" for failure in failures[:SHOWN]
             ),

@@ -35,6 +35,8 @@ LEAST_ROUNDS = 2
 """Without two there is no spread, and nothing to say."""
 PADDING_STEPS = 4096
 UNKNOWN_MACHINE = "unknown"
+BLAMELESS = frozenset({"skipped", "no_ratio"})
+"""Kinds of not having been sampled that are no fault of the code."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ class Sampler:
 
     def _judge(self, look: int) -> Judged:
         traced = {candidate.name: candidate.executes_change for candidate in self._candidates}
-        return judge({name: self._samples[name] for name in traced}, self._rule, look, traced=traced)
+        quantities = {candidate.name: candidate.quantity for candidate in self._candidates}
+        return judge({name: self._samples[name] for name in traced}, self._rule, look, quantities, traced=traced)
 
     def _warm_up(self) -> None:
         """One call of everything on every arm, thrown away: it fills caches, and tells what a round costs."""
@@ -192,7 +195,7 @@ class Sampler:
                             order=place,
                             process=first + place,
                             hash_seed=setting.hash_seed,
-                            seconds=sample.seconds,
+                            value=sample.value,
                             calls=sample.calls,
                         )
                     )
@@ -257,7 +260,7 @@ class Sampler:
                 continue
             arm, why = next(iter(second.items()))
             failure = BenchmarkFailure(benchmark=name, arm=arm, kind=why.kind, message=why.message)
-            if first == second.keys() == {Arm.ORACLE} and why.kind != "skipped":
+            if first == second.keys() == {Arm.ORACLE} and why.kind not in BLAMELESS:
                 broken.append(failure)
             self._failures.append(failure)
             self._candidates.remove(candidate)

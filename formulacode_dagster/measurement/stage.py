@@ -226,6 +226,6 @@ def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, so
 
 def summary_of(measured: Measurement) -> str:
     """One line for the ledger: what it is, by how much, and how sure that is."""
-    text = f"{measured.speedup:.2f}× (95 % {measured.low:.2f} to {measured.high:.2f})"
+    text = f"{measured.speedup_text} (95 % {measured.low:.2f} to {measured.high:.2f})"
     text += f" over {len(measured.results)} benchmarks, {len(measured.faster)} faster, {len(measured.slower)} slower"
     return f"{text}; {measured.needs}" if measured.needs else text

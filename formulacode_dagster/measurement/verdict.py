@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from formulacode_dagster.models.measurement import Arm, BenchmarkResult, DecisionRule, Look, Sample, Unit, Verdict
+from formulacode_dagster.models.measurement import (
+    Arm,
+    BenchmarkResult,
+    DecisionRule,
+    Look,
+    Metric,
+    Quantity,
+    Sample,
+    Unit,
+    Verdict,
+)
 
-from .contrasts import FASTER, SLOWER, Contrast, Samples, contrast_of, interval
+from .contrasts import FASTER, SLOWER, Contrast, Quantities, Samples, contrast_of, interval
 from .intervals import Interval, needed_units
 
+BOTH = (FASTER, SLOWER)
 LEVEL = 0.95
 UNCHANGED_LEVEL = 0.90
 """Its upper bound is that of a one-sided test at 5 %, that the task is not faster by what counts."""
@@ -21,9 +32,10 @@ MOST_NAMED_UNITS = 1000
 
 @dataclass(frozen=True)
 class Judged:
-    """What the samples of one task say: ratios are time before / time after."""
+    """What the samples of one task say: ratios are before / after, of the benchmarks of one metric."""
 
     verdict: Verdict
+    metric: Metric
     speedup: float
     low: float
     high: float
@@ -48,13 +60,22 @@ class Judged:
         return self.verdict is not Verdict.INCONCLUSIVE or self.disturbed
 
 
-def judge(samples: Samples, rule: DecisionRule, look: int, *, traced: dict[str, bool | None] | None = None) -> Judged:
+def judge(
+    samples: Samples,
+    rule: DecisionRule,
+    look: int,
+    quantities: Quantities | None = None,
+    *,
+    traced: dict[str, bool | None] | None = None,
+) -> Judged:
     """Decide by *rule* as of its *look*; *traced* says which benchmarks are known to execute the change.
 
-    One test for the task, over the mean of all its workloads: they were chosen before, by what they execute. Raises
-    ValueError when samples are missing.
+    One test for each metric, over the mean of all its workloads: they were chosen before, by what they execute. What
+    is better by one metric and worse by none is faster. Raises ValueError when samples are missing.
     """
-    oracle, control = (contrast_of(samples, arm, rule) for arm in (Arm.ORACLE, Arm.CONTROL))
+    quantities = quantities or {}
+    oracle, control = (contrast_of(samples, arm, rule, quantities) for arm in (Arm.ORACLE, Arm.CONTROL))
+    oracles, controls = (_by_metric(contrast, samples, quantities) for contrast in (oracle, control))
     alpha = rule.looks[look].alpha
     names = list(samples)
     margin = math.log(rule.trade_off)
@@ -62,36 +83,42 @@ def judge(samples: Samples, rule: DecisionRule, look: int, *, traced: dict[str, 
         tuple(
             name for name, p in zip(names, oracle.corrected(direction, margin), strict=True) if p <= rule.workload_alpha
         )
-        for direction in (FASTER, SLOWER)
+        for direction in BOTH
     )
     # the control is judged as if it were a patch: where chance alone makes a task, the samples are worth nothing
-    disturbed = any(_moved(control, direction, rule, alpha) for direction in (FASTER, SLOWER))
-    verdict = Verdict.INCONCLUSIVE if disturbed else _verdict(oracle, rule, alpha, bool(faster), bool(slower))
-    needs = _needs(oracle, rule, disturbed=disturbed) if verdict is Verdict.INCONCLUSIVE else ""
-    bounds, control_bounds = (_ratios(interval(contrast, LEVEL)) for contrast in (oracle, control))
+    disturbed = any(_moved(control, direction, rule, alpha) for control in controls.values() for direction in BOTH)
+    verdict = Verdict.INCONCLUSIVE if disturbed else _verdict(oracles.values(), rule, alpha, bool(faster), bool(slower))
+    metric = _deciding(oracles, verdict, rule, alpha)
+    decisive, beside = oracles[metric], controls[metric]
+    needs = _needs(decisive, rule, disturbed=disturbed) if verdict is Verdict.INCONCLUSIVE else ""
+    bounds, control_bounds = (_ratios(interval(contrast, LEVEL)) for contrast in (decisive, beside))
     return Judged(
         verdict=verdict,
-        speedup=math.exp(oracle.means.mean()),
+        metric=metric,
+        speedup=math.exp(decisive.means.mean()),
         low=bounds.low,
         high=bounds.high,
-        p_value=oracle.p_value(FASTER),
-        slower_p_value=oracle.p_value(SLOWER),
-        control_speedup=math.exp(control.means.mean()),
+        p_value=decisive.p_value(FASTER),
+        slower_p_value=decisive.p_value(SLOWER),
+        control_speedup=math.exp(beside.means.mean()),
         control_low=control_bounds.low,
         control_high=control_bounds.high,
         disturbed=disturbed,
         faster=faster,
         slower=slower,
-        results=_results(samples, oracle, control, traced or {}),
+        results=_results(samples, oracle, control, quantities, traced or {}),
         needs=needs,
     )
 
 
-def accepts_control(samples: Samples, rule: DecisionRule, look: int) -> bool:
+def accepts_control(samples: Samples, rule: DecisionRule, look: int, quantities: Quantities | None = None) -> bool:
     """Whether the control, judged as if it were a patch, would be called faster at a look up to this one."""
+    quantities = quantities or {}
     for place, at in enumerate(rule.looks[: look + 1]):
         seen = {name: taken_by(at, taken) for name, taken in samples.items()}
-        if _moved(contrast_of(seen, Arm.CONTROL, rule), FASTER, rule, rule.looks[place].alpha):
+        control = contrast_of(seen, Arm.CONTROL, rule, quantities)
+        by_metric = _by_metric(control, samples, quantities).values()
+        if any(_moved(contrast, FASTER, rule, rule.looks[place].alpha) for contrast in by_metric):
             return True
     return False
 
@@ -101,15 +128,38 @@ def taken_by(at: Look, samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.round < at.units]
 
 
-def _verdict(oracle: Contrast, rule: DecisionRule, alpha: float, some_faster: bool, some_slower: bool) -> Verdict:
-    is_faster, is_slower = (_moved(oracle, direction, rule, alpha) for direction in (FASTER, SLOWER))
+def _by_metric(contrast: Contrast, names: Collection[str], quantities: Quantities) -> dict[Metric, Contrast]:
+    """*contrast* of the benchmarks of each metric that there is, time first."""
+    places: dict[Metric, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(quantities.get(name, Quantity()).metric, []).append(place)
+    return {metric: contrast.of(places[metric]) for metric in Metric if metric in places}
+
+
+def _verdict(
+    oracles: Collection[Contrast], rule: DecisionRule, alpha: float, some_faster: bool, some_slower: bool
+) -> Verdict:
+    is_faster, is_slower = (any(_moved(oracle, direction, rule, alpha) for oracle in oracles) for direction in BOTH)
     if (is_faster or some_faster) and (is_slower or some_slower):
         return Verdict.TRADE_OFF
     if is_faster:
         return Verdict.FASTER
     if is_slower:
         return Verdict.SLOWER
-    return Verdict.UNCHANGED if _is_unchanged(oracle, rule, alpha) else Verdict.INCONCLUSIVE
+    is_unchanged = all(_is_unchanged(oracle, rule, alpha) for oracle in oracles)
+    return Verdict.UNCHANGED if is_unchanged else Verdict.INCONCLUSIVE
+
+
+def _deciding(oracles: Mapping[Metric, Contrast], verdict: Verdict, rule: DecisionRule, alpha: float) -> Metric:
+    """The first metric that makes the verdict what it is; of what single benchmarks make, the first there is."""
+    direction = SLOWER if verdict is Verdict.SLOWER else FASTER
+    is_open = verdict is Verdict.INCONCLUSIVE
+    deciding = (
+        metric
+        for metric, oracle in oracles.items()
+        if (not _is_unchanged(oracle, rule, alpha) if is_open else _moved(oracle, direction, rule, alpha))
+    )
+    return next(deciding, next(iter(oracles)))
 
 
 def _is_unchanged(oracle: Contrast, rule: DecisionRule, alpha: float) -> bool:
@@ -151,15 +201,16 @@ def _needs(oracle: Contrast, rule: DecisionRule, *, disturbed: bool) -> str:
 
 
 def _results(
-    samples: Samples, oracle: Contrast, control: Contrast, traced: dict[str, bool | None]
+    samples: Samples, oracle: Contrast, control: Contrast, quantities: Quantities, traced: dict[str, bool | None]
 ) -> tuple[BenchmarkResult, ...]:
-    corrected = [oracle.corrected(direction) for direction in (FASTER, SLOWER)]
+    corrected = [oracle.corrected(direction) for direction in BOTH]
     results = []
     for place, (name, taken) in enumerate(samples.items()):
         bounds = _ratios(interval(oracle, LEVEL, place))
         results.append(
             BenchmarkResult(
                 benchmark=name,
+                quantity=quantities.get(name, Quantity()),
                 samples=tuple(taken),
                 speedup=math.exp(oracle.means[place]),
                 low=bounds.low,

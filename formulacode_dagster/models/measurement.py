@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from .base import Frozen, PullRequestRow
 
@@ -24,12 +25,41 @@ class Unit(StrEnum):
     BUILD = "build"
 
 
+class Metric(StrEnum):
+    """What a benchmark measures, in asv's words for its types. A patch may be better by any of them."""
+
+    TIME = "time"
+    PEAK_MEMORY = "peakmemory"
+    """The most memory that the process has had, its imports and setups included."""
+    MEMORY = "memory"
+    """Size of the object that is returned."""
+    TRACKED = "track"
+    """Whatever is returned."""
+
+
+_RATE = re.compile(
+    r"(/|\bper )\s*(s|secs?|seconds?|ms|us|ns|min|minutes?|h|hours?)$|^[kMGT]?(Hz|bps|fps|flops?)$", re.I
+)
+
+
+class Quantity(Frozen):
+    """What a benchmark measures, and in what unit."""
+
+    metric: Metric = Metric.TIME
+    unit: str = Field(default="seconds", description="asv's: `seconds`, `bytes`, of tracked values their author's")
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether more is better: of what is tracked per time. Else less is, by asv's rule."""
+        return self.metric is Metric.TRACKED and _RATE.search(self.unit.strip()) is not None
+
+
 class Verdict(StrEnum):
     """What a measurement says of a patch; only `faster` makes a task."""
 
     FASTER = "faster"
     TRADE_OFF = "trade_off"
-    """Some relevant workloads really are faster, and others really are slower."""
+    """Some relevant workloads really are better, and others really are worse: of one metric, or of two."""
     UNCHANGED = "unchanged"
     SLOWER = "slower"
     INCONCLUSIVE = "inconclusive"
@@ -50,6 +80,9 @@ class DecisionRule(Frozen):
     version: str = Field(description="of the rule; a verdict is computed again by its own")
     unit: Unit = Field(description="process or build")
     looks: tuple[Look, ...] = Field(min_length=1, description="when it may be decided, and at what level")
+    metrics: tuple[Metric, ...] = Field(
+        default=(Metric.TIME,), description="what is judged, each by a test of its own at the levels of the looks"
+    )
     min_speedup: float = Field(
         default=1.05, description="least geometric mean of a task; a 90 % interval below it excludes one"
     )
@@ -61,7 +94,7 @@ class DecisionRule(Frozen):
     @property
     def alpha(self) -> float:
         """Bound on the share of patches without effect that are called faster."""
-        return sum(look.alpha for look in self.looks)
+        return len(self.metrics) * sum(look.alpha for look in self.looks)
 
     @property
     def first_claim(self) -> Look:
@@ -70,7 +103,7 @@ class DecisionRule(Frozen):
 
 
 class Sample(Frozen):
-    """One benchmark in one process: the time of one call where nothing got in between, in seconds."""
+    """One benchmark in one process: the time of one call where nothing got in between, or another metric's value."""
 
     arm: Arm
     build: int = Field(default=0, ge=0, description="number of the arm's build, from 0")
@@ -81,7 +114,11 @@ class Sample(Frozen):
     order: int = Field(description="place of the process within the round, from 0")
     process: int = Field(default=0, description="number of the process within the measurement, from 0")
     hash_seed: int = Field(default=0, description="PYTHONHASHSEED, the same for all arms of a round")
-    seconds: float = Field(gt=0)
+    value: float = Field(
+        gt=0,
+        validation_alias=AliasChoices("value", "seconds"),
+        description="in the unit of its benchmark: seconds, bytes, or what a tracked value has",
+    )
     calls: int = Field(ge=1, description="calls behind the value")
 
 
@@ -97,9 +134,13 @@ class RoundConditions(Frozen):
 
 
 class BenchmarkResult(Frozen):
-    """One benchmark with one combination of parameters. Ratios are time before / time after: above 1 is faster."""
+    """One benchmark with one combination of parameters.
+
+    Ratios are before / after, of a rate after / before: above 1 is better, which is called faster of any metric.
+    """
 
     benchmark: str = Field(description="asv's name, `bench_core.TimeSuite.time_sort(1000)`")
+    quantity: Quantity = Field(default=Quantity(), description="what it measures, and in what unit")
     samples: tuple[Sample, ...]
     speedup: float = Field(description="geometric mean of base / oracle over the units of chance")
     low: float = Field(description="lower bound of its 95 % interval")
@@ -216,7 +257,11 @@ class Measurement(PullRequestRow):
         default="", description="address of what measuring it again takes; empty where it is no task"
     )
     verdict: Verdict = Field(description="`faster`, `trade_off`, `unchanged`, `slower` or `inconclusive`")
-    speedup: float = Field(description="geometric mean of base / oracle over all relevant benchmarks")
+    metric: Metric = Field(
+        default=Metric.TIME,
+        description="what the speed-up is of: the first of time, peak memory, memory and tracked values that decided",
+    )
+    speedup: float = Field(description="geometric mean of base / oracle over all relevant benchmarks of that metric")
     low: float = Field(description="lower bound of its 95 % interval")
     high: float = Field(description="upper bound of it")
     p_value: float = Field(description="exact one-sided p-value of the task being faster")
@@ -250,6 +295,11 @@ class Measurement(PullRequestRow):
     def returning_other(self) -> tuple[str, ...]:
         """Benchmarks that return something else with the patch."""
         return tuple(name for name, returned in self.returned.items() if returned is Returned.DIFFERENT)
+
+    @property
+    def speedup_text(self) -> str:
+        """`1.34×`, and of what where it is no time: `1.34× of peakmemory`."""
+        return f"{self.speedup:.2f}×" + ("" if self.metric is Metric.TIME else f" of {self.metric}")
 
     @property
     def is_faster(self) -> bool:

@@ -46,13 +46,20 @@ class TaskRecord(Frozen):
     month: str = Field(description="`YYYY-MM` of the merge")
     python: str = Field(description="interpreter of the environment")
     lock: str = Field(description="requirements with hashes, as resolved for the date of the merge")
-    speedup: float = Field(description="measured: geometric mean over `benchmarks` of time before / time after")
+    metric: str = Field(
+        description="what is better: `time`, `peakmemory` (of the process), `memory` (of a returned object) or `track`"
+    )
+    speedup: float = Field(
+        description="measured: geometric mean of before / after over the `benchmarks` of `metric`; 2 is half as much"
+    )
     benchmarks: tuple[str, ...] = Field(
         description="asv benchmarks that execute what the author's patch changes, faster or not"
     )
     benchmark_speedups: tuple[float, ...] = Field(
-        description="time before / time after of each of them, in the same order"
+        description="before / after of each of them, in the same order; of a rate after / before"
     )
+    benchmark_metrics: tuple[str, ...] = Field(description="what each of them measures, in the same order")
+    benchmark_units: tuple[str, ...] = Field(description="and in which unit: `seconds`, `bytes`, what is tracked")
     benchmark_lines: tuple[str, ...] = Field(
         description="changed lines that each of them executes, in the same order: JSON, numbers by side and path"
     )

@@ -10,7 +10,7 @@ import statistics
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.measurement import Arm, BenchmarkResult, HotFunction, Measurement
+from formulacode_dagster.models.measurement import Arm, BenchmarkResult, HotFunction, Measurement, Metric, Quantity
 
 from .trails import Trails
 
@@ -19,7 +19,8 @@ class TimedWorkload(Frozen):
     """One workload at the base."""
 
     name: str = Field(description="asv's, with parameters")
-    seconds: float = Field(description="median of its samples at the base")
+    quantity: Quantity = Field(default=Quantity(), description="what it measures")
+    value: float = Field(description="median of its samples at the base")
     functions: tuple[HotFunction, ...] = Field(default=(), description="where the time goes")
 
 
@@ -28,7 +29,7 @@ class BaseRun(Frozen):
 
     machine: str = Field(description="CPU model and cores")
     sources: dict[str, str] = Field(description="of the workloads, by class or function")
-    workloads: tuple[TimedWorkload, ...] = Field(description="slowest first")
+    workloads: tuple[TimedWorkload, ...] = Field(description="those of time first, slowest first")
 
     @property
     def slowest(self) -> tuple[TimedWorkload, ...]:
@@ -49,17 +50,26 @@ def base_run_of(measurement: Measurement, trails: Trails) -> BaseRun | None:
     if profile is None:
         return None
     workloads = [
-        TimedWorkload(name=result.benchmark, seconds=seconds, functions=profile.functions.get(result.benchmark, ()))
+        TimedWorkload(
+            name=result.benchmark,
+            quantity=result.quantity,
+            value=value,
+            functions=profile.functions.get(result.benchmark, ()),
+        )
         for result in measurement.results
-        for seconds in _seconds(result)
+        for value in _value(result)
     ]
     return BaseRun(
         machine=measurement.machine,
         sources={name: trails.without(source).strip("\n") for name, source in profile.sources.items() if source},
-        workloads=tuple(sorted(workloads, key=lambda workload: (-workload.seconds, workload.name))),
+        workloads=tuple(sorted(workloads, key=_place)),
     )
 
 
-def _seconds(result: BenchmarkResult) -> list[float]:
-    taken = [sample.seconds for sample in result.samples if sample.arm is Arm.BASE]
+def _place(workload: TimedWorkload) -> tuple[int, float, str]:
+    return list(Metric).index(workload.quantity.metric), -workload.value, workload.name
+
+
+def _value(result: BenchmarkResult) -> list[float]:
+    taken = [sample.value for sample in result.samples if sample.arm is Arm.BASE]
     return [statistics.median(taken)] if taken else []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .base_run import BaseRun
+from formulacode_dagster.models.measurement import Metric
+
+from .base_run import BaseRun, TimedWorkload
 from .templates import render
 from .view import WriterView
 
@@ -36,7 +38,7 @@ def write_hinted(statement: str, run: BaseRun) -> str:
     values = {
         "statement": statement.strip(),
         "machine": run.machine,
-        "workloads": [{"name": workload.name, "time": _duration(workload.seconds)} for workload in run.workloads],
+        "workloads": [{"name": workload.name, "value": _value(workload)} for workload in run.workloads],
         "sources": [{"name": name, "text": text, "fence": _fence(text)} for name, text in sorted(run.sources.items())],
         "profiles": [
             {
@@ -55,6 +57,18 @@ def write_hinted(statement: str, run: BaseRun) -> str:
         ],
     }
     return render(TEMPLATE_HINTED, values)
+
+
+def _value(workload: TimedWorkload) -> str:
+    match workload.quantity.metric:
+        case Metric.TIME:
+            return _duration(workload.value)
+        case Metric.TRACKED:
+            return f"{workload.value:.6g} {workload.quantity.unit}"
+        case Metric.PEAK_MEMORY:
+            return f"{workload.value / 1e6:.4g} MB at the process's peak"
+        case Metric.MEMORY:
+            return f"{workload.value:.0f} bytes, returned"
 
 
 def _duration(seconds: float) -> str:

@@ -73,6 +73,7 @@ def build_task_record(
         month=pr.facts.month,
         python=environment.python,
         lock=environment.lock,
+        metric=measurement.metric.value,
         speedup=measurement.speedup,
         speedup_low=measurement.low,
         speedup_high=measurement.high,
@@ -94,6 +95,8 @@ def build_task_record(
         replays=json.dumps([replay.note.model_dump(mode="json") for replay in replays]),
         benchmarks=tuple(result.benchmark for result in timed),
         benchmark_speedups=tuple(result.speedup for result in timed),
+        benchmark_metrics=tuple(result.quantity.metric.value for result in timed),
+        benchmark_units=tuple(result.quantity.unit for result in timed),
         benchmark_lines=tuple(
             json.dumps(measurement.executed.get(result.benchmark, {}), sort_keys=True) for result in timed
         ),

@@ -10,6 +10,7 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.release.destination import ReleasedMonth
 
@@ -28,6 +29,7 @@ class ReleasedTask:
     image_name: str
     """`` where its image was not published."""
     image_digest: str
+    metric: Metric = Metric.TIME
 
     def procedure(self) -> Procedure:
         """How it was measured.
@@ -64,6 +66,7 @@ def tasks_of(released: ReleasedMonth) -> Iterator[ReleasedTask]:
             procedure_json=row.get("procedure") or "",
             image_name=row["image_name"] or "",
             image_digest=row["image_digest"] or "",
+            metric=Metric(row.get("metric") or Metric.TIME),
         )
 
 

@@ -84,7 +84,7 @@ class Replays:
         except ItemFailure as failure:
             self._keep(self._row(task, ReplayVerdict.COULD_NOT_RUN, str(failure), failure=failure.kind))
             raise
-        verdict, kind = verdict_of(measured)
+        verdict, kind = verdict_of(measured, task.metric)
         others = f"; {', '.join(measured.returning_other)} returns something else" if measured.returning_other else ""
         detail = f"{measured.verdict.replace('_', '-')}: {summary_of(measured)}{others}; on {measured.machine}"
         row = self._row(task, verdict, detail, failure=kind, is_same_harness=is_same_harness, measurement=measured)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Measurement, Metric
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Replay, ReplayVerdict, standing
 
@@ -14,11 +14,11 @@ LEAST_CONFIRMED = 0.95
 """Share of the tasks that could be replayed."""
 
 
-def verdict_of(measured: Measurement) -> tuple[ReplayVerdict, FailureKind | None]:
-    """What a measurement by the row's own rule says of the task, and why it says nothing where it does not."""
+def verdict_of(measured: Measurement, metric: Metric = Metric.TIME) -> tuple[ReplayVerdict, FailureKind | None]:
+    """What a measurement by the row's own rule says of a task of *metric*, and why not where it says nothing."""
     if measured.disturbed:
         return ReplayVerdict.COULD_NOT_RUN, FailureKind.DISTURBED
-    is_confirmed = measured.is_faster and not measured.returning_other
+    is_confirmed = measured.is_faster and measured.metric is metric and not measured.returning_other
     return ReplayVerdict.CONFIRMED if is_confirmed else ReplayVerdict.NOT_CONFIRMED, None
 
 

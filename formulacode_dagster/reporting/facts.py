@@ -11,7 +11,7 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
-from formulacode_dagster.models.measurement import Source, Verdict
+from formulacode_dagster.models.measurement import Metric, Source, Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release, ReplayNote, ReplayVerdict, standing
 from formulacode_dagster.store import artifacts, ledger
@@ -34,7 +34,8 @@ class TaskSpeedup(Frozen):
     category: str
     difficulty: str
     verdict: Verdict
-    speedup: float = Field(description="geometric mean over all its relevant benchmarks")
+    metric: Metric = Field(default=Metric.TIME, description="what the speed-up is of")
+    speedup: float = Field(description="geometric mean over all its relevant benchmarks of that metric")
     low: float = Field(description="lower bound of its 95 % interval")
     high: float = Field(description="upper bound of it")
     control: float = Field(description="the same of base against base")
@@ -92,6 +93,7 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
                 category=verdict.category.value,
                 difficulty=verdict.difficulty.value,
                 verdict=row.verdict,
+                metric=row.metric,
                 speedup=row.speedup,
                 low=row.low,
                 high=row.high,

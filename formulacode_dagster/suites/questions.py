@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.measurement import Metric, Quantity
 
 TOLERANCE = defaultdict(lambda: 1e-6, {2: 1e-2, 4: 1e-3})
 """Of floats, by their bytes: some hundred times what rounding does to one of them."""
@@ -54,6 +55,8 @@ class SurveyedBenchmark(Frozen):
     owner: str = Field(description="its class, `` for a function")
     attribute: str
     index: int = Field(ge=0, description="number of the combination")
+    metric: Metric = Metric.TIME
+    unit: str = "seconds"
     timeout: float = Field(gt=0, description="seconds the benchmark allows itself, within our limit")
     cache_folder: str = Field(description="where its `setup_cache` was run; `` without one")
     outcome: Literal["ran", "skipped", "untraced", "ruled_out", "error", "timeout", "crash"]
@@ -65,6 +68,11 @@ class SurveyedBenchmark(Frozen):
         default_factory=dict, description="of the lines asked for, those the timed call executed, by path"
     )
     returned: ReturnValue | None = Field(default=None, description="what the call returned, where that was asked for")
+
+    @property
+    def quantity(self) -> Quantity:
+        """What it measures."""
+        return Quantity(metric=self.metric, unit=self.unit)
 
 
 class Coverage(Frozen):
@@ -80,7 +88,7 @@ class Survey(Frozen):
     benchmarks: tuple[SurveyedBenchmark, ...]
     lost: dict[str, str] = Field(description="modules and classes that could not be loaded, and why")
     extensions: tuple[str, ...] = Field(description="compiled modules the suite loads")
-    untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks that measure no time")
+    untimed: tuple[str, ...] = Field(default=(), description="names of benchmarks of a kind that is not measured")
     uninstalled: tuple[str, ...] = Field(
         default=(), description="what it imports that is only in the repository's root, or among what its tests need"
     )
@@ -93,9 +101,9 @@ class Survey(Frozen):
 
 
 class Timed(Frozen):
-    """One sample: seconds of a call in the lower quartile of batches, the calls behind it, and what all of it took."""
+    """One sample: seconds of a call in the lower quartile of batches or the value of another metric."""
 
-    seconds: float = Field(gt=0, allow_inf_nan=False)
+    value: float = Field(gt=0, allow_inf_nan=False)
     calls: int = Field(ge=1)
     wall: float = Field(default=0.0, description="seconds with setup and warm-up")
     waited: bool = Field(description="whether calls gave up the core by themselves, or may have")
@@ -104,7 +112,7 @@ class Timed(Frozen):
 class NotTimed(Frozen):
     """Why there is no sample."""
 
-    kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_result`")
+    kind: str = Field(description="`timeout`, `crash`, `error`, `missing`, `skipped`, `no_ratio`, `no_result`")
     message: str
     wall: float = 0.0
 

@@ -188,7 +188,9 @@ def _bringing(facts: ImageFacts, package: str) -> list[Distribution]:
 def _timed(evidence: Evidence, benchmark: SurveyedBenchmark) -> str:
     asked = [Asked(benchmark, benchmark.isolate)]
     (sample,) = evidence.remote.time(asked, seconds=SAMPLE_SECONDS, setting=ProcessSetting()).samples
-    return "" if isinstance(sample, NotTimed) else f"{benchmark.name}: {sample.seconds:.6g} s of {sample.calls} calls"
+    if isinstance(sample, NotTimed):
+        return ""
+    return f"{benchmark.name}: {sample.value:.6g} {benchmark.unit} of {sample.calls} calls"
 
 
 def _result(verification: Verification, *, is_late: bool) -> VerifierResult:

@@ -130,7 +130,7 @@ def _pull_request(*paths: str) -> PullRequest:
 def _samples(**arms: Sequence[float]) -> tuple[Sample, ...]:
     """Samples of the arms named, one a round."""
     return tuple(
-        Sample(arm=Arm(arm), round=number, order=0, seconds=seconds, calls=10)
+        Sample(arm=Arm(arm), round=number, order=0, value=seconds, calls=10)
         for arm, values in arms.items()
         for number, seconds in enumerate(values)
     )

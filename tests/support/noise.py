@@ -61,7 +61,7 @@ class SimulatedTask:
                             objects=f"{arm}-{number}",
                             round=number,
                             order=0,
-                            seconds=spike * math.exp(machine + layout + noise - effect),
+                            value=spike * math.exp(machine + layout + noise - effect),
                             calls=10,
                         )
                     )

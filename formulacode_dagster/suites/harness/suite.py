@@ -17,6 +17,8 @@ else:
     Protocol = object  # came with CPython 3.8
 
 MESSAGE_CHARACTERS = 2000
+METRICS = frozenset({"time", "peakmemory", "memory", "track"})
+"""What is measured, in asv's words for the types of its benchmarks."""
 
 Report = Callable[[str, str], None]
 """Called with the name of something that was lost, and why."""
@@ -30,10 +32,11 @@ class Timer(Protocol):
 
 
 class Benchmark(Protocol):
-    """The part of asv_runner's `TimeBenchmark` that is used, the same from 0.1 to 0.3."""
+    """The part of asv_runner's benchmarks that is used, the same from 0.1 to 0.3; what times is `TimeBenchmark`'s."""
 
     name: str
     type: str
+    unit: str
     func: Callable[..., object]
     params: list[list[str]]
     number: int
@@ -61,6 +64,9 @@ class Benchmark(Protocol):
     def do_setup_cache(self) -> object:
         """Run `setup_cache`."""
 
+    def run(self, *param: object) -> object:
+        """The benchmark's value, where it times nothing."""
+
     def _get_timer(self, *param: object) -> Timer:
         """The timer that calls the benchmark."""
 
@@ -85,9 +91,9 @@ def failure_message() -> str:
 def benchmarks_of(
     module: ModuleType, lost: Report, untimed: Callable[[str], object] | None = None
 ) -> Iterator[tuple[str, str, Benchmark]]:
-    """Yield (class or '', attribute, benchmark) of every timing benchmark; a class that cannot be made is *lost*.
+    """Yield (class or '', attribute, benchmark) of every benchmark; a class that cannot be made is *lost*.
 
-    *untimed* is called with the names of those of another kind: memory, tracked values.
+    *untimed* is called with the names of those of a kind that is not measured, which plug-ins bring.
     """
     build = importlib.import_module("asv_runner.discovery")._get_benchmark
     for name, value in list(vars(module).items()):
@@ -104,7 +110,7 @@ def benchmarks_of(
             except BaseException:  # noqa: BLE001 - a suite's constructor may raise anything; only its class is lost
                 lost(f"{module.__name__}.{owner or attribute}", failure_message())
                 break
-            if benchmark is not None and benchmark.type == "time":
+            if benchmark is not None and metric_of(benchmark) in METRICS:
                 yield owner, attribute, benchmark
             elif benchmark is not None and untimed is not None:
                 untimed(benchmark.name)
@@ -112,6 +118,11 @@ def benchmarks_of(
 
 def _is_callable_code(value: object) -> bool:
     return inspect.isfunction(value) or inspect.ismethod(value)
+
+
+def metric_of(benchmark: Benchmark) -> str:
+    """What it measures; the `type` of a tracked value is its author's to set, and says nothing."""
+    return "track" if type(benchmark).__name__ == "TrackBenchmark" else benchmark.type
 
 
 def combinations(benchmark: Benchmark) -> int:

@@ -83,6 +83,8 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
             owner=owner,
             attribute=attribute,
             index=index,
+            metric=suite.metric_of(benchmark),
+            unit=str(benchmark.unit),
             timeout=timeout,
             cache_folder=folder,
             **answer,
@@ -165,6 +167,7 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, re
     With *results*, what it returned is told too, in a form in which runs can be compared.
     """
     skipped: Answer = {"outcome": "skipped"}
+    metric = suite.metric_of(benchmark)
     if benchmark.do_setup():
         return skipped
     try:
@@ -180,13 +183,14 @@ def _trace(benchmark: suite.Benchmark, watch: LineWatch, native: NativeWatch, re
             watch.stop()
         lines = {**watch.executed(), **native.executed()}
         isolate = False
-        if benchmark._setups and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS:
+        if metric == "time" and benchmark._setups and benchmark.number == 0 and seconds < BATCHED_BELOW_SECONDS:
             isolate = _depends_on_state(benchmark)
     except NotImplementedError:
         return skipped
     finally:
         benchmark.do_teardown()
-    told: Answer = {"returned": returned(result)} if results else {}
+    # a tracked value is what the patch may change
+    told: Answer = {"returned": returned(result)} if results and metric != "track" else {}
     return {"outcome": "ran", "seconds": seconds, "traceable": True, "isolate": isolate, "lines": lines, **told}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import shutil
 import tempfile
@@ -30,7 +31,7 @@ HEAP_BYTES = 64
 
 
 def time_all(request: dict[str, Any], emit: Emit) -> None:
-    """Time every one of `benchmarks`, in order, each once; say of each what came of it, and what the machine did."""
+    """Sample every one of `benchmarks`, in order, each once; say of each what came of it, and what the machine did."""
     described = machine()
     core = pin(int(request["core"]))
     if request["build"]:
@@ -40,7 +41,8 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     # Held until the end: where the heap starts is part of a layout, as is where the stack does.
     padding = bytearray(HEAP_BYTES * int(request["padding"]))
     watch = Watch(core)
-    modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str] = {}
+    # all of them before the first fork: what is imported later would weigh on the memory of some alone
+    modules = {module: load_module(module) for module in sorted({asked["module"] for asked in request["benchmarks"]})}
     for place, asked in enumerate(request["benchmarks"]):
         started = time.monotonic()
         emit(event="sample", place=place, **_sample(asked, modules, request), wall=time.monotonic() - started)
@@ -51,10 +53,7 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
 def _sample(
     asked: dict[str, Any], modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str], request: dict[str, Any]
 ) -> Answer:
-    module = asked["module"]
-    if module not in modules:
-        modules[module] = load_module(module)
-    benchmarks = modules[module]
+    benchmarks = modules[asked["module"]]
     if isinstance(benchmarks, str):
         return {"outcome": "error", "message": benchmarks}
     benchmark = benchmarks.get((asked["owner"], asked["attribute"]))
@@ -87,6 +86,11 @@ def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, secon
         if benchmark.do_setup():
             return {"outcome": "skipped", "message": "the benchmark skips these parameters"}
         setup = time.process_time() - before
+        if suite.metric_of(benchmark) != "time":
+            try:
+                return _valued(benchmark)
+            finally:
+                benchmark.do_teardown()
         if benchmark.sample_time == ASV_BATCH_SECONDS:
             # each batch has a setup, which is not to take most of the time
             benchmark.sample_time = min(max(BATCH_SECONDS, setup), ASV_BATCH_SECONDS)
@@ -98,9 +102,20 @@ def _timed(benchmark: suite.Benchmark, asked: dict[str, Any], folder: str, secon
     except NotImplementedError:
         return {"outcome": "skipped", "message": suite.failure_message()}
     # whatever else runs only ever adds to a batch; the very least is a moment that the other arms need not have met
-    taken = {"seconds": sorted(timings)[len(timings) // 4] / number, "calls": number * len(timings)}
+    taken = {"value": sorted(timings)[len(timings) // 4] / number, "calls": number * len(timings)}
     # a timer that is none of ours goes by the clock
     return {"outcome": "timed", "waited": getattr(timer, "waited", True), **taken}
+
+
+def _valued(benchmark: suite.Benchmark) -> Answer:
+    """The one value of a process, by asv_runner's rule: its peak memory, the size of what is returned, or that itself.
+
+    What is tracked may be a time that its author took: nothing is to run beside it.
+    """
+    value = float(benchmark.run(*suite.arguments(benchmark)))  # type: ignore[arg-type]  # what is no number raises
+    if not (math.isfinite(value) and value > 0):
+        return {"outcome": "no_ratio", "message": f"{value:g} is no value of which a ratio can be told"}
+    return {"outcome": "timed", "waited": suite.metric_of(benchmark) == "track", "value": value, "calls": 1}
 
 
 def _timings(

@@ -92,11 +92,11 @@ def test_a_sample_taken_twice_fails(measurement, faster):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
-def test_a_sample_that_is_no_duration_fails(measurement, faster, value):
+def test_a_sample_of_which_no_ratio_can_be_told_fails(measurement, faster, value):
     row = measurement(faster)
     first, *others = row.results[0].samples
-    broken = first.model_copy(update={"seconds": value})
-    assert "no duration" in speedup_is_real("2026-02", [altered(row, samples=(broken, *others))]).offenders[0]
+    broken = first.model_copy(update={"value": value})
+    assert "no ratio" in speedup_is_real("2026-02", [altered(row, samples=(broken, *others))]).offenders[0]
 
 
 def test_a_figure_that_is_not_finite_fails(measurement, faster):

@@ -14,7 +14,7 @@ from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, EngineName, ResourceLimits
-from formulacode_dagster.models.measurement import Arm, Look, Measurement, Source, Unit, Verdict
+from formulacode_dagster.models.measurement import Arm, Look, Measurement, Metric, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
@@ -57,6 +57,11 @@ def squares(n):
 
 def other(n):
     return [i for i in range(n)]
+
+
+def held(n):
+    blocks = [b"x" * 1_000_000 for _ in range(n)]
+    return blocks[-3:]
 """
 SLOW_CYTHON = """# cython: language_level=3
 def cubes(int n):
@@ -113,6 +118,14 @@ def time_squares():
 
 def time_other():
     tinyc.other(1000)
+
+
+def peakmem_held():
+    tinyc.held(60)
+
+
+def track_held():
+    return len(tinyc.held(3))
 """,
 }
 # by itself: translating and compiling Cython takes several times as long as all else of a build
@@ -202,7 +215,7 @@ def with_cython(build):
 
 @pytest.fixture
 def measure(tmp_path, git_patch, pull_request) -> Measure:
-    def run(built, after, body=""):
+    def run(built, after, body="", plan=PLAN):
         engine, image, files = built
         patch = git_patch(tmp_path / "source", files, after)
         pr = pull_request(*after)
@@ -216,7 +229,7 @@ def measure(tmp_path, git_patch, pull_request) -> Measure:
             pr=pr,
             patch=patch,
             suite=SuiteFiles("base"),
-            plan=PLAN,
+            plan=plan,
             limits=LIMITS,
             run_id="run",
         )
@@ -288,6 +301,24 @@ def test_a_faster_python_function_is_found_where_it_is_installed(measure, with_c
     assert [result.benchmark for result in measured.results] == ["bench.time_squares"]
     assert measured.is_faster
     assert measured.speedup > 5
+
+
+def test_a_patch_that_saves_memory_is_faster_by_its_memory(measure, with_c):
+    """What it tracks stays as it is."""
+    plan = PLAN.model_copy(update={"looks": (Look(units=6, alpha=0.05),)})
+    whole = '[b"x" * 1_000_000 for _ in range(n)]'
+    measured = measure(
+        with_c, {"src/tinyc/__init__.py": SLOW_PYTHON.replace(whole, '[b"x" * 1_000_000] * n')}, plan=plan
+    )
+    by_name = {result.benchmark: result for result in measured.results}
+    assert set(by_name) == {"bench.peakmem_held", "bench.track_held"}
+    assert (measured.verdict, measured.metric) == (Verdict.FASTER, Metric.PEAK_MEMORY)
+    assert measured.faster == ("bench.peakmem_held",)
+    assert measured.speedup > 1.5
+    base = [sample.value for sample in by_name["bench.peakmem_held"].samples if sample.arm is Arm.BASE]
+    assert all(60e6 < value < 200e6 for value in base), "bytes"
+    assert by_name["bench.track_held"].speedup == 1.0
+    assert measured.rule.metrics == (Metric.PEAK_MEMORY, Metric.TRACKED)
 
 
 def test_comments_are_no_relevant_change(measure, with_c):

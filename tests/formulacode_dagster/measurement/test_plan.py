@@ -3,7 +3,7 @@ from pydantic import ValidationError
 
 from formulacode_dagster.measurement.chance import smallest_sign_flip_p
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.models.measurement import Look, Unit
+from formulacode_dagster.models.measurement import Look, Metric, Unit
 
 
 def test_the_alphas_of_all_looks_are_one_percent():
@@ -16,6 +16,16 @@ def test_every_look_of_the_plan_can_decide():
         claims = [look for look in SamplingPlan().rule(unit).looks if look.alpha]
         assert claims
         assert all(smallest_sign_flip_p(look.units) <= look.alpha for look in claims)
+
+
+def test_each_metric_has_its_share_of_the_alphas_and_what_is_too_little_for_a_look_goes_to_the_next():
+    time, both = (SamplingPlan().rule(Unit.PROCESS, metrics) for metrics in ([Metric.TIME], set(Metric)))
+    assert time == SamplingPlan().rule(Unit.PROCESS)
+    assert both.metrics == tuple(Metric)
+    assert both.alpha == pytest.approx(0.01)
+    # a quarter of 0.004 is less than 8 rounds can reach
+    assert [look.alpha for look in both.looks] == pytest.approx([0, 0, 0.007 / 4, 0.002 / 4, 0.001 / 4])
+    assert both.first_claim.units == 12
 
 
 def test_a_plan_that_could_never_find_anything_is_refused():

@@ -50,9 +50,11 @@ class World:
         self.conditions = lambda _: {}
 
 
-def candidate(name, seconds=0.001):
+def candidate(name, seconds=0.001, **changes):
     fields = {"name": name, "module": "m", "owner": "", "attribute": name, "index": 0, "timeout": 1.0}
-    surveyed = SurveyedBenchmark.model_validate(fields | {"cache_folder": "", "outcome": "ran", "seconds": seconds})
+    surveyed = SurveyedBenchmark.model_validate(
+        fields | {"cache_folder": "", "outcome": "ran", "seconds": seconds, **changes}
+    )
     return Candidate(dict.fromkeys(Arm, surveyed), True)
 
 
@@ -91,12 +93,12 @@ def take():
 
 
 def twice_as_fast(name, arm, count):
-    return Timed(seconds=(1 + count % 7 / 1000) / (2 if arm is Arm.ORACLE else 1), calls=5, wall=1.0, waited=True)
+    return Timed(value=(1 + count % 7 / 1000) / (2 if arm is Arm.ORACLE else 1), calls=5, wall=1.0, waited=True)
 
 
 def undecided(name, arm, count):
     spread = 2.0 if (count // 3) % 2 else 0.5
-    return Timed(seconds=spread if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=True)
+    return Timed(value=spread if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=True)
 
 
 def samples_of(taken, place=0):
@@ -113,7 +115,7 @@ def test_a_clear_effect_ends_at_the_first_look(take):
 
 
 def test_what_excludes_any_effect_ends_at_half_the_rounds_of_a_claim(take):
-    taken = take(["a", "b"], lambda *_: Timed(seconds=1, calls=5, wall=1.0, waited=True))
+    taken = take(["a", "b"], lambda *_: Timed(value=1, calls=5, wall=1.0, waited=True))
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.UNCHANGED, 0, 4)
 
 
@@ -126,7 +128,7 @@ class Beside:
     def __call__(self, name, arm, count):
         if count > len(Arm):
             self.barrier.wait()
-        return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
+        return Timed(value=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
 
 
 @pytest.mark.parametrize("unit", Unit)
@@ -141,7 +143,7 @@ def test_the_arms_of_a_round_run_at_the_same_time_where_no_call_waits_for_anythi
 
 def test_the_arms_of_a_round_run_one_after_the_other_where_the_plan_says_so(take):
     def answer(name, arm, count):
-        return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
+        return Timed(value=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
 
     taken = take(["a"], answer, SamplingPlan(at_once=False))
     assert taken.judged.verdict is Verdict.FASTER
@@ -150,7 +152,7 @@ def test_the_arms_of_a_round_run_one_after_the_other_where_the_plan_says_so(take
 
 def test_what_the_arms_take_of_the_core_from_each_other_is_no_disturbance(take):
     def answer(name, arm, count):
-        return Timed(seconds=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
+        return Timed(value=0.5 if arm is Arm.ORACLE else 1.0, calls=5, wall=1.0, waited=False)
 
     taken = take(["a"], answer, conditions=lambda _: {"own": 0.3, "others": 0.65})
     assert [round(conditions.others, 2) for conditions in taken.conditions] == [0.05] * 8
@@ -191,9 +193,7 @@ def test_a_slow_benchmark_is_called_once_a_process_and_not_left_out(take):
 
 
 def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
-    taken = take(
-        ["a", "b"], lambda *_: Timed(seconds=1, calls=1, wall=0.01, waited=True), SamplingPlan(max_seconds=2.0)
-    )
+    taken = take(["a", "b"], lambda *_: Timed(value=1, calls=1, wall=0.01, waited=True), SamplingPlan(max_seconds=2.0))
     assert not taken.untimed
     seconds = {seconds for _, _, _, once, seconds in take.world.asked if not once}
     assert len(seconds) == 1
@@ -202,7 +202,7 @@ def test_less_time_is_spent_on_each_sample_where_all_would_not_fit(take):
 
 def test_what_alone_takes_more_than_all_the_time_is_told(take):
     def answer(name, arm, count):
-        return Timed(seconds=1, calls=1, wall=9.0 if name == "b" else 0.1, waited=True)
+        return Timed(value=1, calls=1, wall=9.0 if name == "b" else 0.1, waited=True)
 
     taken = take(["a", "b"], answer, SamplingPlan(max_seconds=100))
     assert taken.untimed == ("b",)
@@ -252,6 +252,25 @@ def test_what_fails_with_the_oracle_alone_twice_is_its_fault(take):
     assert "segfault" in failure.value.log_tail
 
 
+def test_what_has_no_ratio_with_the_oracle_is_nobodys_fault(take):
+    """A tracked value may well become 0 with the patch."""
+    none = NotTimed(kind="no_ratio", message="0 is no value of which a ratio can be told")
+    taken = take(
+        ["a", "b"], lambda name, arm, n: none if name == "a" and arm is Arm.ORACLE else twice_as_fast(name, arm, n)
+    )
+    assert [result.benchmark for result in taken.judged.results] == ["b"]
+    assert [failure.kind for failure in taken.failures] == ["no_ratio"]
+
+
+def test_what_is_no_time_is_taken_once_a_process_and_judged_by_its_own_metric(take):
+    memory = candidate("m", metric="peakmemory", unit="bytes")
+    taken = take([memory, "a"], lambda name, arm, _: Timed(
+        value=5e6 if (name, arm) == ("m", Arm.ORACLE) else 1e7, calls=1, wall=0.1, waited=False
+    ))  # fmt: skip
+    assert (taken.judged.verdict, taken.judged.metric, taken.judged.speedup) == ("faster", "peakmemory", 2.0)
+    assert {(name, once) for name, _, _, once, _ in take.world.asked[6:]} == {("m", True), ("a", False)}
+
+
 def test_what_fails_with_the_oracle_and_then_with_the_base_is_not(take):
     def fails_wherever_it_is_second(name, arm, count):
         broken = name == "a" and ((count < 26 and arm is Arm.ORACLE) or (count >= 26 and arm is Arm.BASE))
@@ -279,7 +298,7 @@ def test_compiled_code_is_built_anew_for_each_round_and_only_builds_of_the_same_
 
 
 def test_what_excludes_any_effect_of_compiled_code_ends_after_four_builds_an_arm(take):
-    taken = take(["a"], lambda *_: Timed(seconds=1, calls=5, wall=1.0, waited=True), unit=Unit.BUILD)
+    taken = take(["a"], lambda *_: Timed(value=1, calls=5, wall=1.0, waited=True), unit=Unit.BUILD)
     assert (taken.judged.verdict, taken.rounds) == (Verdict.UNCHANGED, 4)
     assert len(take.world.builds) == 12
 

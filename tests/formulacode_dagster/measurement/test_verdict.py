@@ -170,7 +170,7 @@ def built(effect, *, base=None, oracle=None, builds=8):
     return [
         Sample(
             arm=arm, build=number, objects=(objects.get(arm) or {}).get(number, f"{arm}{number}"), round=number,
-            order=0, calls=1, seconds=(1 + 0.01 * number + 0.001 * len(arm)) / (effect if arm is Arm.ORACLE else 1),
+            order=0, calls=1, value=(1 + 0.01 * number + 0.001 * len(arm)) / (effect if arm is Arm.ORACLE else 1),
         )
         for arm in Arm for number in range(builds)
     ]  # fmt: skip

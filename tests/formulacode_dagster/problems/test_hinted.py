@@ -15,7 +15,9 @@ from formulacode_dagster.models.measurement import (
     BenchmarkResult,
     HotFunction,
     Measurement,
+    Metric,
     Provenance,
+    Quantity,
     Returned,
     Sample,
     Source,
@@ -36,7 +38,7 @@ BUILTIN = HotFunction(file="", function="<built-in method builtins.sorted>", lin
 
 
 def sample(arm: Arm, seconds: float) -> Sample:
-    return Sample(arm=arm, round=0, order=0, seconds=seconds, calls=1)
+    return Sample(arm=arm, round=0, order=0, value=seconds, calls=1)
 
 
 def measured(source: str = SOURCE, origin: Source = Source.BASE_SUITE, **changes: Any) -> Measurement:
@@ -63,6 +65,20 @@ def measured(source: str = SOURCE, origin: Source = Source.BASE_SUITE, **changes
 @pytest.fixture
 def facts(make_pull_request: MakePullRequest) -> MergedPullRequest:
     return make_pull_request(title="Probe a frozen set of keys in merge", body="It used to scan all of the rows.").facts
+
+
+def test_memory_and_tracked_values_are_told_in_their_units(facts: MergedPullRequest, patch: bytes) -> None:
+    row = measured()
+    for metric, unit, told in (
+        (Metric.PEAK_MEMORY, "bytes", "25 MB at the process's peak"),
+        (Metric.MEMORY, "bytes", "25000000 bytes, returned"),
+        (Metric.TRACKED, "steps", "2.5e+07 steps"),
+    ):
+        quantity = Quantity(metric=metric, unit=unit)
+        changed = row.results[1].model_copy(update={"quantity": quantity, "samples": (sample(Arm.BASE, 25e6),)})
+        other = row.model_copy(update={"results": (changed, row.results[0])})
+        text = state_hinted(state_problem(facts, patch=patch).statement, other, facts, patch).text or ""
+        assert f"* `bench.Merge.time_merge(1000)`: 18.6 ms\n* `bench.time_read`: {told}\n" in text
 
 
 def test_it_adds_sources_times_and_hot_functions_of_the_base(facts: MergedPullRequest, patch: bytes) -> None:
@@ -118,7 +134,7 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
     # whatever is added to a measurement is marked here, or holds no text
     unmarked = {name for name in Measurement.model_fields if "MARKER" not in str(getattr(measurement, name))}
     textless = {name for name, field in Measurement.model_fields.items() if field.annotation in (int, float, bool)}
-    assert unmarked - textless == {"month", "occasion", "verdict", "rule", "conditions"}
+    assert unmarked - textless == {"month", "occasion", "verdict", "metric", "rule", "conditions"}
 
 
 def marked_sample(taken: Sample) -> Sample:

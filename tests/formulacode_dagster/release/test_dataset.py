@@ -55,7 +55,7 @@ def test_the_columns_of_the_issue_come_first_and_every_field_is_a_column() -> No
         "weak_tests": "Boolean",
         "benchmarks": "List(String)",
         "benchmark_speedups": "List(Float64)",
-        "benchmark_lines": "List(String)",
+        **dict.fromkeys(["benchmark_metrics", "benchmark_units", "benchmark_lines"], "List(String)"),
         "workload_adapted": "List(String)",
         "verified": "Boolean",
     }

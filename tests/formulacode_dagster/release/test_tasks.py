@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Measurement, Provenance, Returned, Source, Verdict
+from formulacode_dagster.models.measurement import Measurement, Metric, Provenance, Quantity, Returned, Source, Verdict
 from formulacode_dagster.release.tasks import build_task_record, patch_text
 from tests.support.git_world import git, patch_between
 
@@ -64,6 +64,20 @@ def test_a_record_tells_where_its_benchmarks_come_from_and_what_each_executes(pa
     assert record.workload_repository == "acme/suites"
     assert (record.workload_sha256, record.workload_adapted) == ("d" * 64, ("tests/a.py: test_z",))
     assert record.benchmark_lines == ("{}", '{"base": {"a.py": [3, 4]}, "oracle": {"a.py": [5]}}')
+
+
+def test_a_record_tells_what_is_better_and_what_each_benchmark_measures(parts: dict[str, Any]) -> None:
+    measured = parts["measurement"]
+    time, other = measured.results
+    peak = other.model_copy(update={"quantity": Quantity(metric=Metric.PEAK_MEMORY, unit="bytes")})
+    measured = measured.model_copy(update={"metric": Metric.PEAK_MEMORY, "results": (time, peak)})
+    record = build_task_record(**{**parts, "measurement": measured})
+    assert record.metric == "peakmemory"
+    in_order = dict(
+        zip(record.benchmarks, zip(record.benchmark_metrics, record.benchmark_units, strict=True), strict=True)
+    )
+    assert in_order == {time.benchmark: ("time", "seconds"), peak.benchmark: ("peakmemory", "bytes")}
+    assert measured.speedup_text.endswith("× of peakmemory")
 
 
 def test_a_record_tells_how_sure_it_is_and_by_what_it_is_right(parts: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from formulacode_dagster.models.measurement import Returned, Verdict
+from formulacode_dagster.models.measurement import Metric, Returned, Verdict
 from formulacode_dagster.models.release import standing
 from formulacode_dagster.replays.verdict import tasks_are_confirmed, verdict_of
 from tests.records import make_measurement
@@ -22,6 +22,12 @@ CONFIRMED, NOT, LOST = "confirmed", "not_confirmed", "could_not_run"
 )
 def test_only_faster_by_the_rows_own_rule_confirms(verdict: Verdict, stands: str) -> None:
     assert verdict_of(make_measurement({"bench.a": 2.0}, verdict=verdict)) == (stands, None)
+
+
+def test_a_task_of_memory_is_confirmed_by_memory_alone() -> None:
+    for metric, stands in ((Metric.PEAK_MEMORY, CONFIRMED), (Metric.TIME, NOT)):
+        measured = make_measurement({"bench.a": 2.0}, verdict=Verdict.FASTER, metric=metric)
+        assert verdict_of(measured, Metric.PEAK_MEMORY) == (stands, None)
 
 
 def test_what_returns_something_else_is_faster_and_not_confirmed() -> None:

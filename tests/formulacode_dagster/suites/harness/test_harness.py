@@ -102,6 +102,7 @@ def test_one_survey_tells_everything_about_a_suite(survey, found):
         ),
         "bench.Cached.time_cached",
         "bench.timeraw_import",
+        "bench.track_something",
         "bench.time_raises",
         "bench.time_hangs",
         "bench.time_exits",
@@ -130,7 +131,7 @@ def test_one_survey_tells_everything_about_a_suite(survey, found):
 def test_benchmarks_are_timed_in_processes_of_their_own(remote, found):
     short = take(remote, found["bench.time_slow"])
     assert isinstance(short, Timed)
-    assert short.seconds < 0.01
+    assert short.value < 0.01
     assert short.calls > 10
     assert isinstance(take(remote, found["bench.TimeParams.time_uses_up(1000, 'a')"]), Timed)
     assert isinstance(take(remote, found["bench.Cached.time_cached"]), Timed)
