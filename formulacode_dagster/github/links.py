@@ -12,7 +12,7 @@ from datetime import datetime
 from formulacode_dagster.github.transport.client import GitHubClient
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.models.links import Link, LinkWalk, ThreadKind, UnreadableLink
+from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment, ThreadKind, UnreadableLink
 from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -92,6 +92,7 @@ class _Walk:
     links: list[Link] = field(default_factory=list)
     unreadable: list[UnreadableLink] = field(default_factory=list)
     partly_read: list[str] = field(default_factory=list)
+    later: list[ThreadComment] = field(default_factory=list)
     left_out: int = 0
     _names: set[tuple[str, int]] = field(default_factory=set)
     _ids: set[str] = field(default_factory=set)
@@ -101,6 +102,8 @@ class _Walk:
         self._ids.add(self.root.id)
         self._names.add(root.name.key)
         self._note(root)
+        # whatever was said on the pull request was said after it was opened
+        self.later += root.link.comments
         level: Sequence[Thread] = [root]
         for distance in range(1, depth + 1):
             level = await self._next(level)
@@ -116,6 +119,7 @@ class _Walk:
             title=root.link.title,
             body=root.link.body,
             links=tuple(self.links[: self.limit]),
+            later=tuple(self.later),
             unreadable=tuple(self.unreadable),
             left_out=self.left_out,
             partly_read=tuple(self.partly_read),
@@ -161,5 +165,6 @@ class _Walk:
         return thread.link.kind is ThreadKind.ISSUE or not self.only_issues
 
     def _note(self, thread: Thread) -> None:
+        self.later += thread.later
         if thread.partly_read:
             self.partly_read.append(str(thread.name))

@@ -75,6 +75,8 @@ class Thread:
     link: Link
     references: tuple[Reference, ...]
     partly_read: bool
+    later: tuple[ThreadComment, ...] = ()
+    """Comments from the moment on, as far as they were read: who looks for quotations of them needs no more."""
 
     @property
     def name(self) -> Reference:
@@ -145,6 +147,7 @@ class _Whole:
 
     node: ThreadNode
     comments: Sequence[Written]
+    later_comments: Sequence[Written]
     events: Sequence[EventNode]
     later: Sequence[EventNode]
     partly_read: bool
@@ -167,6 +170,8 @@ async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | 
     return _Whole(
         node,
         [comment for comment in comments if _is_before(comment.created_at, moment)],
+        # of one that was edited since, the newest version is a later text as well
+        [comment for comment in comments if not _is_before(comment.last_edited_at or comment.created_at, moment)],
         [event for event in events if _is_before(event.created_at, moment)],
         [event for event in events if not _is_before(event.created_at, moment)],
         partly_read=bool(missing_comments or missing_events),
@@ -175,14 +180,7 @@ async def _completed(client: GitHubClient, node: ThreadNode, moment: datetime | 
 
 def _thread(whole: _Whole, bodies: Mapping[str, str], moment: datetime | None) -> Thread:
     node = whole.node
-    comments = tuple(
-        ThreadComment(
-            author=comment.author.login if comment.author else GHOST,
-            body=bodies[comment.id],
-            created_at=comment.created_at,
-        )
-        for comment in whole.comments
-    )
+    comments = tuple(_comment(comment, bodies[comment.id]) for comment in whole.comments)
     renamed = [event.previous_title for event in whole.later if event.previous_title is not None]
     link = Link(
         repository=node.name.repository,
@@ -196,7 +194,13 @@ def _thread(whole: _Whole, bodies: Mapping[str, str], moment: datetime | None) -
         comments=comments,
     )
     references = _references(whole, (link.body, *(comment.body for comment in comments)), moment)
-    return Thread(link, references, whole.partly_read)
+    later = tuple(_comment(comment, comment.body) for comment in whole.later_comments)
+    return Thread(link, references, whole.partly_read, later)
+
+
+def _comment(comment: Written, body: str) -> ThreadComment:
+    author = comment.author.login if comment.author else GHOST
+    return ThreadComment(author=author, body=body, created_at=comment.created_at)
 
 
 def _references(whole: _Whole, texts: Sequence[str], moment: datetime | None) -> tuple[Reference, ...]:

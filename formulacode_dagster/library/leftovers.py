@@ -49,6 +49,7 @@ def _statement(connection: Connection, stored: StoredPullRequest, variant: Varia
         facts,
         repository_description=descriptions.get(facts.repository_id, ""),
         issues=facts.linked_issues if row.walk is None else row.walk.links,
+        commits=row.commits,
     )
     left_out = [f"{leak.where}: {leak.kind}: {leak.span}" for leak in (*row.left_out, *hinted.leaks)]
     return "\n".join(

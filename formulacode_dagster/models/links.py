@@ -49,6 +49,11 @@ class LinkWalk(Frozen):
     links: tuple[Link, ...] = Field(
         default=(), description="by distance, then in order of appearance, closed ones first"
     )
+    later: tuple[ThreadComment, ...] = Field(
+        default=(),
+        description="comments on it, and comments on the links from when it was opened on, as far as they were read: "
+        "they may tell the solution",
+    )
     unreadable: tuple[UnreadableLink, ...] = ()
     left_out: int = Field(default=0, description="references and links beyond what one walk takes")
     partly_read: tuple[str, ...] = Field(default=(), description="threads of which GitHub showed not all, or too much")

@@ -58,6 +58,14 @@ class Variant(StrEnum):
     """Composed of what was measured at the base, so that no row has it before there is a measurement."""
 
 
+class BranchCommit(Frozen):
+    """A commit of the pull request's own branch, or by which it landed."""
+
+    sha: str
+    message: str
+    people: tuple[str, ...] = Field(default=(), description="names and addresses of author and committer")
+
+
 class ProblemStatement(PullRequestRow):
     """What a solver is given to read, and where it comes from."""
 
@@ -75,6 +83,9 @@ class ProblemStatement(PullRequestRow):
     )
     names_at_base: tuple[str, ...] = Field(
         default=(), description="names that both an issue and the patch have, and the base knows as well: no leaks"
+    )
+    commits: tuple[BranchCommit, ...] = Field(
+        default=(), description="the branch's, of which no text may hold hash, words or names"
     )
     writer: str = Field(default="", description="model that wrote `statement_issue`; empty: a template did")
     judges: tuple[str, ...] = Field(default=(), description="models that judged it beside the rules; empty: none did")

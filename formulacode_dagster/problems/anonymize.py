@@ -62,7 +62,7 @@ class People:
         for login in self._known:
             self.alias(login)
         self._squashed = {squashed: login for login in self._known if len(squashed := _squash(login)) >= _SHORTEST_PAGE}
-        self._bare = [re.escape(login) for login in self._known if _is_particular(login)]
+        self._bare = [r"\s+".join(map(re.escape, login.split())) for login in self._known if _is_particular(login)]
 
     def alias(self, who: str) -> str:
         """The placeholder of *who* (a login, a name, an address), `@user1` for the first."""
@@ -85,7 +85,7 @@ class People:
         text = _MENTION.sub(lambda match: self._mention(match, code), text)
         if self._bare:
             known = rf"(?<![\w/@.-])(?:{'|'.join(self._bare)})(?![\w/-])"
-            text = re.sub(known, lambda match: self.alias(match[0]), text, flags=re.IGNORECASE)
+            text = re.sub(known, lambda match: self.alias(" ".join(match[0].split())), text, flags=re.IGNORECASE)
         return text
 
     def _page(self, match: re.Match[str]) -> str:

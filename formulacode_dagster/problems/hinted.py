@@ -42,7 +42,7 @@ def state_hinted(
     from_base = list(run.sources.values()) if measurement.provenance.source is Source.BASE_SUITE else []
     functions = [f"{hot.file} {hot.function}" for workload in run.workloads for hot in workload.functions]
     known = frozenset(re.findall(r"\w+", "\n".join([*from_base, *functions]))) | set(statement.names_at_base)
-    secrets = secrets_of(facts, patch=patch, walk=statement.walk, names_at_base=known)
+    secrets = secrets_of(facts, patch=patch, walk=statement.walk, commits=statement.commits, names_at_base=known)
     leaks = Gates(secrets, earlier=[statement.final_md, *from_base]).judge(text, Variant.HINTED)
     judged = {"final_md": text, "names_at_base": tuple(sorted(known))}
     again = [

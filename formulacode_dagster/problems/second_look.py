@@ -39,13 +39,27 @@ _SHORTEST_HASH = 7
 def look_again(statement: ProblemStatement, facts: MergedPullRequest, patch: bytes) -> tuple[Leak, ...]:
     """Leaks of every variant of *statement*, by what is stored of its pull request."""
     issues: Iterable[LinkedIssue] = facts.linked_issues if statement.walk is None else statement.walk.links
+    later = statement.walk.later if statement.walk else ()
     before = " ".join(_squashed(f"{issue.title} {issue.body}") for issue in issues)
     known = {*statement.names_at_base, *re.findall(r"\w+", "\n".join(base_lines(patch)))}
     names = {name for name in _bound_names(patch) if _TELLING.search(name)} - known
     called = set(_CALLED.findall("\n".join(new_lines(patch)))) - known
     shapes = {shape for line in new_lines(patch) if len(shape := _shape(line)) >= _SHORTEST_SHAPE}
     at_base = _shape("\n".join(base_lines(patch)))
-    secrets = _Secrets(names, called, {shape for shape in shapes if shape not in at_base}, before)
+    shas = (facts.merge_commit_sha, facts.head_sha, *(commit.sha for commit in statement.commits))
+    secrets = _Secrets(
+        names,
+        called,
+        {shape for shape in shapes if shape not in at_base},
+        before,
+        texts=(
+            (LeakKind.TITLE, _LEAST_TITLE, [facts.title]),
+            (LeakKind.PROSE, _LEAST_WORDS, _sentences([facts.body, *(each.message for each in statement.commits)])),
+            (LeakKind.LATER_COMMENT, _LEAST_WORDS, _sentences(each.body for each in later)),
+        ),
+        shas={sha[:_SHORTEST_HASH] for sha in shas if sha},
+        people={name for commit in statement.commits for name in commit.people if " " in name},
+    )
     variants = {
         "statement_minimal": statement.statement_minimal,
         "statement_issue": statement.statement_issue or "",
@@ -64,6 +78,10 @@ class _Secrets:
     called: set[str]
     shapes: set[str]
     before: str
+    texts: tuple[tuple[LeakKind, int, list[str]], ...]
+    """Kind, least words, and sentences of what nobody may quote."""
+    shas: set[str]
+    people: set[str]
 
 
 def _told(text: str, facts: MergedPullRequest, patch: bytes, secrets: _Secrets) -> Iterator[tuple[LeakKind, str]]:
@@ -75,17 +93,12 @@ def _told(text: str, facts: MergedPullRequest, patch: bytes, secrets: _Secrets) 
     yield from ((LeakKind.IDENTIFIER, name) for name in sorted(secrets.called & code))
     yield from ((LeakKind.ENCODED, match[0]) for match in _ENCODED.finditer(text) if _hides(match[0]))
     squashed, lower = _squashed(text), text.casefold()
-    for kind, least, sentences in (
-        (LeakKind.TITLE, _LEAST_TITLE, [facts.title]),
-        (LeakKind.PROSE, _LEAST_WORDS, _SENTENCE.split(prose(facts.body))),
-    ):
+    for kind, least, sentences in secrets.texts:
         for sentence in sentences:
             plain = _squashed(sentence)
             if len(plain.split()) >= least and f" {plain} " in f" {squashed} " and plain not in secrets.before:
                 yield kind, sentence.strip()
-    for sha in (facts.merge_commit_sha, facts.head_sha):
-        if sha and sha[:_SHORTEST_HASH] in lower:
-            yield LeakKind.HASH, sha[:_SHORTEST_HASH]
+    yield from ((LeakKind.HASH, sha) for sha in sorted(secrets.shas) if sha in lower)
     yield from ((LeakKind.LINK, match[0]) for match in _TO_CODE.finditer(text))
     if match := re.search(rf"(?<![\w/-])#{facts.number}(?!\d)", text):
         yield LeakKind.LINK, match[0]
@@ -93,6 +106,14 @@ def _told(text: str, facts: MergedPullRequest, patch: bytes, secrets: _Secrets) 
     yield from ((LeakKind.PERSON, match[0]) for match in _ADDRESS.finditer(plain))
     if facts.author and re.search(rf"@{re.escape(facts.author)}(?![\w-])", plain, re.IGNORECASE):
         yield LeakKind.PERSON, f"@{facts.author}"
+    for name in sorted(secrets.people):
+        spaced = r"\s+".join(map(re.escape, name.split()))
+        if re.search(rf"(?<![\w/@.-]){spaced}(?![\w/-])", plain, re.IGNORECASE):
+            yield LeakKind.PERSON, name
+
+
+def _sentences(texts: Iterable[str]) -> list[str]:
+    return [sentence for text in texts for sentence in _SENTENCE.split(prose(text))]
 
 
 def _bound_names(patch: bytes) -> Iterator[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.git.branch import branch_commits
+from formulacode_dagster.git.landing import wanted_commits
+from formulacode_dagster.git.log import login_of
+from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.metering import metered
 from formulacode_dagster.items.runner import run_items
@@ -16,7 +20,7 @@ from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, Work
 from formulacode_dagster.models.intake import Metered
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import LinkWalk
-from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.problem import BranchCommit, ProblemStatement
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
@@ -27,6 +31,8 @@ from .model_writing import Models, improve
 from .statements import Stated, state_problem
 from .writing import TEMPLATE_VERSION
 
+MOST_OF_A_MESSAGE = 20_000
+_NOBODY = re.compile(r"\[bot\]|^GitHub <|<noreply@github\.com>|^(?:root|unknown|nobody) <", re.IGNORECASE)
 ModelsInUse = Callable[[Cost, Callable[[Cost], None]], AbstractAsyncContextManager[Models]]
 """Opens the models, which are closed afterwards."""
 
@@ -52,8 +58,8 @@ async def render_statements(
 ) -> Statements:
     """Render what is pending of the month; without *links*, from what intake stored. Raises as `run_items`.
 
-    *mirrors* are asked only where an issue has a name that the patch brings in. *models* are opened with what the month
-    has cost so far, and where to book what they spend.
+    *mirrors* tell the commits of the branch, which no text may tell of, and the names that the base knows. *models* are
+    opened with what the month has cost so far, and where to book what they spend.
     """
     with run.database.transaction() as connection:
         prs = done_in(connection, run.month, Stage.CLASSIFICATIONS)
@@ -73,18 +79,21 @@ async def render_statements(
             patch = patch_of(connection, pr)
         description = descriptions.get(pr.facts.repository_id, "")
 
-        def names_at_base(names: Collection[str]) -> frozenset[str]:
-            """Those of *names* that stand in a file of the base commit: one in issue and patch may be an old one."""
-            with mirrors.ensure(pr.facts.repository, commits=(pr.change.base_sha,)) as mirror:
+        wanted = (pr.change.base_sha, *wanted_commits([pr.facts]))
+        with mirrors.ensure(pr.facts.repository, commits=wanted) as mirror:
+
+            def names_at_base(names: Collection[str]) -> frozenset[str]:
+                """Those of *names* that stand in a file of the base: one in issue and patch may be an old one."""
                 return mirror.words_at(pr.change.base_sha, names)
 
-        stated = state_problem(
-            pr.facts,
-            patch=patch,
-            repository_description=description,
-            walk=walk,
-            names_at_base=names_at_base,
-        )
+            stated = state_problem(
+                pr.facts,
+                patch=patch,
+                repository_description=description,
+                walk=walk,
+                commits=commits_of(mirror, pr),
+                names_at_base=names_at_base,
+            )
         return stated, patch
 
     async with AsyncExitStack() as stack:
@@ -107,6 +116,35 @@ async def render_statements(
     with run.database.transaction() as connection:
         rows = PROBLEM_STATEMENTS.read_keys(connection, run.month, [pr.key for pr in prs]).values()
     return Statements(summary, tuple(row.walk for row in rows if row.walk))
+
+
+def commits_of(mirror: Mirror, pr: PullRequest) -> tuple[BranchCommit, ...]:
+    """What *pr* brought, with all whom git names in it."""
+    commits = branch_commits(mirror, pr.change.base_sha, (pr.facts.head_sha, pr.facts.merge_commit_sha))
+    return tuple(
+        BranchCommit(
+            sha=commit.sha,
+            message=commit.message[:MOST_OF_A_MESSAGE],
+            people=tuple(
+                dict.fromkeys(
+                    (
+                        *_names(commit.author, commit.author_email),
+                        *_names(commit.committer, commit.committer_email),
+                    )
+                )
+            ),
+        )
+        for commit in commits
+    )
+
+
+def _names(name: str, mail: str) -> Iterator[str]:
+    """By which somebody may be called; forges and robots are nobody, and `Mark` alone may be a word."""
+    if _NOBODY.search(f"{name} <{mail}>"):
+        return
+    if " " in name:
+        yield name
+    yield from (known for known in (mail, login_of("", mail)) if known)
 
 
 def _inputs(pr: PullRequest, descriptions: Mapping[int, str], models: tuple[str, ...]) -> str:

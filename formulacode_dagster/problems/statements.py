@@ -6,11 +6,11 @@ The writer sees a `WriterView` and no more. Only the judge knows the patch; it l
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.links import LinkWalk
-from formulacode_dagster.models.problem import ProblemStatement
+from formulacode_dagster.models.problem import BranchCommit, ProblemStatement
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
@@ -38,22 +38,23 @@ def state_problem(
     patch: bytes,
     repository_description: str = "",
     walk: LinkWalk | None = None,
+    commits: Sequence[BranchCommit] = (),
     names_at_base: NamesAtBase | None = None,
 ) -> Stated:
     """The statement of a pull request in its variants.
 
-    The issues are those of *walk*; without it, those that *facts* says it closes. One that tells something of the
-    solution is left out whole: what surrounds a withheld line tells the rest. Raises ItemFailure (`leak`) when even the
-    minimal statement tells something.
+    The issues are those of *walk*; without it, those that *facts* says it closes. *commits* are the branch's. An issue
+    that tells something of the solution is left out whole: what surrounds a withheld line tells the rest. Raises
+    ItemFailure (`leak`) when even the minimal statement tells something.
     """
     issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
-    view = task_view(facts, repository_description=repository_description, issues=issues)
+    view = task_view(facts, repository_description=repository_description, issues=issues, commits=commits)
     texts = [_text(issue) for issue in view.issues]
-    secrets = secrets_of(facts, patch=patch, walk=walk)
+    secrets = secrets_of(facts, patch=patch, walk=walk, commits=commits)
     suspects = Gates(secrets).new_names_in("\n\n".join(texts)) if names_at_base else frozenset()
     known = names_at_base(suspects) if names_at_base and suspects else frozenset()
     minimal = write_minimal(view)
-    gates = Gates(secrets_of(facts, patch=patch, walk=walk, names_at_base=known), earlier=[*texts, minimal])
+    gates = Gates(replace(secrets, names_at_base=known), earlier=[*texts, minimal])
     if telling := gates.judge(minimal, "statement_minimal"):
         raise ItemFailure(
             FailureKind.LEAK,
@@ -77,21 +78,31 @@ def state_problem(
         issues=tuple(issue.name for issue in shown.issues),
         left_out=tuple(left_out),
         names_at_base=tuple(sorted(known)),
+        commits=tuple(commits),
         walk=walk,
         template_version=TEMPLATE_VERSION,
     )
     return Stated(statement, view, gates)
 
 
-def task_view(facts: MergedPullRequest, *, repository_description: str, issues: Sequence[LinkedIssue]) -> WriterView:
-    """What the writer of *facts*'s statement is shown, of which *issues* are a part: neither its title nor its body."""
+def task_view(
+    facts: MergedPullRequest,
+    *,
+    repository_description: str,
+    issues: Sequence[LinkedIssue],
+    commits: Sequence[BranchCommit] = (),
+) -> WriterView:
+    """What the writer of *facts*'s statement is shown, of which *issues* are a part: neither its title nor its body.
+
+    Of *commits* it takes whom to keep out.
+    """
     return view_of(
         repository=facts.repository,
         number=facts.number,
         opened_at=facts.created_at,
         description=repository_description,
         issues=issues,
-        people=People(people_of(facts, issues)),
+        people=People(people_of(facts, issues, commits)),
     )
 
 
@@ -100,25 +111,32 @@ def secrets_of(
     *,
     patch: bytes,
     walk: LinkWalk | None,
+    commits: Sequence[BranchCommit] = (),
     names_at_base: frozenset[str] = frozenset(),
 ) -> Secrets:
-    """What no text about the pull request may tell."""
+    """What no text about the pull request may tell; *commits* are those of its branch."""
     issues: Sequence[LinkedIssue] = facts.linked_issues if walk is None else walk.links
+    shas = (facts.merge_commit_sha, facts.head_sha, *(commit.sha for commit in commits))
     return Secrets(
         repository=facts.repository,
         number=facts.number,
         patch=patch,
         title=facts.title,
-        texts=(facts.body, *((walk.title, walk.body) if walk else ())),
-        shas=tuple(sha for sha in (facts.merge_commit_sha, facts.head_sha) if sha),
-        people=tuple(people_of(facts, issues)),
+        texts=(facts.body, *((walk.title, walk.body) if walk else ()), *(commit.message for commit in commits)),
+        later_comments=tuple(comment.body for comment in walk.later) if walk else (),
+        shas=tuple(dict.fromkeys(sha for sha in shas if sha)),
+        people=tuple(people_of(facts, issues, commits)),
         names_at_base=names_at_base,
     )
 
 
-def people_of(facts: MergedPullRequest, issues: Sequence[LinkedIssue]) -> list[str]:
-    """Everybody known to have a part in it, by login, and by name and address where the pull request is signed."""
-    return [facts.author, *(issue.author for issue in issues), *signed_names(facts.body)]
+def people_of(
+    facts: MergedPullRequest, issues: Sequence[LinkedIssue], commits: Sequence[BranchCommit] = ()
+) -> list[str]:
+    """Everybody known to have a part in it, by login, and by the names and addresses by which they sign."""
+    signed = [name for text in (facts.body, *(commit.message for commit in commits)) for name in signed_names(text)]
+    committed = [name for commit in commits for name in commit.people]
+    return list(dict.fromkeys([facts.author, *(issue.author for issue in issues), *signed, *committed]))
 
 
 def _text(issue: EarlierIssue) -> str:

@@ -196,7 +196,7 @@ PROBLEM_STATEMENTS = Table(
     *_text("statement_minimal"),
     Column("statement_issue", StorableText),
     *_text("final_md"),
-    *_json("issues", "left_out", "names_at_base", "judges"),
+    *_json("issues", "left_out", "names_at_base", "commits", "judges"),
     *_text("writer"),
     *_text("template_version"),
     Column("walk", StorableJson),

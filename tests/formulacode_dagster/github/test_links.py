@@ -158,6 +158,26 @@ def test_nothing_written_after_the_merge_is_taken(walked: Walk):
     assert [(comment.author, comment.body) for comment in first.comments] == [("bob", "first")]
 
 
+def test_what_was_said_on_it_and_later_on_its_issues_is_kept_apart(walked: Walk):
+    found = walked(
+        alone(
+            issue(
+                1,
+                comments=[
+                    comment("early"),
+                    comment("edited", edits=[{"edited_at": AFTER, "body": "edited: a cache did it"}]),
+                    comment("a table did it", AFTER),
+                ],
+            ),
+            body="#1",
+            comments=[comment("looks good"), comment("thanks", AFTER)],
+        )
+    )
+    assert {each.body for each in found.links[0].comments} == {"early", "edited"}
+    assert [each.body for each in found.later] == ["thanks", "looks good", "edited: a cache did it", "a table did it"]
+    assert walked.books["endpoints"]["graphql Threads"] == 2
+
+
 def test_a_version_that_was_deleted_is_empty_and_never_a_later_one(walked: Walk):
     edits = [
         {"edited_at": "2026-02-05T00:00:00Z", "body": "#2", "deleted_at": AFTER},

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from formulacode_dagster.models.links import LinkWalk, ThreadComment
+from formulacode_dagster.models.problem import BranchCommit
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest, PullRequest
 from formulacode_dagster.problems.checks import nothing_leaks
 from formulacode_dagster.problems.second_look import look_again
@@ -78,6 +80,24 @@ def test_a_second_look_passes_what_was_known_before(facts: MergedPullRequest, te
 def test_a_name_that_the_base_knows_elsewhere_is_no_leak(facts: MergedPullRequest) -> None:
     text = "Something is wrong with key_index"
     assert look_again(make_statement(text, names_at_base=("key_index",)), facts, PATCH) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("hash", "It is in 0ddba11 already"),
+        ("prose", "Every lookup went through all of the keys before."),
+        ("later_comment", "> A set of keys can be probed in constant time"),
+        ("person", "Says Wilhelmina  Coyote"),
+    ],
+)
+def test_commits_and_later_comments_are_looked_at_too(facts: MergedPullRequest, kind: str, text: str) -> None:
+    message = "Probe keys\n\nEvery lookup went through all of the keys before."
+    commit = BranchCommit(sha="0ddba11" + "c" * 33, message=message, people=("Wilhelmina Coyote", "w@acme.example"))
+    said = ThreadComment(author="eve", body="A set of keys can be probed in constant time!", created_at=facts.merged_at)
+    statement = make_statement(text, commits=(commit,), walk=LinkWalk(later=(said,)))
+    assert {leak.kind for leak in look_again(statement, facts, PATCH)} == {kind}
+    assert look_again(make_statement(text), facts, PATCH) == ()
 
 
 def test_every_variant_is_looked_at(facts: MergedPullRequest) -> None:

@@ -8,7 +8,8 @@ from importlib import resources
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.links import Link, LinkWalk
+from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment
+from formulacode_dagster.models.problem import BranchCommit
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
 from formulacode_dagster.problems.statements import state_problem
 from formulacode_dagster.problems.writing import TEMPLATE, TEMPLATE_VERSION
@@ -96,7 +97,7 @@ def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullR
 def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.problems") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
-    assert (TEMPLATE_VERSION, digest) == ("4", "fdbaf61eb060")
+    assert (TEMPLATE_VERSION, digest) == ("5", "fdbaf61eb060")
 
 
 def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(
@@ -123,3 +124,43 @@ def test_who_signed_the_pull_request_is_known_by_name(make_pull_request: MakePul
     final = state_problem(pr.facts, patch=patch).statement.final_md
     assert "Coyote" not in final
     assert "said, it takes 3 s." in final
+
+
+COMMIT = BranchCommit(
+    sha="0ddba11" + "c" * 33,
+    message="Probe keys\n\nEvery lookup went through all of the keys before this change was made.\n\n"
+    "Co-authored-by: Pepe Le Pew <pepe@acme.example>",
+    people=("Wilhelmina Coyote", "minnie@acme.example"),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("prose", "They say every lookup went through all of the keys before this"),
+        ("later_comment", "They say that a set of keys can be probed in constant time"),
+        ("hash", "It is in 0ddba11c already"),
+    ],
+)
+def test_what_commits_and_later_comments_say_no_text_may_say(
+    make_pull_request: MakePullRequest, patch: bytes, kind: str, text: str
+) -> None:
+    pr = make_pull_request()
+    later = ThreadComment(
+        author="eve", body="A set of keys can be probed in constant time!", created_at=pr.facts.merged_at
+    )
+    walk = LinkWalk(links=(Link(**issue(6).model_dump()),), later=(later,))
+    stated = state_problem(pr.facts, patch=patch, walk=walk, commits=[COMMIT])
+    assert stated.statement.commits == (COMMIT,)
+    assert {leak.kind for leak in stated.gates.judge(text, "a text")} == {kind}
+    # an issue of before had it from nobody
+    knowing = walk.model_copy(update={"links": (Link(**issue(6, body=text).model_dump()),)})
+    assert state_problem(pr.facts, patch=patch, walk=knowing, commits=[COMMIT]).statement.issues == ("acme/wheels#6",)
+
+
+def test_whom_commits_name_is_nobody_by_name_mail_and_trailer(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    told = "Wilhelmina\nCoyote (minnie@acme.example) and Pepe Le Pew said it takes 3 s."
+    pr = make_pull_request(issues=[issue(5, body=told)])
+    final = state_problem(pr.facts, patch=patch, commits=[COMMIT]).statement.final_md
+    assert not [name for name in ("Wilhelmina", "Coyote", "minnie", "Pepe", "Pew") if name in final]
+    assert "said it takes 3 s." in final

@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel
 
 from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment, UnreadableLink
+from formulacode_dagster.models.problem import BranchCommit
 from formulacode_dagster.models.pull_request import LinkedIssue, MergedPullRequest
 from formulacode_dagster.problems import writing
 from formulacode_dagster.problems.statements import state_problem, task_view
@@ -60,11 +61,13 @@ def planted() -> tuple[MergedPullRequest, LinkWalk]:
         body=marker("WALKED-BODY"),
         links=(early, late),
         unreadable=(UnreadableLink(name=marker("UNREADABLE"), reason=marker("REASON")),),
+        later=(ThreadComment(author=marker("SAID-BY"), body=marker("SAID"), created_at=OPENED),),
         partly_read=(marker("PARTLY"),),
     )
     return facts, walk
 
 
+COMMITS = (BranchCommit(sha=marker("SHA"), message=marker("MESSAGE"), people=(marker("COMMITTER"),)),)
 PATCH = f"diff --git a/w.py b/w.py\n--- a/w.py\n+++ b/w.py\n@@ -1 +1 @@\n-old\n+{marker('PATCH')} = 1\n".encode()
 
 
@@ -72,10 +75,10 @@ def test_of_all_that_is_known_nothing_but_description_and_earlier_issues_gets_in
     facts, walk = planted()
     for known in (walk, None):
         statement = state_problem(
-            facts, patch=PATCH, repository_description=marker("DESCRIPTION"), walk=known
+            facts, patch=PATCH, repository_description=marker("DESCRIPTION"), walk=known, commits=COMMITS
         ).statement
         issues = known.links if known else facts.linked_issues
-        view = task_view(facts, repository_description=marker("DESCRIPTION"), issues=issues)
+        view = task_view(facts, repository_description=marker("DESCRIPTION"), issues=issues, commits=COMMITS)
         written = statement.statement_minimal + (statement.statement_issue or "") + statement.final_md
         for text in (view.model_dump_json(), written):
             assert set(re.findall(r"MARKER-([A-Z-]+)", text)) == set(SHOWN)
@@ -86,7 +89,7 @@ def test_a_marker_stands_in_every_text_that_a_statement_is_made_of() -> None:
     facts, walk = planted()
     unmarked = [
         name
-        for record in (facts, walk)
+        for record in (facts, walk, *COMMITS)
         for name, text in texts(record)
         if not text.startswith("MARKER-") and name not in ("month", "repository", "kind")
     ]
