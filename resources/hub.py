@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.release.destination import Destination
-from formulacode_dagster.release.folder import FolderDestination
-from formulacode_dagster.release.hub import HubDestination
 
 from .base import SettingsResource, setting
+from .destination import open_destination
 
 
 class HubResource(SettingsResource):
@@ -26,19 +24,4 @@ class HubResource(SettingsResource):
 
     def destination(self) -> Destination:
         """The Hub where HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
-        if not self.settings.hf_dataset:
-            return FolderDestination(self.settings.dataset_root)
-        return HubDestination(self.settings.hf_dataset, self.settings.hf_endpoint, self._token())
-
-    def _token(self) -> str:
-        token, path = self.settings.hf_token.get_secret_value(), self.settings.hf_token_path
-        if token or path is None:
-            return token
-        try:
-            return path.expanduser().read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ConfigurationError(
-                f"HF_TOKEN_PATH names {path}",
-                why=str(error),
-                remedy="Write the token there, or set HF_TOKEN",
-            ) from error
+        return open_destination(self.settings)

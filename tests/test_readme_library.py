@@ -11,9 +11,16 @@ from typing import Any
 
 import pytest
 
+from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.task_tables import SampleRecord, TaskRecords
+from formulacode_dagster.release.hub import HubDestination
+from formulacode_dagster.release.tables import month_tables
+from sandbox import hub
 from sandbox.github import app
 from sandbox.server import serving
 from tests.support.documents import blocks_of
+from tests.support.release import task_row
 
 EXAMPLES = blocks_of("python")
 FACTS: dict[str, Any] = {
@@ -50,6 +57,9 @@ SAID = {
         "Faster sky coordinates 2024-03-10 00:00:00+00:00\nA sky.py 1 0\n2024-03-10 00:00:00+00:00 merged ada\n"
         "2024-03-10 00:00:00+00:00 closed ada\nSky coordinates are slow 1 comments before the merge\n"
     ),
+    'dataset["astropy__astropy-16222"]': ("registry.example/astropy@sha256:1 2.0\n[('base', 0.5), ('oracle', 0.25)]\n"),
+    "released.items()": ("astropy__astropy-16222 registry.example/astropy@sha256:1 26 bytes of patch\nshape: (0, 4)\n"),
+    "records(start_date=": "that is all\n",
     "HookRegistry": ("thinking about astropy/astropy#16222\nastropy/astropy in 3 words\nastropy/astropy in 3 words\n"),
 }
 """How what an example prints begins, by a name that stands in it alone."""
@@ -58,8 +68,10 @@ SAID = {
 @pytest.fixture
 def environment(github_folder: Callable[..., Path], database_url: str, tmp_path: Path) -> Iterator[dict[str, str]]:
     folder = github_folder(FACTS)
-    with serving(app(folder)) as url:
+    with serving(app(folder)) as url, serving(hub.app(tmp_path / "hub")) as hub_url:
+        release_sky(hub_url)
         yield {
+            "HF_ENDPOINT": hub_url,
             "PATH": os.environ["PATH"],
             "GITHUB_API_URL": url,
             "GITHUB_CLONE_URL": folder.as_uri(),
@@ -67,6 +79,19 @@ def environment(github_folder: Callable[..., Path], database_url: str, tmp_path:
             "FC_HOME": str(tmp_path / "home"),
             "FC_DATABASE_URL": database_url,
         }
+
+
+def release_sky(hub_url: str) -> None:
+    """The dataset `formulacode/tasks` with one task, on the Hub at *hub_url*."""
+    task = {"task_id": "astropy__astropy-16222"}
+    times = {Arm.BASE: 0.5, Arm.ORACLE: 0.25}
+    image = {"image_name": "registry.example/astropy:16222", "image_digest": "sha256:1"}
+    samples = tuple(
+        SampleRecord(**task, benchmark="time_sky", arm=arm, value=seconds, round=0, order=0, calls=1)
+        for arm, seconds in times.items()
+    )
+    record = TaskRecords(row=task_row(1, **task, **image, speedup=2.0), samples=samples)
+    HubDestination("formulacode/tasks", hub_url, "a-token").release(Month.parse("2026-02"), month_tables([record]))
 
 
 def test_there_is_an_example_for_each_part() -> None:

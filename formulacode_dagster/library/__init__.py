@@ -1,4 +1,4 @@
-"""For scripts and notebooks: pull requests, the issues behind them, statements, functions of one's own, images checked.
+"""For scripts and notebooks: the dataset, pull requests, the issues behind them, statements, hooks, images checked.
 
 Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 """
@@ -15,12 +15,15 @@ from formulacode_dagster.verification.verifiers import (
 )
 
 from .client import PR, GitHubClient, Source
+from .dataset import Dataset, Task
 from .hooks import HookRegistry
 from .links import Links, scrape_links
+from .records import records
 from .statement import render_problem_statement
 
 __all__ = [
     "PR",
+    "Dataset",
     "GitHubClient",
     "HookRegistry",
     "Links",
@@ -28,9 +31,11 @@ __all__ = [
     "ProfileVerifier",
     "SmokeVerifier",
     "Source",
+    "Task",
     "TokenPool",
     "Verifier",
     "VerifierResult",
+    "records",
     "render_problem_statement",
     "scrape_links",
 ]

@@ -17,16 +17,20 @@ from formulacode_dagster.github import reading
 from formulacode_dagster.github.transport import client
 from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, ItemFailure
 from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.models.timeline import TimelineEvent
+from formulacode_dagster.release.records import month_records
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
-from resources.database import has_database, open_database
+from resources.database import has_database
 from resources.settings import make_home, read_settings
+
+from .records import opened
 
 
 class Source(StrEnum):
@@ -103,6 +107,20 @@ class PR(Frozen):
         async with GitHubClient() as own:
             return await named._from_github(own)
 
+    def to_record(self, *, database: Database | str | None = None) -> TaskRecords:
+        """What the dataset is going to hold of it, from *database* (one, its URL, or None for that of the settings).
+
+        Raises ConfigurationError where it is not known there as a task.
+        """
+        with opened(database) as store, store.transaction() as connection:
+            stored = find_pull_request(connection, self.repository, self.issue_number)
+            of_month = month_records(connection, stored.facts.month) if stored else {}
+        record = of_month.get(stored.facts.item) if stored else None
+        if record is None:
+            remedy = f"`fc-data why {self.item}` tells how far it got"
+            raise ConfigurationError(f"{self.item} is no task", remedy=remedy)
+        return record
+
     async def _from_github(self, client: GitHubClient) -> Self:
         facts = await reading.read_pull_request(client, self.repository, self.issue_number)
         patch = await client.get_diff(self.repository, self.issue_number)
@@ -110,16 +128,10 @@ class PR(Frozen):
 
 
 def _look_up(named: PR, database: Database | str | None) -> StoredPullRequest | None:
-    if isinstance(database, Database):
-        with database.transaction() as connection:
-            return find_pull_request(connection, named.repository, named.issue_number)
     if database is None and not has_database():
         return None
-    opened = open_database(database or "")
-    try:
-        return _look_up(named, opened)
-    finally:
-        opened.close()
+    with opened(database) as store, store.transaction() as connection:
+        return find_pull_request(connection, named.repository, named.issue_number)
 
 
 class GitHubClient(client.GitHubClient):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .base import Frozen
 from .correctness import Fate, ReachingTest
-from .measurement import Arm, Returned, Sample
+from .measurement import Arm, Metric, Returned, Sample
 from .release import ReplayNote, TaskRecord
 
 
@@ -35,7 +35,9 @@ class ExecutedLines(Frozen):
 class WorkloadRecord(_OfBenchmark):
     """One benchmark of a task with one combination of parameters, and its figures."""
 
-    speedup: float = Field(description="geometric mean of time before / time after; above 1 is faster")
+    metric: Metric = Field(description="what it measures: `time`, `peakmemory`, `memory` or `track`")
+    unit: str = Field(description="of its samples: `seconds`, `bytes`, of tracked values their author's")
+    speedup: float = Field(description="geometric mean of before / after, of a rate after / before; above 1 is better")
     low: float = Field(description="lower bound of its 95 % interval")
     high: float = Field(description="upper bound of it")
     faster_p: float = Field(description="one-sided p-value of being faster, corrected over the task's benchmarks")
@@ -49,7 +51,6 @@ class SampleRecord(Sample, _OfBenchmark):
     """One benchmark of a task, timed in one process."""
 
     arm: Arm = Field(description="`base`, `oracle` (the author's patch) or `control` (the base once more)")
-    seconds: float = Field(gt=0, description="time of one call, in seconds")
     calls: int = Field(ge=1, description="calls behind the value")
 
 

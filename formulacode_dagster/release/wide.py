@@ -44,6 +44,7 @@ def _workload(task_id: str, result: BenchmarkResult, measurement: Measurement) -
     return WorkloadRecord(
         task_id=task_id,
         **figures,
+        **dict(result.quantity),
         returned=measurement.returned.get(result.benchmark, Returned.NOT_COMPARABLE),
         executed=tuple(
             ExecutedLines(side=Arm(side), path=path, lines=lines)

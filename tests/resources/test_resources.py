@@ -166,8 +166,9 @@ def test_the_dataset_goes_to_a_folder_or_to_the_hub(monkeypatch: pytest.MonkeyPa
     (tmp_path / "token").write_text("a-token\n")
     monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "token"))
     hub = default_resources()["hub"]
-    assert isinstance(hub.destination(), HubDestination)
-    assert hub._token() == "a-token"
+    destination = hub.destination()
+    assert isinstance(destination, HubDestination)
+    assert destination._token == "a-token"
 
 
 def test_a_model_without_its_settings_is_a_warning_and_asks_nobody() -> None:

@@ -24,6 +24,7 @@ from tests.records import (
     make_statement,
 )
 from tests.support.correctness import correctness_row, reaching_test
+from tests.support.release import task_row
 
 MONTH = "2026-02"
 IMAGE = "sha256:" + "1" * 64
@@ -37,57 +38,7 @@ MakeRecord = Callable[..., TaskRecord]
 def record() -> MakeRecord:
     """Makes the record of task `acme__fast-N`."""
 
-    def make(number: int, **changes: object) -> TaskRecord:
-        facts: dict[str, object] = {
-            "task_id": f"acme__fast-{number}",
-            "repo_name": "acme/fast",
-            "container_name": f"acme__fast-{number}",
-            "image_name": None,
-            "image_digest": None,
-            "difficulty": "easy",
-            "classification": "cache_and_reuse",
-            "patch": f"diff --git a/f{number} b/f{number}\n+é\r\n",
-            "final_md": "Make it faster — please.",
-            "statement_minimal": "Make it faster — please.",
-            "statement_issue": None,
-            "pr_merged_at": MERGED,
-            "pr_merge_commit_sha": "a" * 40,
-            "pr_base_sha": "b" * 40,
-            "pr_number": number,
-            "month": MONTH,
-            "python": "3.12",
-            "lock": "numpy==2.0.0 --hash=sha256:0\n",
-            "metric": "time",
-            "speedup": 1.5 + number / 10,
-            "speedup_low": 1.4,
-            "speedup_high": 3.0,
-            "p_value": 0.004,
-            "control_speedup": 1.0,
-            "faster_benchmarks": ("bench.time_b(1)",),
-            "slower_benchmarks": (),
-            "benchmark_returns": ("same", "not_comparable"),
-            "pass_to_pass": ("tests/test_f.py::test_it",),
-            "fail_to_pass": (),
-            "flaky_tests": (),
-            "changed_lines": 4,
-            "covered_lines": 3,
-            "weak_tests": False,
-            "machine": "a machine",
-            "benchmarks": ("bench.time_a", "bench.time_b(1)"),
-            "benchmark_speedups": (1.25, 2.0),
-            "benchmark_metrics": ("time", "peakmemory"),
-            "benchmark_units": ("seconds", "bytes"),
-            "benchmark_lines": ('{"base": {"f.py": [1]}}', "{}"),
-            "workload_source": "base_suite",
-            "workload_repository": "acme/fast",
-            "workload_commit": "b" * 40,
-            "workload_sha256": "",
-            "workload_adapted": (),
-            "verified": number % 2 == 0,
-        }
-        return TaskRecord.model_validate({**facts, **changes})
-
-    return make
+    return task_row
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ FIRST_RELEASE = Path(__file__).with_name("first_release.parquet")
 
 @pytest.fixture
 def records(record: MakeRecord, measurement: Measurement, correctness: Correctness) -> TaskRecords:
-    sample = Sample(arm=Arm.ORACLE, round=3, order=1, seconds=0.25, calls=4)
+    sample = Sample(arm=Arm.ORACLE, round=3, order=1, value=0.25, calls=4)
     results = tuple(result.model_copy(update={"samples": (sample,)}) for result in measurement.results)
     measured = measurement.model_copy(
         update={
@@ -65,7 +65,7 @@ def test_what_is_too_wide_for_a_row_is_in_tables_of_its_own(records: TaskRecords
     assert workload["executed"] == [{"side": "base", "path": "f.py", "lines": [1, 2]}]
     assert (workload["benchmark"], workload["speedup"], workload["returned"]) == ("bench.time_z", 3.0, "same")
     sample = tables.wide[Table.SAMPLES].to_dicts()[0]
-    assert (sample["benchmark"], sample["arm"], sample["seconds"]) == ("bench.time_a", "oracle", 0.25)
+    assert (sample["benchmark"], sample["arm"], sample["value"]) == ("bench.time_a", "oracle", 0.25)
     assert {row["name"]: (row["fate"], row["base"]) for row in tables.wide[Table.TESTS].to_dicts()} == {
         "t.py::a": ("pass_to_pass", ["passed"] * 3),
         "t.py::b": ("fail_to_pass", ["failed"] * 3),
@@ -84,7 +84,7 @@ def test_other_samples_are_another_release_and_replays_wait(
     before, after = month_tables([records]), month_tables([records.model_copy(update=changes)])
     destination = FolderDestination(tmp_path)
     released = destination.release(FEBRUARY, before)
-    assert released.columns["samples.seconds"] == "Float64"
+    assert released.columns["samples.value"] == "Float64"
     if not told:
         assert destination.release(FEBRUARY, after) == released
         return
