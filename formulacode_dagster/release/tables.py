@@ -44,7 +44,7 @@ class MonthTables:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Types by name; of the tables beside the tasks as `samples.seconds`."""
+        """Types by name; of the tables beside the tasks as `samples.value`."""
         wide = {f"{table}.{name}": str(kind) for table in self.wide for name, kind in self.wide[table].schema.items()}
         return {name: str(kind) for name, kind in self.tasks.schema.items()} | wide
 
