@@ -1,0 +1,105 @@
+"""A site's `index.json`: its commits, environments and benchmarks, and where the graphs of these are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from formulacode_dagster.models.base import first_fault
+
+from .faults import Fault, FaultKind, parse_json
+
+INDEX = "index.json"
+REGRESSIONS = "regressions.json"
+INFO = "info.json"
+
+
+class _Read(BaseModel):
+    """What a site tells; other versions of asv tell more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Benchmark(_Read):
+    """A benchmark as the site describes it; its parameters are texts."""
+
+    name: str
+    type: str = "time"
+    unit: str = "seconds"
+    param_names: tuple[str, ...] = ()
+    params: tuple[tuple[str, ...], ...] = ()
+    code: str = ""
+    version: str | None = None
+
+    @property
+    def combinations(self) -> int:
+        """How many values a point has: 1 without parameters."""
+        return math.prod(len(values) for values in self.params)
+
+
+Environment = Mapping[str, str | None]
+"""The machine, branch, Python and packages of a graph; an empty text and None are different values."""
+
+
+class Index(_Read):
+    """What a site says it holds."""
+
+    project: str = ""
+    show_commit_url: str = ""
+    revision_to_hash: dict[int, str]
+    revision_to_date: dict[int, int] = Field(description="milliseconds since 1970")
+    graph_param_list: tuple[Environment, ...]
+    benchmarks: dict[str, Benchmark]
+    tags: dict[str, int] = Field(default_factory=dict)
+
+    def graphs(self) -> Iterator[tuple[Environment, Benchmark, tuple[str, ...]]]:
+        """Every graph that the site may hold, with the paths at which versions of asv put it."""
+        for environment in self.graph_param_list:
+            folders = _folders(environment)
+            for name, benchmark in self.benchmarks.items():
+                file = f"{_sanitized(name)}.json"
+                yield environment, benchmark, tuple(f"{folder}/{file}" for folder in folders)
+
+    def summaries(self) -> Iterator[tuple[Benchmark, str]]:
+        """The summary of each benchmark, over all environments and parameters."""
+        for name, benchmark in self.benchmarks.items():
+            yield benchmark, f"graphs/summary/{_sanitized(name)}.json"
+
+
+def parse_index(content: bytes) -> Index | Fault:
+    """The index that *content* holds, or what is wrong with it."""
+    read = parse_json(INDEX, content)
+    if isinstance(read, Fault):
+        return read
+    try:
+        return Index.model_validate(read)
+    except ValidationError as error:
+        return Fault(INDEX, FaultKind.MALFORMED, first_fault(error))
+
+
+_FORBIDDEN_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
+
+
+def _sanitized(name: str) -> str:
+    return _FORBIDDEN_IN_NAMES.sub("_", name)
+
+
+def _folders(environment: Environment) -> tuple[str, ...]:
+    """Where the graphs of *environment* are: as asv writes them now, and as it did before it replaced slashes."""
+    parts = sorted(_part(key, value) for key, value in environment.items())
+    now = "/".join(("graphs", *(_sanitized(part) for part in parts if part not in _NO_FOLDERS)))
+    pieces = (piece for part in parts for piece in part.split("/"))
+    before = "/".join(("graphs", *(piece for piece in pieces if piece not in _NO_FOLDERS)))
+    return (now,) if now == before else (now, before)
+
+
+_NO_FOLDERS = frozenset({"", ".", ".."})
+
+
+def _part(key: str, value: str | None) -> str:
+    if value is None:
+        return f"{key}-null"
+    return f"{key}-{value}" if value else key

@@ -1,0 +1,209 @@
+"""Read a site from a folder: a clone of a `gh-pages` branch, or what `download` laid down."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from . import tables
+from .faults import DashboardError, Fault, FaultKind, parse_json
+from .graphs import Graph, parse_graph
+from .index import INDEX, REGRESSIONS, Benchmark, Environment, Index, parse_index
+
+LARGEST_FILE = 256 * 2**20
+"""Bytes of a file that is read; a graph of a million points has some 30 MB."""
+
+
+def read_site(folder: Path) -> tables.Site:
+    """The tables of the site in *folder*. What is wrong with single files is in its `faults`.
+
+    Raises DashboardError when there is no index to go by.
+    """
+    reader = _Reader(folder)
+    index = reader.index()
+    _read_graphs(reader, index)
+    summaries = [(benchmark.name, reader.graph(path, None)) for benchmark, path in index.summaries()]
+    regressions = _regressions(reader)
+    points = reader.points()
+    reader.name_unknown(points, set(index.revision_to_hash))
+    reader.faults += _backwards_in_time(index)
+    read = [(name, graph) for name, graph in summaries if graph is not None]
+    return tables.Site(
+        project=index.project,
+        commit_url=index.show_commit_url.replace("#", ""),
+        revisions=_revisions(index),
+        series=reader.series(),
+        points=points,
+        summaries=_summaries(read),
+        regressions=regressions,
+        faults=pl.DataFrame(
+            [(fault.path, str(fault.kind), fault.detail) for fault in reader.faults], schema=tables.FAULTS, orient="row"
+        ),
+        graphs_expected=len(index.graph_param_list) * len(index.benchmarks),
+        graphs_read=reader.graphs_read,
+        summaries_expected=len(index.benchmarks),
+        summaries_read=len(read),
+        benchmarks=tuple(index.benchmarks),
+    )
+
+
+class _Reader:
+    """The files of a folder, and what came of them so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = str(folder)
+        self._root = os.path.realpath(folder)
+        self._safe: dict[str, bool] = {}
+        self.faults: list[Fault] = []
+        self.graphs_read = 0
+        self._rows: list[tuple[Any, ...]] = []
+        self._graphs: list[Graph] = []
+
+    def index(self) -> Index:
+        content = self.content(INDEX)
+        index = parse_index(content) if isinstance(content, bytes) else content
+        if isinstance(index, Fault):
+            raise DashboardError(self._folder, index, "Name the folder of an asv site, which has an index.json")
+        return index
+
+    def content(self, path: str) -> bytes | Fault:
+        folder = path.rpartition("/")[0]
+        if not self._is_inside(folder):
+            return Fault(path, FaultKind.UNREADABLE, "leads out of the site")
+        try:
+            handle = os.open(f"{self._root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError):
+            return Fault(path, FaultKind.ABSENT)
+        except OSError as error:
+            return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
+        with os.fdopen(handle, "rb") as file:
+            try:
+                content = file.read(LARGEST_FILE + 1)
+            except OSError as error:
+                return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
+        return content if len(content) <= LARGEST_FILE else Fault(path, FaultKind.TOO_LARGE)
+
+    def present(self, paths: Sequence[str]) -> str:
+        """The first of *paths* that is there, or else the first of all."""
+        if len(paths) == 1:
+            return paths[0]
+        return next((path for path in paths if os.path.lexists(f"{self._root}/{path}")), paths[0])
+
+    def graph(self, path: str, combinations: int | None) -> Graph | None:
+        """The graph at *path*; what is wrong is noted."""
+        content = self.content(path)
+        if isinstance(content, Fault):
+            self.faults.append(content)
+            return None
+        graph, faults = parse_graph(path, content, combinations)
+        self.faults += faults
+        return graph
+
+    def add(self, environment: Environment, benchmark: Benchmark, path: str, graph: Graph) -> None:
+        self.graphs_read += 1
+        self._graphs.append(graph)
+        told = json.dumps(environment, sort_keys=True)
+        of = (environment.get("machine") or "", environment.get("branch") or "", told, benchmark.type, benchmark.unit)
+        self._rows += [(benchmark.name, list(parameters), *of, path) for parameters in product(*benchmark.params)]
+
+    def series(self) -> pl.DataFrame:
+        rows = [(number, *row) for number, row in enumerate(self._rows)]
+        return pl.DataFrame(rows, schema=tables.SERIES, orient="row")
+
+    def points(self) -> pl.DataFrame:
+        widths = np.array([graph.values.shape[1] for graph in self._graphs], np.int64)
+        lengths = np.repeat(_lengths(self._graphs), widths)
+        revisions = (np.tile(graph.revisions, graph.values.shape[1]) for graph in self._graphs)
+        return _points(
+            {
+                "series": np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths),
+                "revision": np.concatenate([np.empty(0, np.int64), *revisions]),
+                "value": np.concatenate([np.empty(0), *(graph.values.T.ravel() for graph in self._graphs)]),
+            },
+            tables.POINTS,
+        )
+
+    def name_unknown(self, points: pl.DataFrame, known: set[int]) -> None:
+        unknown = set(points["revision"].unique()) - known
+        if not unknown:
+            return
+        series = points.filter(pl.col("revision").is_in(sorted(unknown)))["series"].unique(maintain_order=True)
+        paths = dict.fromkeys(self._rows[number][-1] for number in series)
+        self.faults += [Fault(path, FaultKind.UNKNOWN_REVISION) for path in paths]
+
+    def _is_inside(self, folder: str) -> bool:
+        if folder not in self._safe:
+            place = os.path.realpath(f"{self._root}/{folder}")
+            self._safe[folder] = place == self._root or place.startswith(self._root + os.sep)
+        return self._safe[folder]
+
+
+def _read_graphs(reader: _Reader, index: Index) -> None:
+    for environment, benchmark, paths in index.graphs():
+        path = reader.present(paths)
+        graph = reader.graph(path, benchmark.combinations if benchmark.params else None)
+        if graph is not None:
+            reader.add(environment, benchmark, path, graph)
+
+
+def _points(columns: Mapping[str, Any], schema: pl.Schema) -> pl.DataFrame:
+    return pl.DataFrame(columns, schema=schema).with_columns(pl.col("value").fill_nan(None))
+
+
+def _summaries(read: Sequence[tuple[str, Graph]]) -> pl.DataFrame:
+    graphs = [graph for _, graph in read]
+    names = pl.Series([name for name, _ in read], dtype=pl.String)
+    return _points(
+        {
+            "benchmark": names.gather(np.repeat(np.arange(len(graphs)), _lengths(graphs))),
+            "revision": np.concatenate([np.empty(0, np.int64), *(graph.revisions for graph in graphs)]),
+            "value": np.concatenate([np.empty(0), *(graph.values.ravel() for graph in graphs)]),
+        },
+        tables.SUMMARIES,
+    )
+
+
+def _lengths(graphs: Sequence[Graph]) -> NDArray[np.int64]:
+    return np.array([len(graph.revisions) for graph in graphs], np.int64)
+
+
+def _revisions(index: Index) -> pl.DataFrame:
+    tags: dict[int, list[str]] = {}
+    for name, revision in index.tags.items():
+        tags.setdefault(revision, []).append(name)
+    rows = [
+        (revision, commit, index.revision_to_date.get(revision), sorted(tags.get(revision, ())))
+        for revision, commit in sorted(index.revision_to_hash.items())
+    ]
+    flat = {**tables.REVISIONS, "date": pl.Int64()}
+    return pl.DataFrame(rows, schema=flat, orient="row").cast(tables.REVISIONS)
+
+
+def _backwards_in_time(index: Index) -> list[Fault]:
+    dates = [date for _, date in sorted(index.revision_to_date.items())]
+    backwards = sum(later < earlier for earlier, later in pairwise(dates))
+    return [Fault(INDEX, FaultKind.BACKWARDS_IN_TIME, f"{backwards} of {len(dates)} commits")] if backwards else []
+
+
+def _regressions(reader: _Reader) -> pl.DataFrame:
+    """The site's own regressions; a site without any has no such file, or an empty one."""
+    content = reader.content(REGRESSIONS)
+    read = parse_json(REGRESSIONS, content) if isinstance(content, bytes) else content
+    rows: list[tuple[Any, ...]] = []
+    if not isinstance(read, Fault):
+        try:
+            for benchmark, path, _, parameter, latest, best, jumps in read["regressions"]:
+                rows += [(benchmark, path, parameter, latest, best, *jump) for jump in jumps or ()]
+            return pl.DataFrame(rows, schema=tables.REGRESSIONS, orient="row")
+        except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            read = Fault(REGRESSIONS, FaultKind.MALFORMED, repr(error)[:200])
+    reader.faults.append(read)
+    return pl.DataFrame(schema=tables.REGRESSIONS)
