@@ -31,6 +31,7 @@ MakePullRequest = Callable[..., PullRequest]
         "Hypothesis test for proportions",
         "Use numpy 2.0 types in interp",
         "Bump the cache size from 10 to 100",
+        "Release the GIL in the inner loop",
     ],
 )
 def test_titles_that_may_be_performance_pass(make_pull_request: MakePullRequest, title: str) -> None:
