@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from formulacode_dagster.items.progress import listener
-from formulacode_dagster.models.completion import CompletionCache
+from formulacode_dagster.models.completion import CompletionCache, Forgetful
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.problems.judging import Judges
 from formulacode_dagster.problems.model_writing import Models
+from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import Book, LanguageModel
@@ -24,6 +25,7 @@ class LLMResource(SettingsResource):
     llm_model: str | None = setting("llm_model")
     llm_base_url: str | None = setting("llm_base_url")
     llm_max_tokens: int | None = setting("llm_max_tokens")
+    llm_temperature: float | None = setting("llm_temperature")
     llm_seconds: int | None = setting("llm_seconds")
     llm_tokens_per_month: int | None = setting("llm_tokens_per_month")
     llm_dollars_per_month: float | None = setting("llm_dollars_per_month")
@@ -31,7 +33,7 @@ class LLMResource(SettingsResource):
     llm_dollars_per_million_out: float | None = setting("llm_dollars_per_million_out")
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask the endpoint for its models."""
+        """Ask the endpoint for its models, and LLM_MODEL a question of two fields: in which form it understands one."""
         import httpx
 
         url, model = self.settings.llm_base_url, self.settings.llm_model
@@ -46,7 +48,20 @@ class LLMResource(SettingsResource):
             ) from error
         if answer.status_code in (401, 403):
             raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
-        return answer.is_success, f"{url} answers {answer.status_code}; model {model}"
+        if not answer.is_success:
+            return False, f"{url} answers {answer.status_code}; model {model}"
+        return True, f"{url} answers {answer.status_code}; model {model}: {run_loop(self._understood())}"
+
+    async def _understood(self) -> str:
+        """What the endpoint understands of the ways in which answers can be asked for, by a question of two fields."""
+        model = self.language_model(Forgetful(), month="preflight", spent=Cost(), book=lambda _: None)
+        try:
+            capabilities, _ = await model.probe()
+        finally:
+            await model.close()
+        temperature = self.settings.llm_temperature
+        told = f"temperature {temperature:g}" if capabilities.takes_temperature else "a temperature of its own"
+        return f"{capabilities.mode}, {capabilities.token_field}, {told}"
 
     def language_model(
         self,
@@ -68,6 +83,7 @@ class LLMResource(SettingsResource):
             api_key=settings.llm_api_key.get_secret_value(),
             model=model or settings.llm_model,
             max_tokens=settings.llm_max_tokens,
+            temperature=settings.llm_temperature,
             timeout_seconds=settings.llm_seconds,
             on_wait=lambda text: listener().note(stage, text),
         )

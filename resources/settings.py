@@ -116,6 +116,8 @@ class Settings(BaseSettings):
     """model of it that writes a benchmark where nothing else executes a change; empty: none does"""
     llm_max_tokens: int = Field(2048, alias="LLM_MAX_TOKENS", ge=1)
     """most tokens of one answer"""
+    llm_temperature: float = Field(0, alias="LLM_TEMPERATURE", ge=0, le=2)
+    """how much answers may vary; left out where a model does not let itself be told, and stored with each answer"""
     llm_seconds: int = Field(120, alias="LLM_SECONDS", ge=1)
     """time limit of one answer"""
     llm_tokens_per_month: int = Field(20_000_000, alias="LLM_TOKENS_PER_MONTH", ge=0)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from .base import PullRequestRow
+from .completion import OutputMode
 
 
 class Category(StrEnum):
@@ -48,5 +49,10 @@ class Classification(PullRequestRow):
         default=(), description="what of the diff's changed lines the model quoted for it; checked to stand there"
     )
     model: str = Field(description="name of the model that judged")
+    output_mode: OutputMode = Field(
+        default=OutputMode.JSON_SCHEMA,
+        description="how its answer was bound to the schema, as the endpoint understands",
+    )
+    temperature: float | None = Field(default=None, description="it was asked with; null: left to the endpoint")
     prompt_version: str = Field(description="version of the question it was asked")
     patch_truncated: bool = Field(description="whether the patch was cut before the call; never silently")

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Protocol
 
 from pydantic import Field
 
 from .base import Frozen
+
+
+class OutputMode(StrEnum):
+    """How an answer is bound to its schema, strictest first: the order in which they are tried."""
+
+    JSON_SCHEMA = "json_schema"
+    """`response_format` with the schema."""
+    TOOLS = "tools"
+    """The arguments of a function that has to be called."""
+    JSON_OBJECT = "json_object"
+    """`response_format` for any object; the schema is in the prompt."""
+    PLAIN = "plain"
+    """Nothing but the prompt."""
 
 
 class Completion(Frozen):
@@ -15,6 +29,8 @@ class Completion(Frozen):
     key: str = Field(description="SHA-256 over endpoint-independent content: model, messages, schema, parameters")
     model: str
     content: str
+    mode: OutputMode = Field(default=OutputMode.JSON_SCHEMA, description="how it was bound to its schema")
+    temperature: float | None = Field(default=None, description="as it was asked for; null: left to the endpoint")
     tokens_in: int
     tokens_out: int
     dollars: float = 0.0
@@ -28,3 +44,13 @@ class CompletionCache(Protocol):
 
     def put(self, completion: Completion) -> None:
         """Keep an answer; keeping it twice is harmless."""
+
+
+class Forgetful:
+    """A `CompletionCache` for what is to be asked anew each time."""
+
+    def get(self, key: str) -> None:
+        """Nothing."""
+
+    def put(self, completion: Completion) -> None:
+        """Let it go."""

@@ -110,6 +110,8 @@ class FailureKind(StrEnum):
     # the model, and the statement
     MODEL_ANSWER = "model_answer"
     MODEL_REQUEST = "model_request"
+    MODERATED = "moderated"
+    """The endpoint's owner does not let the model see this text."""
     EVIDENCE = "evidence"
     """A judge twice quoted what is not in the diff."""
     LEAK = "leak"

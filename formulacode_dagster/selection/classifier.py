@@ -22,7 +22,8 @@ async def classify(facts: MergedPullRequest, patch: bytes, model: LanguageModel)
     """
     prompt = await asyncio.to_thread(prompt_for, facts, patch)
     check = Check[Judgement](lambda judgement: objection_to(judgement.evidence, prompt.diff), FailureKind.EVIDENCE)
-    judgement, cost = await model.ask(prompt.messages, Judgement, check)
+    answered = await model.ask(prompt.messages, Judgement, check)
+    judgement = answered.answer
     classification = Classification(
         month=facts.month,
         repository_id=facts.repository_id,
@@ -34,7 +35,9 @@ async def classify(facts: MergedPullRequest, patch: bytes, model: LanguageModel)
         reason=judgement.reason,
         evidence=judgement.evidence,
         model=model.name,
+        output_mode=answered.mode,
+        temperature=answered.temperature,
         prompt_version=PROMPT_VERSION,
         patch_truncated=prompt.patch_truncated,
     )
-    return classification, cost
+    return classification, answered.cost

@@ -6,33 +6,37 @@ What the answer says is not judged here.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError, SuspectedOutage
+from formulacode_dagster.models.errors import (
+    ConfigurationError,
+    FormulaCodeError,
+    ItemFailure,
+    OutsideSystemError,
+    SuspectedOutage,
+)
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.backoff import Backoff, retry_after
 
+from .replies import Reply, reply_of
+from .requests import Capabilities, Message
+
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
-    from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 SYSTEM = "llm"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _RETRIED = frozenset({408, 409, 425, 429})
+_MALFORMED = frozenset({400, 422})
+_MODERATION = re.compile(r"content[ _-]?(?:filter|policy|management)|moderat|flagged", re.IGNORECASE)
+"""How the error for a text that an endpoint's owner does not want to be asked calls it."""
 _EXCERPT = 300
-
-
-class Message(Frozen):
-    """One message of a conversation."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 class Retries(Frozen):
@@ -45,17 +49,6 @@ class Retries(Frozen):
     unanswered_until_dead: int = 5
 
 
-@dataclass(frozen=True)
-class Reply:
-    """What came back: text, or a refusal; whether it was cut at the token limit; what it used."""
-
-    content: str
-    refusal: str
-    cut: bool
-    tokens_in: int
-    tokens_out: int
-
-
 class Endpoint:
     """An OpenAI-compatible endpoint, through the `openai` client. Lives in one event loop."""
 
@@ -66,18 +59,23 @@ class Endpoint:
         api_key: str,
         model: str,
         max_tokens: int,
+        temperature: float | None = None,
+        capabilities: Capabilities | None = None,
         timeout_seconds: float = 120.0,
         retries: Retries | None = None,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         """*base_url* `` means OpenAI's own. *max_tokens* limits an answer; *timeout_seconds* one attempt at it.
 
+        *temperature* None leaves it to the endpoint. *capabilities* that are known need no probe.
         *on_wait* hears of waits worth a line. Raises ConfigurationError when LLM_API_KEY or LLM_MODEL is missing, or
         the address is none.
         """
         _require_settings(base_url, api_key, model)
         self.model = model
         self.max_tokens = max_tokens
+        self.temperature = temperature
+        self.capabilities = capabilities
         self._timeout = timeout_seconds
         self._retries = retries or Retries()
         self._on_wait = on_wait
@@ -87,7 +85,8 @@ class Endpoint:
         self._unanswered_items = 0
         # an empty address must not make the client take OPENAI_BASE_URL
         self._address = base_url or DEFAULT_BASE_URL
-        self._place = _without_credentials(self._address)
+        self.place = _without_credentials(self._address)
+        self._has_answered = False
 
     @cached_property
     def _client(self) -> AsyncOpenAI:
@@ -102,24 +101,30 @@ class Endpoint:
             await self._client.close()
 
     async def send(
-        self, messages: Sequence[Message], name: str, schema: dict[str, Any], lose: Callable[[bool], None]
-    ) -> Reply:
-        """The reply to *messages*, asked to follow JSON *schema*.
+        self,
+        messages: Sequence[Message],
+        name: str,
+        schema: dict[str, Any],
+        lose: Callable[[bool], None],
+        capabilities: Capabilities,
+    ) -> tuple[Reply, Capabilities]:
+        """The reply to *messages*, asked to follow JSON *schema*, and the *capabilities* it was understood with.
 
-        *lose* hears of each call that brought none, and whether it timed out: the endpoint may have worked on it.
+        A field that is refused by name is left out or called by its other name. *lose* hears of each call that brought
+        none, and whether it timed out: the endpoint may have worked on it.
 
-        Raises ItemFailure (`timeout`, `model_answer`, `model_request`) when this question got no reply;
+        Raises ItemFailure (`timeout`, `model_answer`, `model_request`, `moderated`) when this question got no reply;
         OutsideSystemError when the endpoint refuses us for good, cannot be reached, or has left several questions in a
         row without one.
         """
         import openai
 
-        attempts, timeouts, said = 0, 0, ""
+        attempts, timeouts, said, tried = 0, 0, "", {capabilities}
         while attempts < self._retries.attempts and timeouts < self._retries.attempts_on_timeout:
             attempts += 1
             await self._turn()
             try:
-                completion = await self._create(messages, name, schema)
+                completion = await self._create(capabilities, messages, name, schema)
             except openai.APITimeoutError:
                 timeouts += 1
                 lose(True)
@@ -130,66 +135,58 @@ class Endpoint:
             except openai.APIStatusError as error:
                 self._refused_connections = 0
                 lose(False)
+                other = capabilities.without(_message_of(error)) if error.status_code in _MALFORMED else None
+                if other is not None and other not in tried:
+                    tried.add(other)
+                    capabilities, attempts = other, attempts - 1
+                    continue
                 said = self._require_transient(error)
                 self._postpone(error, attempts)
                 continue
             except (openai.APIError, ValueError) as error:
-                return self._reply_of(str(error))
+                return reply_of(str(error), self._clean), capabilities
             else:
                 self._refused_connections = self._unanswered_items = 0
-                return self._reply_of(completion)
+                self._has_answered = True
+                return reply_of(completion, self._clean), capabilities
             if attempts < self._retries.attempts and timeouts < self._retries.attempts_on_timeout:
                 await asyncio.sleep(self._retries.backoff.seconds(attempts))
         raise self._given_up(attempts, said, timed_out=timeouts > 0)
 
-    async def _create(self, messages: Sequence[Message], name: str, schema: dict[str, Any]) -> ChatCompletion:
-        return await self._client.chat.completions.create(
-            model=self.model,
-            messages=cast("list[ChatCompletionMessageParam]", [message.model_dump() for message in messages]),
-            max_completion_tokens=self.max_tokens,
-            response_format={
-                "type": "json_schema",
-                "json_schema": {"name": name, "schema": schema, "strict": True},
-            },
-        )
-
-    def _reply_of(self, completion: object) -> Reply:
-        # the client checks nothing: whatever JSON, or HTML, a gateway sends arrives here
-        choices: Any = getattr(completion, "choices", None)
-        message = getattr(choices[0], "message", None) if choices else None
-        usage = getattr(completion, "usage", None)
-        tokens_in, tokens_out = (getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
-        content = self._clean(f"not a completion: {completion}") if message is None else str(message.content or "")
-        return Reply(
-            content=content,
-            refusal=str(getattr(message, "refusal", None) or ""),
-            cut=message is not None and choices[0].finish_reason == "length",
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-        )
+    async def _create(
+        self, capabilities: Capabilities, messages: Sequence[Message], name: str, schema: dict[str, Any]
+    ) -> object:
+        request = capabilities.request(messages, name, schema, max_tokens=self.max_tokens, temperature=self.temperature)
+        return await self._client.chat.completions.create(model=self.model, **request)
 
     def _require_transient(self, error: APIStatusError) -> str:
         """What the endpoint said, when asking again may help; raises otherwise."""
         status = error.status_code
+        said = self._clean(f"HTTP {status}: {_message_of(error)}")
+        if status in (400, 403) and _is_moderation(error):
+            raise self._moderated(said)
+        if status == 403 and self._has_answered:
+            # the key is good for other questions, so that it is this one that is refused
+            self._count_unanswered(said)
+            raise SuspectedOutage(SYSTEM, FailureKind.MODERATED, f"{self.place} refuses this text", why=said)
         if status in (401, 403):
             # the body of a refusal repeats parts of the key
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self._place} refuses the API key (HTTP {status})",
+                f"{self.place} refuses the API key (HTTP {status})",
                 remedy="Check LLM_API_KEY and LLM_BASE_URL",
             )
-        said = self._clean(f"HTTP {status}: {_message_of(error)}")
         if status == 402 or error.code == "insufficient_quota":
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self._place} says the credit of this key is used up",
+                f"{self.place} says the credit of this key is used up",
                 why=said,
                 remedy="Add credit, or use another LLM_API_KEY",
             )
         if status == 404:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self._place} has no model {self.model!r}",
+                f"{self.place} has no model {self.model!r}",
                 why=said,
                 remedy="Check LLM_MODEL, and that LLM_BASE_URL ends where the API begins, usually in /v1",
             )
@@ -199,10 +196,14 @@ class Endpoint:
         raise SuspectedOutage(
             SYSTEM,
             FailureKind.MODEL_REQUEST,
-            f"{self._place} refuses the request",
+            f"{self.place} refuses the request",
             why=said,
             remedy="If it is too long for the model, use one with a larger context",
         )
+
+    def _moderated(self, said: str) -> ItemFailure:
+        remedy = "Ask another LLM_MODEL, or decide by hand"
+        return ItemFailure(FailureKind.MODERATED, f"{self.place} does not take this text", why=said, remedy=remedy)
 
     def _postpone(self, error: APIStatusError, attempts: int) -> None:
         """Make all questions wait as long as the endpoint asks, or as backoff says."""
@@ -210,7 +211,7 @@ class Endpoint:
         if asked is not None and asked > self._retries.longest_retry_after:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self._place} asks us to stay away for {asked:,.0f} s (HTTP {error.status_code})",
+                f"{self.place} asks us to stay away for {asked:,.0f} s (HTTP {error.status_code})",
                 remedy="Run again then; answers that were paid for are kept",
             )
         wait = self._retries.backoff.seconds(attempts) if asked is None else asked
@@ -225,7 +226,7 @@ class Endpoint:
         if self._refused_connections >= self._retries.attempts:
             return OutsideSystemError(
                 SYSTEM,
-                f"{self._place} cannot be reached ({self._refused_connections} attempts in a row)",
+                f"{self.place} cannot be reached ({self._refused_connections} attempts in a row)",
                 why=said,
                 remedy="Check LLM_BASE_URL, and that the endpoint runs",
             )
@@ -233,7 +234,7 @@ class Endpoint:
         return SuspectedOutage(
             SYSTEM,
             FailureKind.TIMEOUT if timed_out else FailureKind.MODEL_ANSWER,
-            f"the model at {self._place} gave no answer in {attempts} attempts",
+            f"the model at {self.place} gave no answer in {attempts} attempts",
             why=said,
             remedy="Run again to ask again",
         )
@@ -243,7 +244,7 @@ class Endpoint:
         if self._unanswered_items >= self._retries.unanswered_until_dead:
             raise OutsideSystemError(
                 SYSTEM,
-                f"{self._place} has answered none of the last {self._unanswered_items} questions",
+                f"{self.place} has answered none of the last {self._unanswered_items} questions",
                 why=said,
                 remedy="Check the endpoint's health, LLM_BASE_URL and LLM_MODEL, then run again",
             )
@@ -269,6 +270,10 @@ def _require_settings(base_url: str, api_key: str, model: str) -> None:
 def _without_credentials(address: str) -> str:
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+def _is_moderation(error: APIStatusError) -> bool:
+    return _MODERATION.search(f"{error.code} {_message_of(error)}") is not None
 
 
 def _message_of(error: APIStatusError) -> str:

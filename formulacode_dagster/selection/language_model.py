@@ -6,19 +6,22 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from formulacode_dagster.models.base import first_fault
-from formulacode_dagster.models.completion import Completion, CompletionCache
+from formulacode_dagster.models.completion import Completion, CompletionCache, OutputMode
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
 
 from .budget import Budget, Prices
-from .endpoint import SYSTEM, Endpoint, Message, Reply
+from .endpoint import SYSTEM, Endpoint
+from .probing import QUESTION, Probe, probe, probe_key
+from .replies import Reply
+from .requests import Capabilities, Message
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Book = Callable[[Cost], None]
@@ -41,6 +44,17 @@ _BEGINNING = 200
 _CHARACTERS_PER_TOKEN = 3
 
 
+@dataclass(frozen=True)
+class Answered(Generic[Answer]):
+    """An answer, what it cost now, and how it was asked for when it was paid."""
+
+    answer: Answer
+    cost: Cost
+    mode: OutputMode
+    temperature: float | None
+    """None where it was left to the endpoint."""
+
+
 @dataclass
 class LanguageModel:
     """A model that answers in pydantic models. Lives in one event loop; call `close` when done.
@@ -54,6 +68,7 @@ class LanguageModel:
     prices: Prices
     book: Book | None = None
     """Told of all that is spent, also where nothing came of it; it may block."""
+    _probing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.budget.require_prices(self.prices)
@@ -65,31 +80,64 @@ class LanguageModel:
 
     async def ask(
         self, messages: Sequence[Message], answer: type[Answer], check: Check[Answer] | None = None
-    ) -> tuple[Answer, Cost]:
+    ) -> Answered[Answer]:
         """The model's answer to *messages* as an *answer*, and what it cost; nothing when it was asked before.
 
         What *check* objects to is asked for again as a useless answer is. Raises ItemFailure (for a second one in a row
-        `model_answer`, or the check's kind where it objects; `timeout`, `model_request`), which carries what was spent;
-        OutsideSystemError when the endpoint is dead or the month's budget spent.
+        `model_answer`, or the check's kind where it objects; `timeout`, `model_request`, `moderated`), which carries
+        what was spent; OutsideSystemError when the endpoint is dead or the month's budget spent.
         """
         schema = strict_schema(answer)
         key = await asyncio.to_thread(self._key, messages, schema)
         cached = await asyncio.to_thread(self.cache.get, key)
         if cached is not None and (kept := _parse(cached.content, answer, check)[0]) is not None:
-            return kept, Cost()
-        cost, talk, said, problem = Cost(), list(messages), "", _Problem(FailureKind.MODEL_ANSWER, "")
+            return Answered(kept, Cost(), cached.mode, cached.temperature)
+        capabilities, cost = await self.probe()
+        talk, said, problem = list(messages), "", _Problem(FailureKind.MODEL_ANSWER, "")
         for _ in range(_ASKED):
-            reply, price = await self._send(talk, answer.__name__, schema, cost)
+            reply, capabilities, price = await self._send(talk, answer.__name__, schema, cost, capabilities)
+            self.endpoint.capabilities = capabilities
             cost += price
             parsed, problem = _judge(reply, answer, check)
             if parsed is not None:
-                await asyncio.to_thread(self.cache.put, self._completion(key, reply.content, cost))
-                return parsed, cost
+                completion = self._completion(key, reply.content, cost, capabilities)
+                await asyncio.to_thread(self.cache.put, completion)
+                return Answered(parsed, cost, completion.mode, completion.temperature)
             said = reply.refusal or reply.content
             talk = [*messages, *_correction(reply, problem)]
         failure = self._useless(said, problem)
         failure.cost = cost
         raise failure
+
+    async def probe(self) -> tuple[Capabilities, Cost]:
+        """What the endpoint understands, found out once for its address and this model, and what that cost.
+
+        Raises as `ask`, and OutsideSystemError when no form of question brings an answer.
+        """
+        async with self._probing:
+            if self.endpoint.capabilities is not None:
+                return self.endpoint.capabilities, Cost()
+            key = probe_key(self.endpoint.place, self.name)
+            kept = await asyncio.to_thread(self.cache.get, key)
+            if kept is not None:
+                self.endpoint.capabilities = Capabilities.model_validate_json(kept.content)
+                return self.endpoint.capabilities, Cost()
+            spent = Cost()
+
+            async def ask(capabilities: Capabilities) -> tuple[Reply, Capabilities]:
+                nonlocal spent
+                reply, understood, price = await self._send(
+                    QUESTION, Probe.__name__, strict_schema(Probe), spent, capabilities
+                )
+                spent += price
+                return reply, understood
+
+            probed = await probe(ask, self.endpoint.place)
+            self.endpoint.capabilities = probed.capabilities
+            if probed.is_certain:
+                content = probed.capabilities.model_dump_json()
+                await asyncio.to_thread(self.cache.put, self._completion(key, content, spent, probed.capabilities))
+            return probed.capabilities, spent
 
     def _useless(self, said: str, problem: _Problem) -> ItemFailure:
         what = f"{self.name} gave no usable answer in {_ASKED} attempts"
@@ -102,11 +150,17 @@ class LanguageModel:
     async def answer(self, instructions: str, material: str, form: type[Answer]) -> tuple[Answer, Cost]:
         """What `ask` says to *instructions* about *material*, which was written by others."""
         messages = [Message(role="system", content=instructions), Message(role="user", content=material)]
-        return await self.ask(messages, form)
+        answered = await self.ask(messages, form)
+        return answered.answer, answered.cost
 
     async def _send(
-        self, messages: Sequence[Message], name: str, schema: dict[str, Any], so_far: Cost
-    ) -> tuple[Reply, Cost]:
+        self,
+        messages: Sequence[Message],
+        name: str,
+        schema: dict[str, Any],
+        so_far: Cost,
+        capabilities: Capabilities,
+    ) -> tuple[Reply, Capabilities, Cost]:
         size = sum(len(message.content) for message in messages)
         worst = self.prices.cost(size // _CHARACTERS_PER_TOKEN, self.endpoint.max_tokens)
         spent = Cost()
@@ -123,7 +177,7 @@ class LanguageModel:
 
         async with self.budget.hold(worst):
             try:
-                reply = await self.endpoint.send(messages, name, schema, lose)
+                reply, understood = await self.endpoint.send(messages, name, schema, lose, capabilities)
                 # an endpoint that reports no usage must not escape the budget
                 tokens_in = reply.tokens_in or size // _CHARACTERS_PER_TOKEN
                 tokens_out = reply.tokens_out or len(reply.content or reply.refusal) // _CHARACTERS_PER_TOKEN
@@ -134,22 +188,24 @@ class LanguageModel:
             finally:
                 if self.book is not None and spent != Cost():
                     await asyncio.to_thread(self.book, spent)
-        return reply, spent
+        return reply, understood, spent
 
     def _key(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
         question = [
             self.name,
             [message.model_dump() for message in messages],
             schema,
-            {"max_tokens": self.endpoint.max_tokens},
+            {"max_tokens": self.endpoint.max_tokens, "temperature": self.endpoint.temperature},
         ]
         return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
-    def _completion(self, key: str, content: str, cost: Cost) -> Completion:
+    def _completion(self, key: str, content: str, cost: Cost, capabilities: Capabilities) -> Completion:
         return Completion(
             key=key,
             model=self.name,
             content=content,
+            mode=capabilities.mode,
+            temperature=self.endpoint.temperature if capabilities.takes_temperature else None,
             tokens_in=cost.tokens_in,
             tokens_out=cost.tokens_out,
             dollars=cost.dollars,
@@ -176,6 +232,8 @@ def _judge(reply: Reply, answer: type[Answer], check: Check[Answer] | None) -> t
         return None, _Problem(FailureKind.MODEL_ANSWER, "it declined")
     if reply.cut:
         return None, _Problem(FailureKind.MODEL_ANSWER, "it was cut at the limit of tokens, LLM_MAX_TOKENS")
+    if not reply.content:
+        return None, _Problem(FailureKind.MODEL_ANSWER, "it was empty")
     return _parse(reply.content, answer, check)
 
 

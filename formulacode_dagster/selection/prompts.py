@@ -12,8 +12,8 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Category, Difficulty
 from formulacode_dagster.models.pull_request import MergedPullRequest
 
-from .endpoint import Message
 from .excerpt import excerpt_of_patch, excerpt_of_text
+from .requests import Message
 from .sections import sectioned
 
 PROMPT_VERSION = "2"

@@ -70,7 +70,8 @@ COMPLETIONS = Table(
     "completions",
     METADATA,
     *_text("key", key=True),
-    *_text("model", "content"),
+    *_text("model", "content", "mode"),
+    Column("temperature", Double),
     *_int("tokens_in", "tokens_out"),
     *_real("dollars"),
     *_time("created_at"),
@@ -185,7 +186,9 @@ CLASSIFICATIONS = Table(
     *_real("confidence"),
     *_text("reason"),
     *_json("evidence"),
-    *_text("model", "prompt_version"),
+    *_text("model", "output_mode"),
+    Column("temperature", Double),
+    *_text("prompt_version"),
     *_bool("patch_truncated"),
 )
 

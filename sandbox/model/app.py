@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from formulacode_dagster.selection.probing import Probe
+
 from .benchmarks import write_benchmark
 from .faults import Fault, ModelFaults
 from .rules import judge
+from .servers import SERVERS, Server
 
 MODEL = "sandbox-rules"
 """The one model there is; another name is answered with 404, as a real endpoint does."""
@@ -34,12 +38,14 @@ _REFUSALS = {
 """Status, words and code of the faults that are no answer."""
 
 
-def app(faults: ModelFaults | None = None, *, api_key: str | None = None) -> Starlette:
-    """An OpenAI-compatible endpoint that answers by `rules`.
+def app(
+    faults: ModelFaults | None = None, *, api_key: str | None = None, server: Server = SERVERS["openai"]
+) -> Starlette:
+    """An OpenAI-compatible endpoint that answers by `rules`, in the manner of *server*.
 
     *faults* says which calls go wrong. With *api_key*, another key is answered with 401; without, any key will do.
     """
-    endpoint = _Endpoint(faults or ModelFaults(), api_key)
+    endpoint = _Endpoint(faults or ModelFaults(), api_key, server)
     return Starlette(
         routes=[
             Route("/v1/chat/completions", endpoint.complete, methods=["POST"]),
@@ -53,6 +59,8 @@ def app(faults: ModelFaults | None = None, *, api_key: str | None = None) -> Sta
 class _Endpoint:
     faults: ModelFaults
     api_key: str | None
+    server: Server
+    probed: int = 0
     called: int = 0
     answered: int = 0
     tokens_in: int = 0
@@ -71,6 +79,7 @@ class _Endpoint:
             {
                 "chat_completions": self.called,
                 "answered": self.answered,
+                "probes": self.probed,
                 "faults": dict(self.failed),
                 "tokens_in": self.tokens_in,
                 "tokens_out": self.tokens_out,
@@ -80,12 +89,6 @@ class _Endpoint:
     async def complete(self, request: Request) -> JSONResponse:
         if refusal := self._unauthorized(request):
             return refusal
-        self.called += 1
-        call, fault = self.called, self.faults.of(self.called)
-        if fault is not None:
-            self.failed[fault.value] += 1
-            if failure := await self._fail(request, fault):
-                return failure
         try:
             question = await request.json()
             messages = [
@@ -93,12 +96,20 @@ class _Endpoint:
                 for message in question["messages"]
             ]
         except (ValueError, KeyError, TypeError) as error:
+            self.called += 1
             return _error(400, f"the request is malformed: {error!r}", "invalid_request_error")
-        if question.get("model") != MODEL:
-            return _error(404, f"The model `{question.get('model')}` does not exist", "model_not_found")
-        if question.get("stream"):
-            return _error(400, "the sandbox does not stream", "unsupported_value")
-        asked = _fields(question.get("response_format"))
+        asked = _fields(question, messages)
+        if asked == Probe.model_fields.keys():
+            self.probed += 1
+            return self._probed(question, messages)
+        self.called += 1
+        call, fault = self.called, self.faults.of(self.called)
+        if fault is not None:
+            self.failed[fault.value] += 1
+            if failure := await self._fail(request, fault):
+                return failure
+        if refusal := self._refused(question):
+            return refusal
         if "is_performance" in asked:
             content = judge(*_material(messages)).model_dump_json()
         elif "code" in asked:
@@ -106,14 +117,35 @@ class _Endpoint:
         else:
             words = "the sandbox classifies pull requests and writes benchmarks; it does not know this schema"
             return _error(400, words, "unsupported_value")
-        tokens_in = sum(len(message["content"]) for message in messages) // _CHARACTERS_PER_TOKEN
-        return self._answer(call, content, tokens_in, fault)
+        return self._answer(call, question, content, messages, fault)
 
-    def _answer(self, call: int, content: str, tokens_in: int, fault: Fault | None) -> JSONResponse:
-        message: dict[str, Any] = {"role": "assistant", "content": _spoilt(content, fault), "refusal": None}
+    def _probed(self, question: dict[str, Any], messages: list[dict[str, str]]) -> JSONResponse:
+        """A probe asks how this server is, not how it fails: faults are of other questions."""
+        answer = Probe(total=4, word="yes").model_dump_json()
+        return self._refused(question) or self._answer(0, question, answer, messages, None)
+
+    def _refused(self, question: dict[str, Any]) -> JSONResponse | None:
+        if question.get("model") != MODEL:
+            return _error(404, f"The model `{question.get('model')}` does not exist", "model_not_found")
+        if question.get("stream"):
+            return _error(400, "the sandbox does not stream", "unsupported_value")
+        complaint = self.server.complaint(question)
+        return None if complaint is None else _error(*complaint)
+
+    def _answer(
+        self,
+        call: int,
+        question: dict[str, Any],
+        content: str,
+        messages: list[dict[str, str]],
+        fault: Fault | None,
+    ) -> JSONResponse:
+        tokens_in = sum(len(message["content"]) for message in messages) // _CHARACTERS_PER_TOKEN
+        answer = _spoilt(content, fault)
+        message = {"role": "assistant", "refusal": None, **self.server.message(question, answer)}
         if fault is Fault.REFUSAL:
             message |= {"content": None, "refusal": "sandbox fault: I would rather not say."}
-        tokens_out = len(message["content"] or message["refusal"]) // _CHARACTERS_PER_TOKEN
+        tokens_out = len(message["refusal"] or answer) // _CHARACTERS_PER_TOKEN
         self.answered += 1
         self.tokens_in += tokens_in
         self.tokens_out += tokens_out
@@ -167,11 +199,16 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content if part["type"] == "text")
 
 
-def _fields(response_format: dict[str, Any] | None) -> frozenset[str]:
-    """Of the answer that is asked for; without a schema, those of a classification."""
-    if response_format is None or response_format.get("type") != "json_schema":
-        return frozenset({"is_performance"})
-    return frozenset(response_format["json_schema"].get("schema", {}).get("properties", {}))
+def _fields(question: dict[str, Any], messages: list[dict[str, str]]) -> Set[str]:
+    """Of the answer that is asked for, by the schema in the request or in a prompt; else those of a classification."""
+    form = question.get("response_format") or {}
+    schema = form["json_schema"].get("schema", {}) if form.get("type") == "json_schema" else None
+    for tool in question.get("tools") or ():
+        schema = tool["function"]["parameters"]
+    for message in messages[:1] if schema is None and messages[0]["role"] == "system" else ():
+        last = message["content"].rpartition("\n")[2]
+        schema = json.loads(last) if last.startswith("{") else None
+    return schema.get("properties", {}).keys() if schema is not None else {"is_performance"}
 
 
 def _material(messages: list[dict[str, str]]) -> tuple[str, str, str]:
@@ -195,6 +232,8 @@ def _spoilt(content: str, fault: Fault | None) -> str:
             return content[: len(content) // 2]
         case Fault.WRONG_SCHEMA:
             return json.dumps({**json.loads(content), "category": "magic"})
+        case Fault.EMPTY:
+            return ""
         case Fault.INVENTED_EVIDENCE:
             return json.dumps({**json.loads(content), "evidence": ["a line that nobody wrote"]})
         case _:

@@ -21,6 +21,8 @@ class Fault(StrEnum):
     """The same, with `finish_reason: length`."""
     WRONG_SCHEMA = "wrong_schema"
     """Valid JSON with a category that does not exist."""
+    EMPTY = "empty"
+    """No content at all, with `finish_reason: stop`."""
     INVENTED_EVIDENCE = "invented_evidence"
     """Valid JSON that quotes what is not in the diff."""
     REFUSAL = "refusal"

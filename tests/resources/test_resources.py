@@ -25,6 +25,7 @@ from resources.documentation import SETTINGS
 from resources.github import GitHubResource
 from resources.settings import EngineChoice, RegistryMode, Settings, make_home
 from sandbox.model.app import app as model
+from sandbox.model.servers import SERVERS
 from sandbox.server import serving
 from tests.records import make_image, make_merged
 
@@ -182,7 +183,17 @@ def test_a_model_that_answers_is_fine_and_one_that_is_not_there_is_an_error(monk
     monkeypatch.setenv("LLM_API_KEY", "a-secret")
     with serving(model()) as url:
         monkeypatch.setenv("LLM_BASE_URL", f"{url}/v1")
-        assert default_resources()["llm"].preflight() == (True, f"{url}/v1 answers 200; model sandbox-rules")
+        said = f"{url}/v1 answers 200; model sandbox-rules: json_schema, max_completion_tokens, temperature 0"
+        assert default_resources()["llm"].preflight() == (True, said)
+    with serving(model(server=SERVERS["llama.cpp"])) as url:
+        monkeypatch.setenv("LLM_BASE_URL", f"{url}/v1")
+        assert (
+            default_resources()["llm"].preflight()[1].endswith("sandbox-rules: json_object, max_tokens, temperature 0")
+        )
+    with serving(model(server=SERVERS["prose-alone"])) as url:
+        monkeypatch.setenv("LLM_BASE_URL", f"{url}/v1")
+        with pytest.raises(OutsideSystemError, match="in no form"):
+            default_resources()["llm"].preflight()
     with pytest.raises(OutsideSystemError, match="fix LLM_BASE_URL") as caught:
         default_resources()["llm"].preflight()
     assert "a-secret" not in str(caught.value)

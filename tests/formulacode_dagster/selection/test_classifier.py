@@ -16,6 +16,7 @@ from formulacode_dagster.selection.classifier import classify
 from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import LanguageModel
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
+from formulacode_dagster.selection.requests import Capabilities
 from sandbox.model.app import MODEL, app
 from sandbox.model.faults import Fault, ModelFaults
 from sandbox.server import serving
@@ -35,7 +36,9 @@ class NoCache:
 def classify_with(pr: PullRequest, patch: bytes, faults: ModelFaults | None = None) -> tuple[Classification, Cost]:
     async def run(url: str) -> tuple[Classification, Cost]:
         budget = Budget(pr.facts.month)
-        endpoint = Endpoint(base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500)
+        endpoint = Endpoint(
+            base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500, capabilities=Capabilities()
+        )
         model = LanguageModel(endpoint, cache=NoCache(), budget=budget, prices=Prices())
         try:
             return await classify(pr.facts, patch, model)

@@ -19,9 +19,10 @@ from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, O
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.selection.budget import Budget, Prices
-from formulacode_dagster.selection.endpoint import Endpoint, Message, Retries
-from formulacode_dagster.selection.language_model import LanguageModel
+from formulacode_dagster.selection.endpoint import Endpoint, Retries
+from formulacode_dagster.selection.language_model import Answered, LanguageModel
 from formulacode_dagster.selection.prompts import Judgement
+from formulacode_dagster.selection.requests import Capabilities, Message
 from sandbox.model.app import MODEL, app
 from sandbox.model.faults import Fault, ModelFaults
 from sandbox.server import serving
@@ -48,6 +49,7 @@ async def model_at(url: str, **settings: object) -> AsyncIterator[LanguageModel]
         "api_key": KEY,
         "model": MODEL,
         "max_tokens": 200,
+        "capabilities": Capabilities(),
         "timeout_seconds": 20.0,
         "retries": QUICK,
     }
@@ -67,7 +69,8 @@ def question(title: str = "Faster merge") -> tuple[Message, ...]:
 
 async def ask_once(url: str, **settings: object) -> tuple[Judgement, Cost]:
     async with model_at(url, **settings) as model:
-        return await model.ask(question(), Judgement)
+        answered = await model.ask(question(), Judgement)
+        return answered.answer, answered.cost
 
 
 @contextmanager
@@ -98,7 +101,9 @@ def test_nothing_is_paid_for_twice_even_by_another_client() -> None:
     assert cost == Cost()
 
 
-@pytest.mark.parametrize("fault", [Fault.GARBAGE, Fault.TRUNCATED, Fault.LENGTH, Fault.WRONG_SCHEMA, Fault.REFUSAL])
+@pytest.mark.parametrize(
+    "fault", [Fault.GARBAGE, Fault.TRUNCATED, Fault.LENGTH, Fault.WRONG_SCHEMA, Fault.REFUSAL, Fault.EMPTY]
+)
 def test_a_useless_answer_is_asked_for_again_and_both_are_paid(fault: Fault) -> None:
     with sandbox(ModelFaults(by_call={1: fault})) as (url, calls):
         answer, cost = asyncio.run(ask_once(url))
@@ -115,6 +120,7 @@ def test_a_useless_answer_is_asked_for_again_and_both_are_paid(fault: Fault) -> 
         (Fault.LENGTH, "LLM_MAX_TOKENS"),
         (Fault.WRONG_SCHEMA, "category"),
         (Fault.REFUSAL, "I would rather not say"),
+        (Fault.EMPTY, "it was empty"),
     ],
 )
 def test_a_second_useless_answer_is_a_failure_that_quotes_it_and_is_not_cached(fault: Fault, said: str) -> None:
@@ -268,7 +274,7 @@ def test_concurrent_calls_never_pass_the_budget_and_use_all_of_it() -> None:
         outcomes = asyncio.run(many(url, budget))
     spent = budget.spent.tokens_in + budget.spent.tokens_out
     assert 1500 - 600 < spent <= 1500
-    assert {type(outcome) for outcome in outcomes} == {tuple, OutsideSystemError}
+    assert {type(outcome) for outcome in outcomes} == {Answered, OutsideSystemError}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""What an endpoint sent, as one text that may be the answer: servers put it in different places and wrappings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_THOUGHT = re.compile(r"<think>.*?</think>|\A.*</think>", re.DOTALL)
+"""A template may put the opening tag into the prompt, so that only the closing one is sent."""
+_FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_REASONING = ("reasoning", "reasoning_content")
+_CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back: text, or a refusal; whether it was cut at the token limit; what it used."""
+
+    content: str = ""
+    refusal: str = ""
+    cut: bool = False
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+def reply_of(completion: object, clean: Callable[[str], str]) -> Reply:
+    """*completion* as the client gives it, which checks nothing: whatever JSON, or HTML, a gateway sends arrives here.
+
+    The answer is the arguments of a called function, else the content without thoughts and code fences, else, where
+    there is no content, a field of reasoning that is one JSON object and nothing else. What is no completion at all is
+    quoted, made *clean*.
+    """
+    choices: Any = getattr(completion, "choices", None)
+    message = getattr(choices[0], "message", None) if choices else None
+    usage = getattr(completion, "usage", None)
+    tokens_in, tokens_out = (getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    if message is None:
+        return Reply(clean(f"not a completion: {completion}"), tokens_in=tokens_in, tokens_out=tokens_out)
+    finish = str(getattr(choices[0], "finish_reason", "") or "")
+    refusal = str(getattr(message, "refusal", None) or "")
+    return Reply(
+        content=_answer(message),
+        refusal=refusal or (_CONTENT_FILTER if finish == _CONTENT_FILTER else ""),
+        cut=finish == "length",
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+    )
+
+
+def _answer(message: Any) -> str:
+    for call in getattr(message, "tool_calls", None) or ():
+        arguments = getattr(getattr(call, "function", None), "arguments", None)
+        if arguments:
+            return str(arguments)
+    content = _bare(_text(getattr(message, "content", None)))
+    if content:
+        return content
+    reasoned = (_bare(_text(getattr(message, name, None))) for name in _REASONING)
+    return next((text for text in reasoned if _is_object(text)), "")
+
+
+def _text(content: object) -> str:
+    """Of a string, or of the parts that are text where there are several."""
+    if isinstance(content, list):
+        parts = [part if isinstance(part, dict) else getattr(part, "__dict__", {}) for part in content]
+        return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+    return str(content or "")
+
+
+def _bare(text: str) -> str:
+    """*text* without thoughts; of a text with one code fence, what is in it. A thought without end hides all after."""
+    text = _THOUGHT.sub("", text).partition("<think>")[0].strip()
+    if text.startswith("{"):
+        return text
+    fenced = _FENCED.findall(text)
+    return str(fenced[0]).strip() if len(fenced) == 1 else text
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
