@@ -36,12 +36,13 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build, task_tag
-from formulacode_dagster.suites.overlays import SuiteFiles, first_suite
+from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles, first_suite
 from formulacode_dagster.suites.patching import apply_patch, require_built
 from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads.documents import shown_at
 from formulacode_dagster.workloads.own_tests import suites_of_tests
 from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import suites_of_snippets
+from formulacode_dagster.workloads.snippets import suites_of_scripts, suites_of_snippets
 from formulacode_dagster.workloads.suites import other_suites
 from sandbox.github.tracker import read_tracker
 
@@ -184,8 +185,9 @@ class Laboratory:
             # only the base is run: what stands beside an insertion has to do for what is inserted
             around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in files]
             reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=folder).base
-            own = self._own_suites(image, session, pr, patch, read, base)
-            for suite in itertools.chain([first], other_suites(mirror, pr, image.spec, read.names), own):
+            own = self._own_suites(image, session, mirror, pr, patch, read, base)
+            started = () if first is NO_SUITE else (first,)
+            for suite in itertools.chain(started, other_suites(mirror, pr, image.spec, read.names), own):
                 if suite.files is not None:
                     remote.write(suite.files)
                 survey = remote.survey(
@@ -228,6 +230,7 @@ class Laboratory:
         self,
         image: BuiltImage,
         base: Session,
+        mirror: Mirror,
         pr: PullRequest,
         patch: bytes,
         read: ChangedCode,
@@ -243,8 +246,11 @@ class Laboratory:
                 _say(str(failure))
                 return
             sides = Sides(self._engine, image, (base, oracle), (read.base, read.oracle), "yield")
-            yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=_say)
-            yield from suites_of_snippets(sides, pr, patch, code, note=_say)
+            commit = pr.change.base_sha
+            shown = shown_at(mirror, commit, read.names, benchmark_dir=image.spec.benchmark_dir)
+            yield from suites_of_scripts(sides, shown, commit=commit, note=_say)
+            yield from suites_of_tests(sides, patch=patch, commit=commit, note=_say)
+            yield from suites_of_snippets(sides, pr, patch, code, shown, note=_say)
 
 
 def _say(line: str) -> None:

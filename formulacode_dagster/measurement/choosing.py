@@ -12,6 +12,7 @@ from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles
 from formulacode_dagster.suites.questions import Survey
 from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads.documents import Shown
 
 from .budget import Budget
 from .changed_code import ChangedCode, changed_code
@@ -33,6 +34,8 @@ SURVEY_SHARE = 0.25
 
 LaterSuites = Callable[[Collection[str]], Iterable[SuiteFiles]]
 """Gives suites of later commits for the names of what a patch changes."""
+ShownAtBase = Callable[[Collection[str]], Shown]
+"""Gives documents and benchmark scripts of the base for the names of what a patch changes."""
 OtherSuites = Callable[[ChangedCode], Iterable[SuiteFiles]]
 """Gives suites beside the first for what a patch changes."""
 
@@ -40,6 +43,11 @@ OtherSuites = Callable[[ChangedCode], Iterable[SuiteFiles]]
 def no_later_suites(_names: Collection[str]) -> Iterable[SuiteFiles]:
     """None: the suite at hand has to do."""
     return ()
+
+
+def nothing_shown(_names: Collection[str]) -> Shown:
+    """None: code alone is looked at."""
+    return Shown()
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.questions import KeptBuild
 from formulacode_dagster.workloads.own_tests import suites_of_tests
 from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import suites_of_snippets
+from formulacode_dagster.workloads.snippets import suites_of_scripts, suites_of_snippets
 from formulacode_dagster.workloads.written import Writer, written_suites
 
 from .arms import Arms
 from .budget import Budget
 from .changed_code import ChangedCode
-from .choosing import Chooser, LaterSuites, no_later_suites
+from .choosing import Chooser, LaterSuites, ShownAtBase, no_later_suites, nothing_shown
 from .compiled_lines import CompiledLines
 from .cores import Cores
 from .log import Log, Progress
@@ -60,6 +60,7 @@ def measure_task(
     patch: bytes,
     suite: SuiteFiles,
     later: LaterSuites = no_later_suites,
+    shown: ShownAtBase = nothing_shown,
     plan: SamplingPlan,
     limits: ResourceLimits,
     run_id: str,
@@ -71,10 +72,10 @@ def measure_task(
     """Measure *patch* against the base of *image*.
 
     *suite* is laid over base, oracle and control alike; when none of its benchmarks tells anything about the change,
-    those that *later* gives for the names of the changed code are tried, then its own tests, what its authors wrote
-    down, and what *writer* writes. What was *surveyed* before is not run to find relevant benchmarks, and what this
-    survey finds is added. Benchmarks are kept on one core, which others that share *cores* leave alone. A measurement
-    that is not faster is returned as well.
+    those that *later* gives for the names of the changed code are tried, then the scripts *shown* for them, its own
+    tests, what its authors wrote down, there too, and what *writer* writes. What was *surveyed* before is not run to
+    find relevant benchmarks, and what this survey finds is added. Benchmarks are kept on one core, which others that
+    share *cores* leave alone. A measurement that is not faster is returned as well.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
@@ -98,9 +99,11 @@ def measure_task(
                     yield from later(changed.names)
                     both = arms.sessions[Arm.BASE], arms.sessions[Arm.ORACLE]
                     sides = Sides(engine, image, both, (changed.base, changed.oracle), run_id, bool(changed.compiled))
-                    yield from suites_of_tests(sides, patch=patch, commit=pr.change.base_sha, note=log)
                     at_base, commit = sources[Arm.BASE], pr.change.base_sha
-                    yield from suites_of_snippets(sides, pr, patch, at_base, note=log)
+                    texts = shown(changed.names)
+                    yield from suites_of_scripts(sides, texts, commit=commit, note=log)
+                    yield from suites_of_tests(sides, patch=patch, commit=commit, note=log)
+                    yield from suites_of_snippets(sides, pr, patch, at_base, texts, note=log)
                     if writer is not None:
                         touched = _touched(files, changed)
                         yield from written_suites(sides, writer, code=at_base, changed=touched, commit=commit, note=log)

@@ -34,6 +34,7 @@ from formulacode_dagster.store.measurements import last_attempt, read_surveys, s
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 from formulacode_dagster.suites.overlays import first_suite
+from formulacode_dagster.workloads.documents import shown_at
 from formulacode_dagster.workloads.elsewhere import candidates_for, suites_elsewhere
 from formulacode_dagster.workloads.suites import other_suites
 from formulacode_dagster.workloads.written import WRITER_VERSION, Writer
@@ -144,6 +145,7 @@ class Measurements:
             patch=patch,
             suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
             later=lambda names: other_suites(mirror, pr, image.spec, names, elsewhere=elsewhere),
+            shown=lambda names: shown_at(mirror, pr.change.base_sha, names, benchmark_dir=folder),
             plan=self.plan,
             limits=self.limits,
             run_id=self.run.run_id,

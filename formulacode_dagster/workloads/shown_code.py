@@ -38,27 +38,43 @@ class Snippet:
 
 def snippets_in(text: str) -> Iterator[Snippet]:
     """What can be timed of the code blocks of *text*, markdown."""
+    for code in code_in_markdown(text):
+        yield from snippets_in_code(code)
+
+
+def code_in_markdown(text: str) -> Iterator[str]:
+    """The code of the blocks of *text*, and what is not fenced as far as it has prompts."""
     for block in blocks(text.replace("\r\n", "\n")):
         if block.fenced and block.language.partition(" ")[0] in _LANGUAGES:
-            code = textwrap.dedent("\n".join(block.text.splitlines()[1:])).rstrip("`~ \n")
-            yield from _in_code(code)
-        elif not block.fenced and _FIRST_PROMPT.search(block.text):
-            yield from _in_code(block.text)
+            yield textwrap.dedent("\n".join(block.text.splitlines()[1:])).rstrip("`~ \n")
+        elif not block.fenced and has_prompts(block.text):
+            yield block.text
 
 
-def _in_code(code: str) -> Iterator[Snippet]:
+def has_prompts(text: str) -> bool:
+    """Whether *text* shows a session of an interpreter."""
+    return _FIRST_PROMPT.search(text) is not None
+
+
+def entered(code: str) -> list[str]:
+    """The lines of *code* that are code: where there are prompts, what has none is what was printed."""
     lines = code.splitlines()
-    yield from filter(None, map(_of_shell, lines))
-    if any(map(_FIRST_PROMPT.match, lines)):
-        # what has no prompt is what was printed
-        lines = [line[match.end() :] for line in lines if (match := _PROMPT.match(line))]
+    if not any(map(_FIRST_PROMPT.match, lines)):
+        return lines
+    return [line[match.end() :] for line in lines if (match := _PROMPT.match(line))]
+
+
+def snippets_in_code(code: str, earlier: str = "") -> Iterator[Snippet]:
+    """What can be timed of one block, with what is executed *earlier*."""
+    yield from filter(None, map(_of_shell, code.splitlines()))
+    lines = entered(code)
     magics = [(place, match) for place, line in enumerate(lines) if (match := _MAGIC.fullmatch(line.strip()))]
     if not magics:
-        yield from _of_script("\n".join(lines))
+        yield from _of_script("\n".join(lines), earlier)
         return
     cells = [place for place, match in magics if match["cell"] == "%%"]
     for place, match in magics:
-        before = [line for line in lines[:place] if not line.lstrip().startswith("%")]
+        before = [earlier, *(line for line in lines[:place] if not line.lstrip().startswith("%"))]
         if match["cell"] == "%%":
             end = next((cell for cell in cells if cell > place), len(lines))
             yield from _snippet([*before, match["rest"]], lines[place + 1 : end])
@@ -88,9 +104,9 @@ def _of_shell(line: str) -> Snippet | None:
     return next(_snippet(before, timed), None)
 
 
-def _of_script(code: str) -> Iterator[Snippet]:
+def _of_script(code: str, earlier: str) -> Iterator[Snippet]:
     """What `timeit` is given in it; else its last statements, from the first that does more than prepare them."""
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None or not tree.body:
         return
     before = tree.body
@@ -98,11 +114,11 @@ def _of_script(code: str) -> Iterator[Snippet]:
     for place, call in timers:
         timed, setup = _given(call)
         if timed:
-            yield from _snippet([*map(ast.unparse, _without_timers(before[:place])), setup], [timed])
+            yield from _snippet([earlier, *map(ast.unparse, _without_timers(before[:place])), setup], [timed])
     if timers:
         return
     first = next((place for place, each in enumerate(before) if not _prepares(each)), len(before) - 1)
-    yield from _snippet(map(ast.unparse, before[:first]), map(ast.unparse, before[first:]))
+    yield from _snippet([earlier, *map(ast.unparse, before[:first])], map(ast.unparse, before[first:]))
 
 
 def _timer_calls(statement: ast.stmt) -> list[ast.Call]:
@@ -141,7 +157,7 @@ def _prepares(statement: ast.stmt) -> bool:
 def _snippet(before: Iterable[str], timed: Iterable[str]) -> Iterator[Snippet]:
     """The snippet of these lines, if both are code, and the timed one does something."""
     first, second = ("\n".join(filter(str.strip, lines)).strip() for lines in (before, timed))
-    prepared, tree = _parsed(first), _parsed(second)
+    prepared, tree = parsed(first), parsed(second)
     # a name alone, or a definition, is nothing that takes time
     if prepared and tree and any(isinstance(node, ast.Call | ast.BinOp | ast.Subscript) for node in ast.walk(tree)):
         names = _unbound(prepared, tree)
@@ -160,7 +176,8 @@ def _unbound(*trees: ast.Module) -> list[str]:
     return sorted({node.id for node in owners if isinstance(node, ast.Name)} - bound - set(dir(builtins)))
 
 
-def _parsed(code: str) -> ast.Module | None:
+def parsed(code: str) -> ast.Module | None:
+    """The statements of *code*; None where it is none."""
     try:
         return parse_python(code)
     except (SyntaxError, ValueError, RecursionError):
@@ -170,7 +187,7 @@ def _parsed(code: str) -> ast.Module | None:
 def docstrings(code: Mapping[str, bytes], package: str) -> Iterator[Snippet]:
     """What doctests in the files *code* show, each in the names of its module, as doctest has it."""
     for path, source in sorted(code.items()):
-        tree = _parsed(source.decode(errors="replace"))
+        tree = parsed(source.decode(errors="replace"))
         if tree is None or is_of_tests(PurePosixPath(path)):
             continue
         module = imported_as(path, package)

@@ -1,4 +1,5 @@
-"""What the authors wrote down: code of the pull request, of the issues that it closes, and of docstrings, as a suite.
+"""What the authors wrote down, as suites: code of the pull request, of the issues that it closes, of docstrings and
+documents; and benchmark scripts that asv does not know.
 
 Whoever writes the statement sees nothing of it. A block that tells of the solution what the gates of statements forbid
 is left out: a task is given with its workloads.
@@ -18,6 +19,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.problems.gates import Gates, Secrets
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 
+from .documents import Shown, snippets_of_documents, snippets_of_scripts
 from .laid.growing import grown_code
 from .scaled import FACTORS, LARGER, LEAST_SECONDS, growth_name
 from .shown_code import Snippet, docstrings, snippets_in
@@ -29,29 +31,49 @@ LONGEST_SECONDS = 30.0
 """Of one call."""
 TRIAL_SECONDS = 60.0
 """For all of one run; what they do not come to is no workload."""
+TOLD = {Source.SCRIPTS: "code of benchmark scripts", Source.SNIPPETS: "code that the authors wrote down"}
 TELLING = frozenset({LeakKind.LINE, LeakKind.RENAMED_LINE, LeakKind.CODE})
 """What a block must not tell. That it stands in the pull request's text is what it is taken for."""
 
 
+def suites_of_scripts(sides: Sides, shown: Shown, *, commit: str, note: Callable[[str], None]) -> Iterator[SuiteFiles]:
+    """The suite of what benchmark scripts among the *shown* texts of *commit* time, as `suites_of_snippets` has it."""
+    yield from _suites(sides, list(snippets_of_scripts(shown)), Source.SCRIPTS, commit, note)
+
+
 def suites_of_snippets(
-    sides: Sides, pr: PullRequest, patch: bytes, code: Mapping[str, bytes], note: Callable[[str], None]
+    sides: Sides,
+    pr: PullRequest,
+    patch: bytes,
+    code: Mapping[str, bytes],
+    shown: Shown,
+    note: Callable[[str], None],
 ) -> Iterator[SuiteFiles]:
     """The suite of what runs on both sides with one result and executes the change, if there is anything.
 
-    *code* are the changed Python files of the base, by path. What is short is grown, as short tests are. Else *note*
-    says why there is none. All is tried in copies of the sessions.
+    *code* are the changed Python files of the base, by path; with what its documents have *shown*, what speaks most of
+    the change comes first. What is short is grown, as short tests are. Else *note* says why there is none. All is tried
+    in copies of the sessions.
     """
+    documented = [*docstrings(code, sides.image.spec.package_name), *snippets_of_documents(shown)]
+    documented.sort(key=lambda snippet: -shown.spoken(snippet.timed))
+    yield from _suites(sides, snippets_of(pr, patch, documented), Source.SNIPPETS, pr.change.base_sha, note)
+
+
+def _suites(
+    sides: Sides, every: Sequence[Snippet], source: Source, commit: str, note: Callable[[str], None]
+) -> Iterator[SuiteFiles]:
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
         return
     if not sides.is_confined:
-        note("code that people wrote into issues is run in containers alone")
+        note(f"{TOLD[source]} is run in containers alone")
         return
-    snippets = snippets_of(pr, patch, docstrings(code, spec.package_name))[:MOST_SNIPPETS]
+    snippets = every[:MOST_SNIPPETS]
     if not snippets:
-        note("nobody wrote down what shows the change")
+        note(f"{TOLD[source]} shows nothing of the change")
         return
-    note(f"trying {len(snippets)} pieces of code that the authors wrote down")
+    note(f"trying {len(snippets)} pieces of {TOLD[source]}")
     try:
         kept = _fit(sides, snippets)
         note(f"{len(kept)} of them run on both sides with one result and through the change")
@@ -63,7 +85,7 @@ def suites_of_snippets(
         timed = [larger.get(snippet, snippet) for snippet in kept]
         adapted = tuple(f"{snippet.where}: {_class_name(number)}" for number, snippet in enumerate(timed))
         files = snippet_files(timed, spec)
-        yield SuiteFiles(f"{len(timed)} snippets", files, Source.SNIPPETS, pr.change.base_sha, adapted)
+        yield SuiteFiles(f"{len(timed)} snippets", files, source, commit, adapted)
 
 
 def _fit(sides: Sides, snippets: Sequence[Snippet]) -> dict[Snippet, float]:

@@ -16,9 +16,10 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 from formulacode_dagster.workloads import snippets as module
+from formulacode_dagster.workloads.documents import Shown
 from formulacode_dagster.workloads.shown_code import Snippet, docstrings, snippets_in
 from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import snippets_of, suites_of_snippets
+from formulacode_dagster.workloads.snippets import snippets_of, suites_of_scripts, suites_of_snippets
 
 CORE = "import time\n\n\ndef total(n):\n    return sum(range(n))\n\n\ndef wrong(n):\n    return total(n)\n"
 FASTER = CORE.replace("sum(range(n))", "n * (n - 1) // 2").replace("return total(n)", "return total(n) + 1")
@@ -87,8 +88,8 @@ def test_nothing_of_it_is_run_on_the_host(written, image):
     notes = []
     folder = image.model_copy(update={"engine": EngineName.PROCESS})
     sides = Sides(None, folder, (None, None), (LINES, LINES), "run")
-    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, notes.append)) == []
-    assert notes == ["code that people wrote into issues is run in containers alone"]
+    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, Shown(), notes.append)) == []
+    assert notes == ["code that the authors wrote down is run in containers alone"]
 
 
 @pytest.fixture
@@ -128,6 +129,9 @@ def test_what_tells_the_solution_is_no_workload(written, git_patch, tmp_path, co
     assert bool(snippets_of(written(fenced(code)), patch)) is taken
 
 
+NOTHING = Shown()
+
+
 @pytest.fixture
 def tried(tmp_path, git_patch, engine_of, image):
     """Suites of the snippets of a pull request that makes `total` faster, and a session of its base."""
@@ -138,11 +142,12 @@ def tried(tmp_path, git_patch, engine_of, image):
     engine = engine_of(source)
 
     @contextmanager
-    def run(pr, notes, code=MappingProxyType({})):
+    def run(pr, notes, code=MappingProxyType({}), shown=NOTHING):
         with engine.session(image, run_id="run") as base, engine.session(image, run_id="run") as oracle:
             apply_patch(oracle, patch)
             sides = Sides(engine, image, (base, oracle), (LINES, LINES), "run")
-            yield list(suites_of_snippets(sides, pr, patch, code, notes.append)), base
+            suites = suites_of_scripts(sides, shown, commit="b" * 40, note=notes.append)
+            yield [*suites, *suites_of_snippets(sides, pr, patch, code, shown, notes.append)], base
 
     return run
 
@@ -165,6 +170,26 @@ def test_what_executes_the_change_and_gives_one_result_on_both_sides_is_timed(tr
     assert (suite.source, suite.adapted) == (Source.SNIPPETS, ("pull request: Snippet1",))
     assert (benchmark.outcome, benchmark.lines) == ("ran", {"pkg/core.py": (5,)})
     assert notes[-1] == "1 of them run on both sides with one result and through the change"
+
+
+@pytest.mark.slow
+def test_scripts_and_documents_of_the_base_are_timed_by_where_they_stand(tried, written):
+    other = "def other():\n    return core.nothing(1)\n"
+    script = f"from pkg import core\n\ndef bench():\n    return core.total(100000)\n\n{other}"
+    document = ">>> from pkg import core\n\n>>> core.total(200000)\n"
+    shown = Shown({"benchmarks/sums.py": script, "docs/tour.rst": document}, frozenset({"total"}))
+    with tried(written("It is faster."), [], shown=shown) as ((scripts, snippets), session):
+        remote = Remote(session, benchmark_dir="benchmarks")
+        surveys = []
+        for suite in (scripts, snippets):
+            remote.write(suite.files)
+            surveys.append(remote.survey(lines=LINES, limit=10, budget=30).benchmarks)
+    assert (scripts.source, scripts.adapted) == (Source.SCRIPTS, ("benchmarks/sums.py: bench: Snippet1",))
+    assert (snippets.source, snippets.adapted) == (Source.SNIPPETS, ("docs/tour.rst: Snippet1",))
+    assert [[(each.outcome, each.lines) for each in survey] for survey in surveys] == [
+        [("ran", {"pkg/core.py": (5,)})],
+        [("ran", {"pkg/core.py": (5,)})],
+    ]
 
 
 DOCUMENTED = CORE.replace(
@@ -215,7 +240,7 @@ def test_a_short_snippet_is_replaced_by_its_least_growth_that_is_seen(written, i
 
     monkeypatch.setattr(module, "_fit", fit)
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
-    (suite,) = suites_of_snippets(sides, written(fenced("pkg.total(n=4)")), b"", {}, [].append)
+    (suite,) = suites_of_snippets(sides, written(fenced("pkg.total(n=4)")), b"", {}, Shown(), [].append)
     assert suite.adapted == (f"pull request{' | ' if timed else ''}{timed}: Snippet1",)
     code = suite.files["benchmarks/snippets.py"].decode()
     assert ("pkg.total(n=4 * 100)" in code) is bool(timed)
@@ -224,8 +249,8 @@ def test_a_short_snippet_is_replaced_by_its_least_growth_that_is_seen(written, i
 def test_without_any_code_nothing_is_run(written, image):
     notes = []
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
-    assert list(suites_of_snippets(sides, written("It is faster."), b"", {}, notes.append)) == []
-    assert notes == ["nobody wrote down what shows the change"]
+    assert list(suites_of_snippets(sides, written("It is faster."), b"", {}, Shown(), notes.append)) == []
+    assert notes == ["code that the authors wrote down shows nothing of the change"]
 
 
 def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, monkeypatch):
@@ -235,5 +260,5 @@ def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, mon
     monkeypatch.setattr(Sides, "trial", broken)
     notes = []
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
-    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, notes.append)) == []
+    assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, Shown(), notes.append)) == []
     assert notes[-1] == "they cannot be tried: surveying the suite took too long"

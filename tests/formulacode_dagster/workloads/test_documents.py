@@ -1,0 +1,130 @@
+import pytest
+
+from formulacode_dagster.workloads.documents import Shown, shown_at, snippets_of_documents, snippets_of_scripts
+from formulacode_dagster.workloads.shown_code import Snippet
+
+NAMES = frozenset({"total"})
+TOUR = """
+Tour
+====
+
+>>> import pkg
+>>> unrelated = pkg.other(2)
+>>> numbers = pkg.Numbers()
+>>> numbers.add(3)
+
+They are added:
+
+.. code-block:: python
+   :linenos:
+
+   import math
+
+   sums = pkg.total(numbers)
+
+And timed:
+
+.. ipython:: python
+
+   %timeit pkg.total(numbers)
+
+.. code-block:: c
+
+   total(5);
+"""
+GUIDE = """
+```python
+import pkg
+n = 5
+```
+Then:
+```python
+pkg.total(n)
+```
+"""
+SCRIPT = '''
+"""Times sums."""
+import pkg
+import timeit
+
+N = 5
+
+def bench_other():
+    return pkg.other(N)
+
+def bench_total():
+    return pkg.total(N)
+
+def helper(n):
+    return pkg.total(n)
+
+if __name__ == "__main__":
+    print(timeit.timeit("pkg.total(N)", globals=globals()))
+'''
+
+
+class Reader:
+    """The files of the only commit."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def read(self, _commit, path):
+        return self.files[path].encode()
+
+    def list(self, _commit, _folder=""):
+        return sorted(self.files)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "snippets"),
+    [
+        pytest.param(
+            "docs/tour.rst",
+            TOUR,
+            [
+                (
+                    "import pkg\nnumbers = pkg.Numbers()\nnumbers.add(3)\nimport math",
+                    "sums = pkg.total(numbers)",
+                ),
+                ("import pkg\nnumbers = pkg.Numbers()\nnumbers.add(3)", "pkg.total(numbers)"),
+            ],
+            id="reStructuredText",
+        ),
+        pytest.param("README.md", GUIDE, [("import pkg\nn = 5", "pkg.total(n)")], id="Markdown"),
+        pytest.param("docs/a.rst", ">>> pkg.other(3)\n3\n", [], id="nothing of the names"),
+    ],
+)
+def test_a_block_that_speaks_of_the_change_comes_after_what_it_needs_of_those_before(path, text, snippets):
+    shown = list(snippets_of_documents(Shown({path: text}, NAMES)))
+    assert shown == [Snippet(before, timed, path) for before, timed in snippets]
+
+
+def test_of_a_script_what_it_times_comes_first_and_then_its_functions_that_speak_of_the_change():
+    first, *functions = snippets_of_scripts(Shown({"benchmarks/sums.py": SCRIPT}, NAMES))
+    assert (first.timed, first.where) == ("pkg.total(N)", "benchmarks/sums.py")
+    assert [(each.timed, each.where) for each in functions] == [
+        ("bench_total()", "benchmarks/sums.py: bench_total"),
+        ("bench_other()", "benchmarks/sums.py: bench_other"),
+    ]
+    assert all("N = 5" in each.before and "__main__" not in each.before for each in (first, *functions))
+
+
+def test_what_cannot_be_read_shows_nothing():
+    texts = {"benchmarks/old.py": "print total", "docs/a.rst": ">>> total(\n"}
+    shown = Shown(texts, NAMES)
+    assert [*snippets_of_scripts(shown), *snippets_of_documents(shown)] == []
+
+
+def test_documents_and_scripts_that_speak_of_the_change_are_taken_and_neither_suites_nor_tests():
+    files = {
+        "README.md": "total",
+        "docs/more.rst": "total and double",
+        "docs/silent.rst": "totals",
+        "benchmarks/run.py": "total()",
+        "asv_bench/benchmarks/core.py": "total()",
+        "benchmarks/test_run.py": "total()",
+        "pkg/core.py": "def total(): ...",
+    }
+    shown = shown_at(Reader(files), "a" * 40, {"total", "double"}, benchmark_dir="asv_bench/benchmarks")
+    assert list(shown.texts) == ["benchmarks/run.py", "docs/more.rst", "README.md"]
