@@ -15,6 +15,7 @@ from .anonymize import People
 from .leak_guard import WITHHELD, Solution, without_references
 from .markdown import tidy, without_boilerplate
 from .solution import leaks
+from .statements import people_of
 from .templates import render
 
 TEMPLATE = "pull_request_text.md.j2"
@@ -80,7 +81,7 @@ class _Cleaner:
         self._facts = facts
         self._patch = patch
         self._solution = Solution(patch)
-        self._people = People([facts.author, *(issue.author for issue in issues)]) if anonymize else None
+        self._people = People(people_of(facts, issues)) if anonymize else None
 
     def title(self, text: str) -> str:
         """One line, or nothing when all of it had to go."""

@@ -1,6 +1,6 @@
 """What of the solution may lie in an image beside the checkout: objects of other repositories, releases of the package.
 
-Told by paths, and by the indexes of packs: nothing is unpacked.
+Told by paths, by the indexes of packs, and by what distributions say of themselves: nothing is unpacked.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ _INDEX_HEAD = b"\377tOc\0\0\0\2"
 _FANOUT, _ID = 256 * 4, 20
 _RELEASE = re.compile(
     r"(?:^|/)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*?)-(?P<version>\d[\w.!+]*?)"
-    r"(?:\.dist-info|\.egg-info|\.egg|\.tar\.(?:gz|bz2|xz)|\.zip|(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl)(?=/|$)"
+    r"(?:\.dist-info|\.egg-info|\.egg|\.tar\.(?:gz|bz2|xz)|\.zip|(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl"
+    r"|-\w+_\d+(?:\.tar\.bz2|\.conda)?)(?=/|$)"
 )
+"""The last are conda's: name, version, build."""
+_METADATA = re.compile(r"(?:^|/)(?:PKG-INFO|METADATA|[^/]+\.egg-info)$")
+_HEADER = re.compile(r"^(Name|Version):[ \t]*(\S+)[ \t]*\r?$", re.MULTILINE)
+_HEADER_BYTES = 4096
 _CACHED = re.compile(
     r"/(?:wheels|sdists)-v\d+/(?:pypi|index/[^/]+)/(?P<name>[^/]+)/(?P<version>\d[^/-]*?)(?=-|/|\.\w+$|$)"
 )
@@ -47,7 +52,13 @@ class Elsewhere:
             self._note_objects(file)
         for pattern in (_RELEASE, _CACHED):
             if match := pattern.search(file.path):
-                self.releases.setdefault((canonicalize_name(match["name"]), match["version"]), (file.area, file.path))
+                self._note_release(match["name"], match["version"], file)
+        # the checkout's own metadata are of the base, whatever its files say
+        if file.area is not Area.REPOSITORY and file.target is None and _METADATA.search(file.path):
+            with file.open() as stream:
+                headers = dict(_HEADER.findall(stream.read(_HEADER_BYTES).decode(errors="replace")))
+            if headers.keys() == {"Name", "Version"}:
+                self._note_release(headers["Name"], headers["Version"], file)
 
     def problems(self, solution: Mapping[str, str], local: Mapping[str, str]) -> Iterator[str]:
         """What gives the solution away: *solution* are ids with what they are, *local* the versions that the build
@@ -62,6 +73,9 @@ class Elsewhere:
         for (name, version), (area, path) in self.releases.items():
             if name in local and _is_newer(version, local[name]):
                 yield f"{area}: {path} is {name} {version}, newer than the {local[name]} under test"
+
+    def _note_release(self, name: str, version: str, file: ImageFile) -> None:
+        self.releases.setdefault((canonicalize_name(name), version), (file.area, file.path))
 
     def _note_objects(self, file: ImageFile) -> None:
         if match := _LOOSE.search(file.path):

@@ -80,6 +80,13 @@ def test_names_are_kept_where_nobody_asks_to_take_them_out(make_pull_request: Ma
     assert "@user1" not in text
 
 
+def test_whoever_signs_has_no_name_elsewhere_either(make_pull_request: MakePullRequest, patch: bytes) -> None:
+    body = "Jane Coyote saw that it is slow.\n\nCo-authored-by: Jane Coyote <jane@acme.example>"
+    text = render_pull_request_text(make_pull_request(body=body).facts, patch=patch)
+    assert "saw that it is slow." in text
+    assert "Coyote" not in text
+
+
 def test_a_pull_request_that_says_nothing_gives_a_statement_all_the_same(
     make_pull_request: MakePullRequest, patch: bytes
 ) -> None:

@@ -99,12 +99,29 @@ def test_a_name_of_the_change_in_the_checkout_s_own_repository_is_found(tmp_path
         "usr/lib/python3/dist-packages/Fast.Wheels-1.2.post1.egg-info/PKG-INFO",
         "root/.cache/uv/wheels-v5/pypi/fast-wheels/1.4.0-cp312-cp312-linux_x86_64.msgpack",
         "root/.cache/uv/sdists-v9/pypi/fast-wheels/1.4.0/metadata.msgpack",
+        "opt/conda/pkgs/fast-wheels-1.3.0-py312h1234_0.conda",
+        "opt/conda/pkgs/fast-wheels-1.3.0-py312h1234_0/info/index.json",
     ],
 )
 def test_a_newer_release_of_the_package_is_found(tmp_path: Path, path: str) -> None:
     facts = gather_facts([image_file(path)], objects=tmp_path)
     local = versions_by_name([("fast_wheels", "1.2.0")])
     assert "newer than the 1.2.0 under test" in detail_of(facts, GroundTruth("b" * 40, {}, frozenset(), {}, 1), local)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["srv/fast_wheels.egg-info/PKG-INFO", "srv/fast_wheels.egg-info", "tmp/x/PKG-INFO", "opt/a.dist-info/METADATA"],
+)
+def test_a_newer_release_is_found_by_what_it_says_of_itself(tmp_path: Path, path: str) -> None:
+    def told(version: str, name: str = "Fast.Wheels", area: Area = Area.SYSTEM) -> str:
+        content = f"Metadata-Version: 2.1\r\nName: {name}\r\nVersion: {version}\r\n\r\nText".encode()
+        facts = gather_facts([image_file(path, content, area)], objects=tmp_path)
+        local = versions_by_name([("fast_wheels", "1.2.0")])
+        return detail_of(facts, GroundTruth("b" * 40, {}, frozenset(), {}, 1), local)
+
+    assert told("1.3.0") == f"system: {path} is fast-wheels 1.3.0, newer than the 1.2.0 under test"
+    assert (told("1.2.0"), told("1.3.0", name="numpy"), told("1.3.0", area=Area.REPOSITORY)) == ("", "", "")
 
 
 @pytest.mark.parametrize(

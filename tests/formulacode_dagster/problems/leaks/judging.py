@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.problems.gates import Gates
 from formulacode_dagster.problems.second_look import look_again
@@ -28,6 +29,9 @@ def second_look_sees(case: Case) -> bool:
         created_at=datetime(2025, 11, 1, tzinfo=UTC),
     )
     merge, head = secrets.shas
+    opened = datetime(2026, 1, 1, tzinfo=UTC)
+    said = tuple(ThreadComment(author="eve", body=body, created_at=opened) for body in secrets.later_comments)
+    walk = LinkWalk(links=(Link(**earlier.model_dump()),), later=said)
     facts = make_merged(
         repository=secrets.repository,
         number=secrets.number,
@@ -36,7 +40,6 @@ def second_look_sees(case: Case) -> bool:
         author=secrets.people[0],
         merge_commit_sha=merge,
         head_sha=head,
-        linked_issues=(earlier,),
     )
-    statement = make_statement(case.text, names_at_base=tuple(secrets.names_at_base))
+    statement = make_statement(case.text, names_at_base=tuple(secrets.names_at_base), walk=walk)
     return bool(look_again(statement, facts, secrets.patch))
