@@ -6,7 +6,7 @@ One task is worked on at a time, unless told otherwise: nothing of ours runs bes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
@@ -28,13 +28,13 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, PullRequestKey
+from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, PROBLEM_STATEMENTS, PullRequestKey
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 from formulacode_dagster.suites.overlays import first_suite
-from formulacode_dagster.workloads.documents import shown_at
+from formulacode_dagster.workloads.documents import Shown, shown_at, threads_of
 from formulacode_dagster.workloads.elsewhere import candidates_for, suites_elsewhere
 from formulacode_dagster.workloads.suites import other_suites
 from formulacode_dagster.workloads.written import WRITER_VERSION, Writer
@@ -130,11 +130,16 @@ class Measurements:
         with self.run.database.transaction() as connection:
             patch = patch_of(connection, pr)
             before = last_attempt(connection, self.run.month, pr.key)
+            stated = PROBLEM_STATEMENTS.read_keys(connection, self.run.month, [pr.key]).get(pr.key)
         mirror = self.cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
         folder = image.spec.benchmark_dir
 
         def note(line: str) -> None:
             listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}")
+
+        def shown(names: Collection[str]) -> Shown:
+            texts = shown_at(mirror, pr.change.base_sha, names, benchmark_dir=folder)
+            return replace(texts, threads=threads_of(stated.walk if stated else None))
 
         # read when it is asked for: a task with a suite of its own needs no other
         elsewhere = suites_elsewhere(self.cache, self.suite_repositories, pr, folder, note)
@@ -145,7 +150,7 @@ class Measurements:
             patch=patch,
             suite=first_suite(mirror, pr, folder, suite_sha=item.value.environment.suite_sha),
             later=lambda names: other_suites(mirror, pr, image.spec, names, elsewhere=elsewhere),
-            shown=lambda names: shown_at(mirror, pr.change.base_sha, names, benchmark_dir=folder),
+            shown=shown,
             plan=self.plan,
             limits=self.limits,
             run_id=self.run.run_id,

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
 from formulacode_dagster.git.reader import CommitReader
+from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.suites.without import DOCUMENTS, is_benchmark_script
 
 from .shown_code import Snippet, code_in_markdown, entered, has_prompts, parsed, snippets_in_code
@@ -33,6 +34,8 @@ class Shown:
 
     texts: Mapping[str, str] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    threads: tuple[tuple[str, str], ...] = ()
+    """What was written where references of the pull request lead, as `owner/repo#n` and text."""
 
     def spoken(self, text: str) -> int:
         """How many of the names *text* speaks of."""
@@ -55,6 +58,18 @@ def shown_at(reader: CommitReader, commit: str, names: Collection[str], *, bench
         speaking = sorted((path for path in kind if spoken[path]), key=lambda path: -spoken[path])
         chosen |= {path: texts[path] for path in speaking[:MOST_TEXTS]}
     return replace(shown, texts=chosen)
+
+
+def threads_of(walk: LinkWalk | None) -> tuple[tuple[str, str], ...]:
+    """What was written in linked issues, comments included, and last in later comments, as far as it is stored."""
+    if walk is None:
+        return ()
+    threads = [
+        (f"{link.repository}#{link.number}", text)
+        for link in walk.links
+        for text in (link.body, *(comment.body for comment in link.comments))
+    ]
+    return (*threads, *(("a later comment", comment.body) for comment in walk.later))
 
 
 def snippets_of_documents(shown: Shown) -> Iterator[Snippet]:

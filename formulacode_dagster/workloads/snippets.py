@@ -57,7 +57,9 @@ def suites_of_snippets(
     """
     documented = [*docstrings(code, sides.image.spec.package_name), *snippets_of_documents(shown)]
     documented.sort(key=lambda snippet: -shown.spoken(snippet.timed))
-    yield from _suites(sides, snippets_of(pr, patch, documented), Source.SNIPPETS, pr.change.base_sha, note)
+    yield from _suites(
+        sides, snippets_of(pr, patch, documented, shown.threads), Source.SNIPPETS, pr.change.base_sha, note
+    )
 
 
 def _suites(
@@ -126,8 +128,10 @@ def _larger(snippet: Snippet, rule: str, factor: int) -> Snippet | None:
     return Snippet(parts[0] or snippet.before, parts[1] or snippet.timed, growth_name(snippet.where, rule, factor))
 
 
-def snippets_of(pr: PullRequest, patch: bytes, documented: Iterable[Snippet] = ()) -> list[Snippet]:
-    """What can be timed of the texts of *pr*, its own first, then of what is *documented*, none twice.
+def snippets_of(
+    pr: PullRequest, patch: bytes, documented: Iterable[Snippet] = (), threads: Iterable[tuple[str, str]] = ()
+) -> list[Snippet]:
+    """What can be timed of the texts of *pr*, its own first, of *threads*, and of what is *documented*, none twice.
 
     What tells something of *patch* is left out.
     """
@@ -135,6 +139,7 @@ def snippets_of(pr: PullRequest, patch: bytes, documented: Iterable[Snippet] = (
     gates = Gates(Secrets(facts.repository, facts.number, patch))
     texts = [("pull request", facts.body)]
     texts += [(f"{issue.repository}#{issue.number}", issue.body) for issue in facts.linked_issues]
+    texts += threads
     shown = [replace(snippet, where=where) for where, text in texts for snippet in snippets_in(text)]
     unique = {(snippet.before, snippet.timed): snippet for snippet in reversed([*shown, *documented])}
     return [

@@ -10,13 +10,14 @@ import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 from formulacode_dagster.workloads import snippets as module
-from formulacode_dagster.workloads.documents import Shown
+from formulacode_dagster.workloads.documents import Shown, threads_of
 from formulacode_dagster.workloads.shown_code import Snippet, docstrings, snippets_in
 from formulacode_dagster.workloads.sides import Sides
 from formulacode_dagster.workloads.snippets import snippets_of, suites_of_scripts, suites_of_snippets
@@ -112,6 +113,21 @@ def test_of_the_same_code_the_first_place_is_told(written):
     same = fenced("pkg.total(5)")
     places = [snippet.where for snippet in snippets_of(written(same, same, fenced("pkg.total(6)")), b"")]
     assert places == ["pull request", "acme/fast#2"]
+
+
+def test_comments_of_linked_issues_come_after_the_issues_and_later_ones_last(written):
+    at = datetime(2026, 2, 1, tzinfo=UTC)
+    first, second, later = (ThreadComment(author="a", body=fenced(f"pkg.total({n})"), created_at=at) for n in (6, 7, 8))
+    link = Link(repository="acme/fast", number=9, title="slow", created_at=at, comments=(first, second))
+    threads = threads_of(LinkWalk(links=(link,), later=(later,)))
+    snippets = snippets_of(written(fenced("pkg.total(5)"), fenced("pkg.total(6)")), b"", threads=threads)
+    assert [(snippet.timed, snippet.where) for snippet in snippets] == [
+        ("pkg.total(5)", "pull request"),
+        ("pkg.total(6)", "acme/fast#1"),
+        ("pkg.total(7)", "acme/fast#9"),
+        ("pkg.total(8)", "a later comment"),
+    ]
+    assert threads_of(None) == ()
 
 
 @pytest.mark.parametrize(
