@@ -12,14 +12,15 @@ from functools import partial
 from typing import TypeVar
 
 from formulacode_dagster.engines.protocol import Engine, Session
-from formulacode_dagster.models.correctness import Correctness, Fate
+from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.patching import apply_patch, require_built
 
+from .mutants import try_mutants
 from .patch_lines import PatchLines, patch_lines
 from .runs import TestRun, TestRunner
-from .verdict import RUNS, are_weak, compared, coverage, names_of, reaching
+from .verdict import RUNS, are_weak, compared, coverage, holding, names_of, reaching
 
 T = TypeVar("T")
 
@@ -51,7 +52,10 @@ def compare_tests(
         again = _side_by_side(
             [partial(side.go_on, sessions, names) for side, (sessions, _) in zip(sides, begun, strict=True)]
         )
-    tests = compared(names, *([run.tests for run in (run, *others)] for run, others in zip(first, again, strict=True)))
+        tests = compared(
+            names, *([run.tests for run in (run, *others)] for run, others in zip(first, again, strict=True))
+        )
+        mutants = sides[1].try_mutants(begun[1][0][-1], first[1], tests)
     lines, covered = coverage(*first)
     return Correctness(
         month=image.month,
@@ -71,7 +75,8 @@ def compare_tests(
         changed_lines=lines,
         covered_lines=covered,
         untraceable=changed.untraceable,
-        weak_tests=are_weak(tests, changed=lines, covered=covered),
+        mutants=mutants,
+        weak_tests=are_weak(tests, mutants, changed=lines, covered=covered),
         problem=_problem(first),
         seconds=round(time.monotonic() - started, 2),
     )
@@ -106,6 +111,12 @@ class _Side:
                 TestRunner(session, self.image.spec).run(hash_seed=seed, named=names)
                 for session, seed in zip(sessions, HASH_SEEDS[1:], strict=True)
             ]
+
+    def try_mutants(self, session: Session, first: TestRun, tests: Sequence[ReachingTest]) -> tuple[Mutant, ...]:
+        """Which mistakes in the patch *tests* notice, in a *session* of the patch that nothing else needs any more."""
+        with _places:
+            runner = TestRunner(session, self.image.spec)
+            return try_mutants(partial(runner.kills, hash_seed=HASH_SEEDS[-1]), first, holding(tests))
 
     def _open(self, stack: ExitStack) -> list[Session]:
         first = stack.enter_context(self.engine.session(self.image, run_id=self.run_id))

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from formulacode_dagster.engines.protocol import Session
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.correctness import RunOutcome
+from formulacode_dagster.models.correctness import Mutation, RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.reasons import FailureKind
@@ -50,6 +50,9 @@ class TestRun(Frozen):
     )
     imported: dict[str, frozenset[int]] = Field(
         default_factory=dict, description="those that importing the tests executed"
+    )
+    mutations: dict[str, tuple[Mutation, ...]] = Field(
+        default_factory=dict, description="mistakes that can be made on watched lines, by path"
     )
     uncollected: dict[str, str] = Field(default_factory=dict, description="why modules have no tests on this side")
 
@@ -105,6 +108,29 @@ class TestRunner:
                 name=started[-1], outcome=outcome, seconds=completed.seconds, message=describe(completed)
             )
 
+    def kills(
+        self, path: str, mutation: Mutation, named: Collection[str], *, hash_seed: int, limit: float, seconds: float
+    ) -> bool | None:
+        """Whether one of the tests *named* does not pass with the *mutation* in the file *path*.
+
+        None where that is not known: the file was not imported, or there was no time for all of them. A test may take
+        *limit* seconds, all of it *seconds*.
+        """
+        changes = {"mutation": {"path": path, **mutation.model_dump()}, "limit": limit, "budget": seconds}
+        request = self._request(named, (), {}, ()) | changes
+        completed, answers = self._remote.ask(
+            request, timeout=seconds + START_SECONDS, environment={"PYTHONHASHSEED": str(hash_seed)}
+        )
+        events = {answer["event"] for answer in answers}
+        if "mutated" not in events:
+            return None
+        run = joined(TestRun(), answers)
+        if any(test.outcome is not RunOutcome.PASSED for test in run.tests.values()):
+            return True
+        # a process that ended under a test, or a module that could not be imported any more, leaves some without a word
+        is_told = "started" in events or not completed.timed_out
+        return set(named) > run.tests.keys() if is_told and "no_time" not in events else None
+
     def _request(
         self,
         named: Collection[str],
@@ -127,6 +153,7 @@ class TestRunner:
             "most": self._most_files,
             "limit": TEST_SECONDS,
             "budget": self._budget,
+            "mutation": None,
         }
 
 
@@ -144,6 +171,7 @@ def joined(run: TestRun, answers: Iterable[Mapping[str, object]]) -> TestRun:
                     whole["uncollected"][told["name"]] = told["message"]
                 case "executable":
                     whole["executable"][told["path"]] = told["lines"]
+                    whole["mutations"][told["path"]] = told["mutations"]
                 case "imported":
                     whole["imported"].update(cast("dict[str, object]", told["lines"]))
                 case "files":

@@ -18,6 +18,8 @@ def summary_of_tests(row: Correctness) -> str:
         return f"the author's patch breaks {', '.join(row.broken[:SHOWN])}{others}"
     text = f"{len(row.pass_to_pass)} tests pass as before, {len(row.fail_to_pass)} begin to, {len(row.flaky)} are flaky"
     covered = f"{row.covered_lines} of {row.changed_lines} changed lines executed"
+    if row.mutants:
+        covered += f", {sum(mutant.killed for mutant in row.mutants)} of {len(row.mutants)} mutants killed"
     return f"{text}, {covered}{', weak' if row.weak_tests else ''}"
 
 
@@ -27,4 +29,8 @@ def report_of_tests(row: Correctness) -> str:
     for test in row.tests:
         runs = " ".join([*test.base, "|", *test.oracle])
         lines += [f"{test.name}: {fate_of(test)} ({runs})", *(test.message.splitlines() if test.message else ())]
+    for mutant in row.mutants:
+        place = f"{mutant.path}:{mutant.line}:{mutant.column}"
+        ending = "killed" if mutant.killed else "survived"
+        lines.append(f"mutant {mutant.kind} at {place}: {ending}, {mutant.tests} tests execute the line")
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from formulacode_dagster.models.correctness import Fate, ReachingTest, RunOutcome
+from formulacode_dagster.models.correctness import Fate, Mutant, ReachingTest, RunOutcome
 
 from .patch_lines import PatchLines
 from .runs import EndedTest, TestRun
@@ -58,10 +58,18 @@ def coverage(base: TestRun, oracle: TestRun) -> tuple[int, int]:
     return changed, covered
 
 
-def are_weak(tests: Sequence[ReachingTest], *, changed: int, covered: int) -> bool:
-    """Whether *tests* may let a wrong change through: none of them passes with it, or they execute too little of it."""
-    holding = {Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS}
-    return not any(fate_of(test) in holding for test in tests) or covered < MIN_COVERAGE * changed
+def holding(tests: Iterable[ReachingTest]) -> list[ReachingTest]:
+    """Those of *tests* that pass in all runs of the patch, and depend on the run on neither side."""
+    return [test for test in tests if fate_of(test) in {Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS}]
+
+
+def are_weak(tests: Sequence[ReachingTest], mutants: Sequence[Mutant], *, changed: int, covered: int) -> bool:
+    """Whether *tests* may let a wrong change through.
+
+    They may when none of them passes with it, when they execute too little of it, or notice none of its *mutants*.
+    """
+    unnoticed = bool(mutants) and not any(mutant.killed for mutant in mutants)
+    return not holding(tests) or covered < MIN_COVERAGE * changed or unnoticed
 
 
 def compared(

@@ -45,6 +45,37 @@ class ReachingTest(Frozen):
     message: str = Field(default="", description="end of the report of its last run that did not pass")
 
 
+class MutationKind(StrEnum):
+    """A small mistake in a line of the author's patch."""
+
+    RETURNED = "returned"
+    """`return x` becomes `return None`."""
+    COMPARED = "compared"
+    """`<` becomes `>=`, `is` becomes `is not`, and so on."""
+    COMPUTED = "computed"
+    """`+` becomes `-`, and so on."""
+    CONSTANT = "constant"
+    """A number is one more, True is False."""
+    DELETED = "deleted"
+    """A call is not made, an attribute or an element not set."""
+
+
+class Mutation(Frozen):
+    """Where a mistake can be made in a file."""
+
+    line: int = Field(ge=1)
+    column: int = Field(ge=0, description="in bytes, from 0")
+    kind: MutationKind
+
+
+class Mutant(Mutation):
+    """The author's patch with a mistake, and whether the tests that execute it noticed."""
+
+    path: str
+    tests: int = Field(ge=1, description="tests that pass with the patch, execute the line and were to be run")
+    killed: bool = Field(description="whether one of them did not pass")
+
+
 class Correctness(PullRequestRow):
     """The tests that reach the change of one pull request, run on its base and with the author's patch."""
 
@@ -62,6 +93,11 @@ class Correctness(PullRequestRow):
     changed_lines: int = Field(description="removed and added lines that are executable Python, outside of tests")
     covered_lines: int = Field(description="those of them that a test executes, or importing does for tests")
     untraceable: tuple[str, ...] = Field(description="changed sources whose execution Python cannot trace")
-    weak_tests: bool = Field(description="whether no test holds the change, or under half of its lines are executed")
+    mutants: tuple[Mutant, ...] = Field(
+        default=(), description="mistakes in executed lines of the patch that were tried, up to the first noticed"
+    )
+    weak_tests: bool = Field(
+        description="whether no test holds the change, under half of its lines are executed, or no mutant was noticed"
+    )
     problem: str = Field(default="", description="why no test could be run")
     seconds: float = Field(description="what all of it took")

@@ -103,7 +103,9 @@ class TaskRecord(Frozen):
     flaky_tests: tuple[str, ...] = Field(description="those that pass in some runs of a side and not in others")
     changed_lines: int = Field(description="executable lines of Python that the patch removes or adds, tests apart")
     covered_lines: int = Field(description="those of them that a test executes")
-    weak_tests: bool = Field(description="whether no test holds the change, or under half of its lines are executed")
+    weak_tests: bool = Field(
+        description="whether no test holds the change, under half of its lines are executed, or mistakes in them pass"
+    )
     machine: str = Field(description="CPU model and cores that it was measured on")
     procedure: str | None = Field(
         default=None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from formulacode_dagster.correctness.verdict import are_weak, names_of
-from formulacode_dagster.models.correctness import Correctness, Fate, ReachingTest, RunOutcome
+from formulacode_dagster.models.correctness import Correctness, Fate, Mutant, ReachingTest, RunOutcome
 
 SIGNS = {
     ".": RunOutcome.PASSED,
@@ -20,7 +22,9 @@ def reaching_test(base: str, oracle: str, name: str = "t.py::test") -> ReachingT
     return ReachingTest(name=name, base=outcomes[0], oracle=outcomes[1], seconds=0.1)
 
 
-def correctness_row(*tests: ReachingTest, changed: int = 4, covered: int = 4, **changes: object) -> Correctness:
+def correctness_row(
+    *tests: ReachingTest, changed: int = 4, covered: int = 4, mutants: Sequence[Mutant] = (), **changes: object
+) -> Correctness:
     names = {fate.value: names_of(tests, fate) for fate in Fate if fate is not Fate.NEVER_PASSES}
     fields: dict[str, object] = {
         "month": "2026-02",
@@ -36,7 +40,8 @@ def correctness_row(*tests: ReachingTest, changed: int = 4, covered: int = 4, **
         "changed_lines": changed,
         "covered_lines": covered,
         "untraceable": (),
-        "weak_tests": are_weak(tests, changed=changed, covered=covered),
+        "mutants": mutants,
+        "weak_tests": are_weak(tests, mutants, changed=changed, covered=covered),
         "seconds": 1.0,
         **names,
         **changes,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import suite
 from .collect import RUN_OPTIONS, lay_built_files, provide_pytest
 from .lines import LineWatch, executable_lines
+from .mutations import mutate_on_import, mutations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     Those `named` are run, if any are; else those of at most `most` files, first the ones that speak of `words`. None of
     `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
     executed at all is told before, which were by importing after collecting, and which a test executes with that test.
+    With a `mutation` its file is imported with that mistake, and the first test that does not pass is the last.
     """
     folder = Path(request["folder"])
     lay_built_files(str(folder), request["packages"])
@@ -57,12 +59,14 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
         emit(event="uncollected", name="pytest", message="the image has no pytest: no lock of its tests could be made")
         emit(event="ran", pytest="")
         return
+    if request["mutation"]:
+        mutate_on_import(request["mutation"], emit)
     watching = _Watching(request, emit)
     pytest = importlib.import_module("pytest")
     signal.signal(signal.SIGALRM, _on_alarm)
     plugin = Runs(emit, watching, request, named)
     try:
-        pytest.main([*RUN_OPTIONS, *files], plugins=[plugin])
+        pytest.main([*RUN_OPTIONS, *(["--exitfirst"] if request["mutation"] else []), *files], plugins=[plugin])
     except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
         emit(event="uncollected", name="plugins", message=suite.failure_message())
     finally:
@@ -138,9 +142,11 @@ class _Watching:
         whole: dict[str, frozenset[int]] = {}
         for path, lines in request["watched"].items():
             file = Path(request["repository"], path)
-            whole[path] = executable_lines(file.read_bytes()) if file.is_file() else frozenset()
+            source = file.read_bytes() if file.is_file() else b""
+            whole[path] = executable_lines(source)
             self._watched[path] = whole[path] & frozenset(lines)
-            emit(event="executable", path=path, lines=sorted(self._watched[path]))
+            places = mutations(source, self._watched[path])
+            emit(event="executable", path=path, lines=sorted(self._watched[path]), mutations=places)
         self._watch = LineWatch(whole)
         self._watch.start()
 

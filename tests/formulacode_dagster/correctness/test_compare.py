@@ -112,6 +112,8 @@ def test_a_change_that_is_right_keeps_what_passed(compared):
         RunOutcome.PASSED,
     )
     assert (said.changed_lines, said.covered_lines, said.weak_tests) == (5, 5, False)
+    # the first mistake is noticed: a total of None is not 6
+    assert [(mutant.kind, mutant.tests, mutant.killed) for mutant in said.mutants] == [("returned", 2, True)]
     assert (said.executed, said.left_out, said.no_time, said.problem) == (8, 0, False, "")
     assert said.pytest == pytest.__version__
     # three sessions a side, the patch built once and copied, and none of them left
@@ -119,6 +121,15 @@ def test_a_change_that_is_right_keeps_what_passed(compared):
     assert not any(session.folder.exists() for session in compared.engine.sessions)
     measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
     assert right_by_their_tests([measured], [said]).passed
+
+
+@pytest.mark.slow
+def test_tests_that_execute_all_of_a_change_and_look_at_nothing_are_weak(compared):
+    blind = "from pkg import core\n\n\ndef test_total():\n    core.total([1, 2, 3])\n"
+    said = compared({"pkg/core.py": FASTER}, {**FILES, "tests/test_core.py": blind})
+    assert said.pass_to_pass == named("test_total")
+    assert (said.changed_lines, said.covered_lines, said.weak_tests) == (5, 5, True)
+    assert [(mutant.kind, mutant.killed) for mutant in said.mutants] == [("returned", False)]
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def test_lines_count_once_whoever_executes_them() -> None:
 def test_weak_tests_let_a_wrong_change_through(
     tests: list[ReachingTest], changed: int, covered: int, weak: bool
 ) -> None:
-    assert are_weak(tests, changed=changed, covered=covered) is weak
+    assert are_weak(tests, (), changed=changed, covered=covered) is weak
 
 
 def test_a_test_that_a_run_lacks_is_missing_there() -> None:
