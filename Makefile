@@ -88,7 +88,7 @@ bench-leaks: setup ## what the gates of problem statements miss, by kind of leak
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
 
-yield: setup ## how many real performance pull requests are built and timed: make yield REPOSITORIES=DIR
+yield: setup ## how many real performance pull requests are built, timed and aimed at, by which source: make yield REPOSITORIES=DIR
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
 	@$(BIN)/python bench/yield_of_builds.py --repositories "$(REPOSITORIES)"
 

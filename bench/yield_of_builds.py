@@ -2,7 +2,8 @@
 
 Each pull request of a list goes through the platform's own parts: its change from the mirror, the plan of its
 environment, the build with its repairs, the verification by the host, and a run of its benchmarks on the base. Every
-loss is shown with its stage and reason.
+loss is shown with its stage and reason. Of what is timed it is told which source of workloads aims at the change, what
+each source does alone, and the minutes of both; `--until-aimed` leaves out what comes after the first that does.
 
     python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
 
@@ -38,6 +39,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1, help="pull requests worked on at the same time")
     parser.add_argument("--logs", type=Path, help="folder for the whole log of every trial")
     parser.add_argument("--results", type=Path, help="file of JSON lines, one a trial, to go on from")
+    parser.add_argument("--until-aimed", action="store_true", help="leave out what comes after the source that aims")
     parser.add_argument("--again", action="store_true", help="try those again that the results have as timed")
     options = parser.parse_args()
     repositories = options.repositories.absolute()
@@ -46,7 +48,7 @@ def main() -> None:
     apart = {entry["name"]: entry["apart"] for entry in entries if "apart" in entry}
     results = Results(options.results)
     if wanted:
-        laboratory = _laboratory(repositories, None if options.again else results)
+        laboratory = _laboratory(repositories, None if options.again else results, every_source=not options.until_aimed)
 
     def trial(item: str) -> Trial:
         print(f"{item} …", file=sys.stderr, flush=True)
@@ -83,7 +85,7 @@ def is_wanted(item: str, only: list[str]) -> bool:
     return not only or item in only or item.partition("#")[0] in only
 
 
-def _laboratory(repositories: Path, results: Results | None) -> Laboratory:
+def _laboratory(repositories: Path, results: Results | None, *, every_source: bool) -> Laboratory:
     from resources.containers import ContainersResource
 
     containers = ContainersResource()
@@ -91,7 +93,7 @@ def _laboratory(repositories: Path, results: Results | None) -> Laboratory:
         f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git")
     )
     print(why, file=sys.stderr)
-    return Laboratory(repositories, containers, engine, results or Results(None))
+    return Laboratory(repositories, containers, engine, results or Results(None), every_source=every_source)
 
 
 if __name__ == "__main__":

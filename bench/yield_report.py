@@ -12,7 +12,28 @@ from pydantic import TypeAdapter
 
 DONE = "timed"
 COMPILED = -1
-"""In place of a number of benchmarks: the change is compiled, and what runs it cannot be seen."""
+"""In place of a number of benchmarks: the change is compiled, and no build with coverage tells what runs it."""
+
+
+@dataclass(frozen=True)
+class SourceTrial:
+    """What one source of workloads came to for one pull request."""
+
+    seconds: float = 0.0
+    """Of looking for them and of running them once."""
+    timed: int = 0
+    aimed: int = 0
+    """As in a trial: the most of one of its sets of files."""
+
+    def plus(self, seconds: float, result: Trial | None) -> SourceTrial:
+        """The same with what another set of files, if there was one, came to in *seconds*."""
+        best = max((self.timed, self.aimed), (result.timed, result.aimed) if result else (0, 0), key=_by_aim)
+        return SourceTrial(round(self.seconds + seconds, 1), *best)
+
+
+def _by_aim(timed_and_aimed: tuple[int, int]) -> tuple[bool, bool, int]:
+    timed, aimed = timed_and_aimed
+    return aimed > 0, aimed != 0, timed
 
 
 @dataclass(frozen=True)
@@ -45,6 +66,10 @@ class Trial:
     """Benchmarks that gave a time until enough was known; there may be more."""
     aimed: int = 0
     """Those of them that ran a changed function, or COMPILED."""
+    seconds: float = 0.0
+    """From the plan of the environment on."""
+    sources: Mapping[str, SourceTrial] = field(default_factory=dict)
+    """Each source that was tried."""
 
     @property
     def is_timed(self) -> bool:
@@ -102,8 +127,16 @@ def _cells(trial: Trial) -> Mapping[str, object]:
         "source": trial.source,
         "found": trial.discovered,
         "timed": trial.timed,
-        "aimed": "compiled" if trial.aimed == COMPILED else trial.aimed,
+        "aimed": _told(trial.aimed),
+        "minutes": round(trial.seconds / 60, 1),
+        "each source": ", ".join(
+            f"{name} {_told(each.aimed)} ({each.seconds / 60:.1f} min)" for name, each in trial.sources.items()
+        ),
     }
+
+
+def _told(aimed: int) -> str:
+    return "unknown" if aimed == COMPILED else str(aimed)
 
 
 def table(trials: Sequence[Trial]) -> Iterator[str]:
@@ -128,9 +161,23 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "timed_with_a_benchmark_aimed_at_the_change": sum(trial.aimed > 0 for trial in timed),
         "timed_with_an_untraceable_change": sum(trial.aimed == COMPILED for trial in timed),
         "aimed_by_source": dict(Counter(trial.source for trial in timed if trial.aimed > 0)),
+        "aimed_by_source_alone": dict(
+            Counter(name for trial in timed for name, each in trial.sources.items() if each.aimed > 0)
+        ),
+        "tried_by_source": dict(Counter(name for trial in timed for name in trial.sources)),
+        "minutes_by_source": {name: round(sum(seconds) / 60, 1) for name, seconds in _seconds(timed).items()},
+        "minutes_a_pull_request": round(sum(trial.seconds for trial in timed) / 60 / len(timed), 1) if timed else 0.0,
         "repaired": sum(trial.attempts > 1 for trial in timed),
         "losses": dict(Counter(f"{trial.stage}: {trial.reason}" for trial in counted if not trial.is_timed)),
         "counted_apart": {
             trial.item: f"{trial.stage} {trial.reason}".strip() for trial in trials if trial not in counted
         },
     }
+
+
+def _seconds(trials: Sequence[Trial]) -> Mapping[str, list[float]]:
+    seconds: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, each in trial.sources.items():
+            seconds.setdefault(name, []).append(each.seconds)
+    return seconds

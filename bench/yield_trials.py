@@ -5,54 +5,38 @@ Each stands for itself: none starts with the recipe of a neighbour.
 
 from __future__ import annotations
 
-import itertools
-import sys
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yield_report import COMPILED, DONE, Results, Trial
+from yield_report import Results, Trial
+from yield_sources import Aiming
 
-from formulacode_dagster.engines.protocol import Engine, Session
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
-from formulacode_dagster.measurement.changed_code import ChangedCode, changed_code
-from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
-from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.specs.spec import plan_build, task_tag
-from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles, first_suite
-from formulacode_dagster.suites.patching import apply_patch, require_built
-from formulacode_dagster.suites.remote import Remote
-from formulacode_dagster.workloads.documents import shown_at
-from formulacode_dagster.workloads.own_tests import suites_of_tests
-from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import suites_of_scripts, suites_of_snippets
-from formulacode_dagster.workloads.suites import other_suites
+from formulacode_dagster.suites.overlays import first_suite
 from sandbox.github.tracker import read_tracker
 
 if TYPE_CHECKING:
     from resources.containers import ContainersResource
-
-SURVEY_SECONDS = 25.0
-"""For running the benchmarks of one suite, those that speak of the change first."""
-BENCHMARK_SECONDS = 60.0
-ENOUGH = 3
 
 
 def facts_of(repositories: Path, item: str) -> MergedPullRequest:
@@ -81,11 +65,21 @@ def facts_of(repositories: Path, item: str) -> MergedPullRequest:
 class Laboratory:
     """Everything a trial needs."""
 
-    def __init__(self, repositories: Path, containers: ContainersResource, engine: Engine, results: Results) -> None:
+    def __init__(
+        self,
+        repositories: Path,
+        containers: ContainersResource,
+        engine: Engine,
+        results: Results,
+        *,
+        every_source: bool = False,
+    ) -> None:
+        """With *every_source* it is told what each does alone, and not only which is the first that aims."""
         self._repositories = repositories
         self._containers = containers
         self._engine = engine
         self._results = results
+        self._every_source = every_source
         self._cache = MirrorCache(containers.settings.home / "mirrors", f"file://{repositories}")
         self._resolver = containers.resolver()
 
@@ -111,7 +105,7 @@ class Laboratory:
         pr = PullRequest(facts=facts, change=change)
         trial = replace(trial, stage="environment", merged=facts.merged_at.date().isoformat())
         yield trial
-        started = time.perf_counter()
+        begun = started = time.perf_counter()
         environment = self._planned(mirror, pr, ())
         seconds = time.perf_counter() - started
         trial = replace(trial, stage="image", python=environment.python, plan_seconds=round(seconds, 1))
@@ -154,7 +148,9 @@ class Laboratory:
             discovered=len(image.benchmarks),
         )
         yield trial
-        yield self._timed(trial, image, mirror, pr, patch, suite)
+        aiming = Aiming(self._engine, self._containers.limits, image, mirror, pr, patch, self._every_source)
+        aimed = aiming.aimed(trial, suite)
+        yield replace(aimed, seconds=round(time.perf_counter() - begun, 1))
 
     def _planned(self, mirror: Mirror, pr: PullRequest, fixes: Sequence[Fix]) -> Environment:
         return plan_environment(
@@ -165,96 +161,6 @@ class Laboratory:
             resolver=self._resolver,
             fixes=fixes,
         )
-
-    def _timed(
-        self, trial: Trial, image: BuiltImage, mirror: Mirror, pr: PullRequest, patch: bytes, first: SuiteFiles
-    ) -> Trial:
-        """Run benchmarks once on the base until enough is known of them.
-
-        Other suites are tried when none of them executes what the patch changes, then its own tests and snippets.
-        """
-        files = changed_files(patch)
-        paths = {path for file in files for path in (file.base_path, file.oracle_path) if path}
-        folder = image.spec.benchmark_dir
-        commits = (pr.change.base_sha, pr.facts.merge_commit_sha)
-        base, oracle = ({path: mirror.read(commit, path) or b"" for path in paths} for commit in commits)
-        tried: list[Trial] = []
-        with self._engine.session(image, run_id="yield") as session:
-            remote = Remote(session, benchmark_dir=folder, environment=image.spec.run_environment)
-            read = changed_code(files, base=base, oracle=oracle, benchmark_dir=folder)
-            # only the base is run: what stands beside an insertion has to do for what is inserted
-            around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in files]
-            reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=folder).base
-            own = self._own_suites(image, session, mirror, pr, patch, read, base)
-            started = () if first is NO_SUITE else (first,)
-            for suite in itertools.chain(started, other_suites(mirror, pr, image.spec, read.names), own):
-                if suite.files is not None:
-                    remote.write(suite.files)
-                survey = remote.survey(
-                    lines=reached,
-                    limit=BENCHMARK_SECONDS,
-                    budget=SURVEY_SECONDS,
-                    names=read.names,
-                    enough=ENOUGH,
-                )
-                changed = changed_code(
-                    files, base=base, oracle=oracle, benchmark_dir=folder, extensions=survey.extensions
-                )
-                ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
-                aimed = sum(bool(benchmark.lines) for benchmark in ran) or (COMPILED if changed.untraceable else 0)
-                words = [
-                    f"{benchmark.name}: {benchmark.outcome} {benchmark.message}"
-                    for benchmark in survey.benchmarks
-                    if benchmark not in ran
-                ]
-                words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
-                tried.append(
-                    replace(
-                        trial,
-                        stage=DONE,
-                        suite=suite.name,
-                        source=suite.source,
-                        timed=len(ran),
-                        aimed=aimed,
-                        log="\n".join(words),
-                    )
-                )
-                if ran and aimed:
-                    break
-        best = max(tried, key=lambda attempt: (attempt.timed > 0, attempt.aimed != 0, attempt.timed))
-        if not best.timed:
-            raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "no benchmark gave a time", log_tail=best.log)
-        return best
-
-    def _own_suites(
-        self,
-        image: BuiltImage,
-        base: Session,
-        mirror: Mirror,
-        pr: PullRequest,
-        patch: bytes,
-        read: ChangedCode,
-        code: Mapping[str, bytes],
-    ) -> Iterator[SuiteFiles]:
-        """What there is beside suites: these sources look at both sides, and the patch is built for them alone."""
-        with self._engine.session(image, run_id="yield") as oracle:
-            try:
-                apply_patch(oracle, patch)
-                built = oracle.reinstall(timeout=self._containers.limits.build_seconds)
-                require_built(built, FailureKind.ORACLE_DOES_NOT_BUILD, "with the author's patch the package")
-            except ItemFailure as failure:
-                _say(str(failure))
-                return
-            sides = Sides(self._engine, image, (base, oracle), (read.base, read.oracle), "yield")
-            commit = pr.change.base_sha
-            shown = shown_at(mirror, commit, read.names, benchmark_dir=image.spec.benchmark_dir)
-            yield from suites_of_scripts(sides, shown, commit=commit, note=_say)
-            yield from suites_of_tests(sides, patch=patch, commit=commit, note=_say)
-            yield from suites_of_snippets(sides, pr, patch, code, shown, note=_say)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _with_attempts(trial: Trial, attempts: Sequence[BuildAttempt]) -> Trial:

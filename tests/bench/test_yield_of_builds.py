@@ -29,6 +29,8 @@ def timed(report):
         timed=3,
         aimed=1,
         source="later_suite",
+        seconds=120.0,
+        sources={"base_suite": report.SourceTrial(30.0, 3, 0), "later_suite": report.SourceTrial(45.0, 3, 1)},
     )
 
 
@@ -42,6 +44,7 @@ def test_every_row_of_the_table_has_a_cell_for_every_column(report, timed, lost)
     assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
     assert "task → header: done" in rows[0]
     assert "build no / header foo.h" in rows[1]
+    assert "base_suite 0 (0.5 min), later_suite 1 (0.8 min)" in rows[0]
 
 
 def test_a_file_of_results_tells_the_last_trial_of_each_and_which_need_not_be_made_again(report, timed, lost, tmp_path):
@@ -63,6 +66,10 @@ def test_what_is_counted_apart_is_named_and_lowers_no_share(report, timed, lost)
     assert (figures["pull_requests"], figures["repositories"], figures["share_timed"]) == (2, 1, 0.5)
     assert figures["timed_with_a_benchmark_aimed_at_the_change"] == 1
     assert figures["aimed_by_source"] == {"later_suite": 1}
+    assert figures["aimed_by_source_alone"] == {"later_suite": 1}
+    assert figures["tried_by_source"] == {"base_suite": 1, "later_suite": 1}
+    assert figures["minutes_by_source"] == {"base_suite": 0.5, "later_suite": 0.8}
+    assert figures["minutes_a_pull_request"] == 2.0
     assert figures["losses"] == {"image: build": 1}
     assert figures["counted_apart"] == {"acme/rust#9": "image build"}
 
@@ -73,3 +80,18 @@ def test_without_a_repository_of_the_list_there_is_a_table_of_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "networkx/networkx is not in" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["pull_requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "best"),
+    [
+        ((5, 0), (2, 1), (2, 1)),
+        ((2, 1), (5, -1), (2, 1)),
+        ((5, 0), (2, -1), (2, -1)),
+        ((5, 0), None, (5, 0)),
+    ],
+)
+def test_of_several_sets_of_files_of_a_source_the_one_that_aims_counts_and_the_time_of_all(report, first, second, best):
+    results = [report.Trial("a", timed=each[0], aimed=each[1]) if each else None for each in (first, second)]
+    total = report.SourceTrial().plus(1.0, results[0]).plus(2.0, results[1])
+    assert (total.seconds, (total.timed, total.aimed)) == (3.0, best)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.git.mirror import Mirror
-from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.suites.overlays import BASE_SUITE
 from resources.containers import ContainersResource
 from resources.settings import EngineChoice
@@ -28,9 +28,9 @@ FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "
 def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
     """The trial, from its image on, of the pull request that makes `total` faster, with these files and text."""
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    trials, report = importlib.import_module("yield_trials"), importlib.import_module("yield_report")
+    sources, report = importlib.import_module("yield_sources"), importlib.import_module("yield_report")
 
-    def run(files, body=""):
+    def run(files, body="", *, every_source=False):
         history = BareRepository(tmp_path / "fast.git")
         base, merge = (
             history.add("Base", files=files),
@@ -47,12 +47,12 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         pr = pr.model_copy(update={"facts": facts, "change": change})
         before, after = ({"pkg/core.py": text.encode()} for text in (CORE, FASTER))
         patch = patch_between(tmp_path / "patch.git", before, after)
-        containers = ContainersResource(home=str(tmp_path), engine=EngineChoice.process)
-        laboratory = trials.Laboratory(tmp_path, containers, engine_of(source), report.Results(None))
         # of folders, only the repository's own code is run
         contained = image.model_copy(update={"engine": EngineName.DOCKER})
         with Mirror("acme/fast", history.path) as mirror:
-            return laboratory._timed(report.Trial("acme/fast#1"), contained, mirror, pr, patch, BASE_SUITE)
+            limits = ResourceLimits()
+            aiming = sources.Aiming(engine_of(source), limits, contained, mirror, pr, patch, every_source)
+            return aiming.aimed(report.Trial("acme/fast#1"), BASE_SUITE)
 
     return run
 
@@ -61,6 +61,34 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
 def test_what_no_suite_and_no_test_executes_is_aimed_by_what_its_text_shows(trial):
     timed = trial(FILES, "```python\nfrom pkg import core\ncore.total(1000000)\n```")
     assert (timed.source, timed.aimed > 0, timed.is_timed) == ("snippets", True, True)
+
+
+@pytest.mark.slow
+def test_every_source_is_told_apart_where_that_is_asked(trial):
+    test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(300000)\n"
+    body = "```python\nfrom pkg import core\ncore.total(1000000)\n```"
+    timed = trial({**FILES, "tests/test_core.py": test}, body, every_source=True)
+    assert (timed.source, timed.aimed > 0) == ("own_tests", True)
+    assert {name: each.aimed > 0 for name, each in timed.sources.items()} == {
+        "base_suite": False,
+        "later_suite": False,
+        "scripts": False,
+        "own_tests": True,
+        "snippets": True,
+    }
+    assert all(each.seconds >= 0 for each in timed.sources.values())
+    assert timed.sources["own_tests"].seconds > 0
+
+
+def test_trials_take_engine_and_folders_from_the_settings(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    trials, report = importlib.import_module("yield_trials"), importlib.import_module("yield_report")
+    containers = ContainersResource(home=str(tmp_path / "home"), engine=EngineChoice.process)
+    history = BareRepository(tmp_path / "acme" / "fast.git")
+    history.add("Base", files=FILES)
+    history.write()
+    lost = trials.Laboratory(tmp_path, containers, None, report.Results(None)).trial("acme/fast#1")
+    assert (lost.stage, lost.reason, lost.is_timed) == ("change", "vanished", False)
 
 
 @pytest.mark.slow

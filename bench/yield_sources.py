@@ -1,0 +1,179 @@
+"""Which sources of workloads aim at the change of one pull request, in its image, and what each of them costs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from yield_report import COMPILED, DONE, SourceTrial, Trial
+
+from formulacode_dagster.engines.protocol import Engine, Session
+from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.measurement.budget import Budget
+from formulacode_dagster.measurement.changed_code import ChangedCode, changed_code
+from formulacode_dagster.measurement.compiled_lines import CompiledLines
+from formulacode_dagster.measurement.patch import FileChange, changed_files
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.relevance import comparable
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.overlays import NO_SUITE, SuiteFiles
+from formulacode_dagster.suites.patching import apply_patch, require_built
+from formulacode_dagster.suites.questions import Survey
+from formulacode_dagster.suites.remote import Remote
+from formulacode_dagster.workloads.documents import shown_at
+from formulacode_dagster.workloads.own_tests import suites_of_tests
+from formulacode_dagster.workloads.sides import Sides
+from formulacode_dagster.workloads.snippets import suites_of_scripts, suites_of_snippets
+from formulacode_dagster.workloads.suites import other_suites
+
+SURVEY_SECONDS = 25.0
+"""For running the benchmarks of one suite, those that speak of the change first."""
+BENCHMARK_SECONDS = 60.0
+ENOUGH = 3
+RUN = "yield"
+
+
+@dataclass(frozen=True)
+class Aiming:
+    """One built pull request, and what is to be aimed at."""
+
+    engine: Engine
+    limits: ResourceLimits
+    image: BuiltImage
+    mirror: Mirror
+    pr: PullRequest
+    patch: bytes
+    every_source: bool
+    """Whether later sources are tried although one has aimed already: what each does alone is known then only."""
+    _files: list[FileChange] = field(init=False)
+    _code: tuple[dict[str, bytes], dict[str, bytes]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        files = changed_files(self.patch)
+        paths = {path for file in files for path in (file.base_path, file.oracle_path) if path}
+        commits = (self.pr.change.base_sha, self.pr.facts.merge_commit_sha)
+        base, oracle = ({path: self.mirror.read(commit, path) or b"" for path in paths} for commit in commits)
+        object.__setattr__(self, "_files", files)
+        object.__setattr__(self, "_code", (base, oracle))
+
+    def aimed(self, trial: Trial, first: SuiteFiles) -> Trial:
+        """*trial* with the first source that aims, and what each that was tried came to.
+
+        Raises ItemFailure (`benchmarks_fail`) when no workload of any gives a time.
+        """
+        spec = self.image.spec
+        read = self._changed()
+        tried: list[Trial] = []
+        spent: dict[str, SourceTrial] = {}
+        with ExitStack() as stack:
+            session = stack.enter_context(self.engine.session(self.image, run_id=RUN))
+            remote = Remote(session, benchmark_dir=spec.benchmark_dir, environment=spec.run_environment)
+            compiled = stack.enter_context(self._compiled())
+            for source, suites in self._sources(stack, session, first, read):
+                for suite, seconds in _clocked(suites):
+                    started = time.perf_counter()
+                    result = self._tried(remote, compiled, trial, suite, read) if suite is not None else None
+                    seconds += time.perf_counter() - started
+                    name = suite.source if suite is not None else source
+                    spent[name] = spent.get(name, SourceTrial()).plus(seconds, result)
+                    tried += [result] if result is not None else []
+                    if result is not None and result.timed and result.aimed > 0 and not self.every_source:
+                        return replace(result, sources=spent)
+        best = max(tried, key=lambda each: (each.timed > 0, each.aimed > 0, each.aimed != 0), default=None)
+        if best is None or not best.timed:
+            log = best.log if best is not None else "no source has anything to run"
+            raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "no benchmark gave a time", log_tail=log)
+        return replace(best, sources=spent)
+
+    def _changed(self, extensions: Iterable[str] = ()) -> ChangedCode:
+        base, oracle = self._code
+        folder = self.image.spec.benchmark_dir
+        return changed_code(self._files, base=base, oracle=oracle, benchmark_dir=folder, extensions=tuple(extensions))
+
+    def _compiled(self) -> CompiledLines:
+        plan = SamplingPlan()
+        budget = Budget(plan.max_seconds)
+        return CompiledLines(self.engine, self.image, RUN, self.patch, self.limits, plan, budget, say)
+
+    def _tried(
+        self, remote: Remote, compiled: CompiledLines, trial: Trial, suite: SuiteFiles, read: ChangedCode
+    ) -> Trial:
+        """Run benchmarks of *suite* once on the base until enough is known of them."""
+        if suite.files is not None:
+            remote.write(suite.files)
+        base, oracle = self._code
+        # only the base is run: what stands beside an insertion has to do for what is inserted
+        around = [replace(file, base_lines=file.base_lines | file.beside_insertions) for file in self._files]
+        reached = changed_code(around, base=base, oracle=oracle, benchmark_dir=self.image.spec.benchmark_dir).base
+        survey = remote.survey(
+            lines=reached, limit=BENCHMARK_SECONDS, budget=SURVEY_SECONDS, names=read.names, enough=ENOUGH
+        )
+        ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
+        others = [benchmark for benchmark in survey.benchmarks if benchmark not in ran]
+        words = [f"{benchmark.name}: {benchmark.outcome} {benchmark.message}" for benchmark in others]
+        words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
+        aimed = sum(bool(benchmark.lines) for benchmark in ran)
+        if ran and not aimed:
+            aimed = self._through_compiled(compiled, survey, suite)
+        return replace(
+            trial,
+            stage=DONE,
+            suite=suite.name,
+            source=suite.source,
+            timed=len(ran),
+            aimed=aimed,
+            log="\n".join(words),
+        )
+
+    def _through_compiled(self, compiled: CompiledLines, survey: Survey, suite: SuiteFiles) -> int:
+        """How many benchmarks execute changed lines of compiled code; COMPILED where a build does not tell."""
+        changed = self._changed(survey.extensions)
+        if not changed.untraceable:
+            return 0
+        candidates, _ = comparable(survey, survey, changed)
+        settled = compiled.settle(candidates, changed, suite)
+        told = sum(candidate.executes_change is True for candidate in settled)
+        return told or (COMPILED if any(candidate.executes_change is None for candidate in settled) else 0)
+
+    def _sources(
+        self, stack: ExitStack, base: Session, first: SuiteFiles, read: ChangedCode
+    ) -> Iterator[tuple[Source, Iterator[SuiteFiles]]]:
+        """What is tried, in this order; for what looks at both sides the patch is built, if it comes to that."""
+        pr, commit = self.pr, self.pr.change.base_sha
+        yield first.source, iter(() if first is NO_SUITE else (first,))
+        yield Source.LATER_SUITE, other_suites(self.mirror, pr, self.image.spec, read.names)
+        oracle = stack.enter_context(self.engine.session(self.image, run_id=RUN))
+        try:
+            apply_patch(oracle, self.patch)
+            built = oracle.reinstall(timeout=self.limits.build_seconds)
+            require_built(built, FailureKind.ORACLE_DOES_NOT_BUILD, "with the author's patch the package")
+        except ItemFailure as failure:
+            say(str(failure))
+            return
+        sides = Sides(self.engine, self.image, (base, oracle), (read.base, read.oracle), RUN, bool(read.compiled))
+        shown = shown_at(self.mirror, commit, read.names, benchmark_dir=self.image.spec.benchmark_dir)
+        yield Source.SCRIPTS, suites_of_scripts(sides, shown, commit=commit, note=say)
+        yield Source.OWN_TESTS, suites_of_tests(sides, patch=self.patch, commit=commit, note=say)
+        yield Source.SNIPPETS, suites_of_snippets(sides, pr, self.patch, self._code[0], shown, note=say)
+
+
+def _clocked(suites: Iterator[SuiteFiles]) -> Iterator[tuple[SuiteFiles | None, float]]:
+    """Each of *suites* with the seconds until it was found, and at the end None with those spent on finding no more."""
+    while True:
+        started = time.perf_counter()
+        suite = next(suites, None)
+        yield suite, time.perf_counter() - started
+        if suite is None:
+            return
+
+
+def say(line: str) -> None:
+    """Tell who waits."""
+    print(line, file=sys.stderr, flush=True)
