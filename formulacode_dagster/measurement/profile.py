@@ -15,7 +15,7 @@ PROFILE_SECONDS = 120.0
 
 
 def profile_base(base: Remote, benchmarks: Sequence[SurveyedBenchmark], log: Log) -> BaseProfile | None:
-    """One call of each of *benchmarks* at the *base* under the profiler, and their sources.
+    """Calls of each of *benchmarks* at the *base* under the profiler, and their sources.
 
     A benchmark that does not end well under it has no functions. None where the harness itself breaks off: the samples
     are taken by then and stand without.

@@ -211,7 +211,7 @@ class Returned(StrEnum):
 
 
 class HotFunction(Frozen):
-    """A function in which the time of a workload goes; shares are of one call of the workload, under the profiler."""
+    """A function in which the time of a workload goes; shares are of calls of the workload, under the profiler."""
 
     file: str = Field(description="below the repository, or the folder it is installed in; empty for compiled code")
     function: str = Field(description="its name, with its class from CPython 3.11 on")

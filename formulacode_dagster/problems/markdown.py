@@ -77,6 +77,20 @@ def without_boilerplate(text: str) -> str:
     return tidy(_without_empty_headings(text))
 
 
+def without_sections(text: str, heading: re.Pattern[str]) -> str:
+    """*text* without the sections whose heading *heading* matches, up to the next heading of their level or above."""
+    kept: list[str] = []
+    skipped = 0
+    for block in blocks(text):
+        for line in [block.text] if block.fenced else block.text.splitlines(keepends=True):
+            match = None if block.fenced else _HEADING.match(line)
+            if match is not None and (not skipped or len(match[1]) <= skipped):
+                skipped = len(match[1]) if heading.search(line) else 0
+            if not skipped:
+                kept.append(line)
+    return "".join(kept)
+
+
 def tidy(text: str) -> str:
     """*text* without trailing blanks, surrounding blank lines, or more than one blank line in a row outside code."""
     return map_unfenced(text, _tidy).strip()

@@ -16,10 +16,17 @@ from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.pull_request import LinkedIssue
 
 from .anonymize import People
-from .markdown import tidy, without_boilerplate
+from .markdown import tidy, without_boilerplate, without_sections
 from .trails import Trails
 
 UNTITLED = "Untitled"
+_PROPOSAL = re.compile(
+    r"^#+\s+(?:(?:describe|what is)\s+)?(?:the\s+|your\s+|a\s+)?"
+    r"(?:(?:proposed|possible|suggested|potential)\s+(?:fix|solution|change|implementation|approach|optimi[sz]ation|improvement)"
+    r"|(?:proposal|suggestion|solution|fix|root cause|workaround|patch)\b(?!.*\?))",
+    re.IGNORECASE,
+)
+"""Headings, such as templates of issues have, below which users say how to mend it."""
 
 
 class EarlierIssue(Frozen):
@@ -54,7 +61,8 @@ def view_of(
     """What may be shown for the pull request *number*, which was opened at *opened_at*: *issues* written before.
 
     They are taken as they are: whoever read them has read them as they stood then. Checklists, trailers, hashes of
-    commits and links to code elsewhere go, and so do the names of *people* and of whomever the texts mention.
+    commits, links to code elsewhere and sections that propose a fix go, and so do the names of *people* and of whomever
+    the texts mention.
     """
     trails = Trails(repository, number)
 
@@ -71,7 +79,7 @@ def view_of(
             EarlierIssue(
                 name=item_key(issue.repository, issue.number),
                 title=line(issue.title) or UNTITLED,
-                body=clean(issue.body),
+                body=clean(without_sections(issue.body.replace("\r\n", "\n"), _PROPOSAL)),
             )
             for issue in issues
             if issue.created_at < opened_at

@@ -189,11 +189,11 @@ class Remote:
         return ProcessAnswer(taken, told[-1] if told else None, completed.seconds)
 
     def profile(self, asked: Sequence[SurveyedBenchmark], *, budget: float) -> BaseProfile:
-        """One call of each benchmark *asked* under cProfile, within *budget* seconds, and the sources of all.
+        """Calls of each benchmark *asked* under cProfile, within *budget* seconds, and the sources of all.
 
         What cannot be profiled, or ends otherwise under the profiler, has no functions.
         """
-        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout"}
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
         request = {
             "command": "profile",
             "root": self._root,

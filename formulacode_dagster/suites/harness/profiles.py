@@ -1,4 +1,4 @@
-"""Where the time of a benchmark goes: one call of each under cProfile, in a fork of its own."""
+"""Where the time of a benchmark goes: calls of each under cProfile, in a fork of its own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from .answers import Emit
 
+LEAST_SECONDS = 0.1
+"""Short calls are profiled for so long: a share of one of them is noise."""
+OVERHEAD = 5
+"""How many times its timeout a benchmark may take: it is called twice at least, and the profiler slows it."""
 LEAST_SHARE = 0.01
 MOST_FUNCTIONS = 10
 MOST_SOURCE = 6000
@@ -56,29 +60,41 @@ def _profiled(benchmark: suite.Benchmark, asked: dict[str, Any], request: dict[s
     def work() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
-        return {"outcome": "profiled", "functions": _hot(benchmark, request["checkout"], request["root"])}
+        once = bool(asked["isolate"]) or benchmark.number == 1
+        return {"outcome": "profiled", "functions": _hot(benchmark, once, request["checkout"], request["root"])}
 
     try:
-        return in_child(work, min(left, float(asked["timeout"])))
+        return in_child(work, min(left, OVERHEAD * float(asked["timeout"])))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _hot(benchmark: suite.Benchmark, checkout: str, root: str) -> list[dict[str, object]]:
-    """The functions in which most of the time of one call is spent, the suite's own left out; shares of the call."""
+def _hot(benchmark: suite.Benchmark, once: bool, checkout: str, root: str) -> list[dict[str, object]]:
+    """The functions in which most of the time of its calls is spent, the suite's own left out; shares of that time.
+
+    A call before them is not looked at: what is compiled, imported or cached then is no part of the others. With *once*
+    a call leaves a state that changes the next, so there is one behind each setup.
+    """
     # most interpreters of an image never need it
     import cProfile
 
-    profiler = cProfile.Profile()
-    if benchmark.do_setup():
-        return []
-    try:
-        arguments = suite.arguments(benchmark)
-        started = time.perf_counter()
-        profiler.runcall(benchmark.func, *arguments)
-        seconds = time.perf_counter() - started
-    finally:
-        benchmark.do_teardown()
+    profiler, seconds = cProfile.Profile(), 0.0
+    for is_first in (True, False):
+        if benchmark.do_setup():
+            return []
+        try:
+            arguments = suite.arguments(benchmark)
+            if is_first:
+                benchmark.func(*arguments)
+                continue
+            while True:
+                started = time.perf_counter()
+                profiler.runcall(benchmark.func, *arguments)
+                seconds += time.perf_counter() - started
+                if once or seconds >= LEAST_SECONDS:
+                    break
+        finally:
+            benchmark.do_teardown()
     functions = [
         {
             "file": file,

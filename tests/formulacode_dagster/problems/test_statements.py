@@ -66,6 +66,25 @@ def test_an_issue_that_holds_a_line_of_the_solution_is_left_out_whole(
     assert (alone.statement_issue, alone.final_md) == (None, alone.statement_minimal)
 
 
+@pytest.mark.parametrize(
+    "heading", ["Proposed fix", "Possible solution:", "Describe the solution you'd like", "Root cause", "SUGGESTION"]
+)
+def test_a_section_that_proposes_a_fix_is_no_symptom(
+    make_pull_request: MakePullRequest, patch: bytes, heading: str
+) -> None:
+    body = f"It takes 3 s.\n\n## {heading}\n\nRemove this check\n\n### Why\n\nno need\n\n## Versions\n\n2.0"
+    final = state_problem(make_pull_request(issues=[issue(5, body=body)]).facts, patch=patch).statement.final_md
+    assert final.endswith("It takes 3 s.\n\n## Versions\n\n2.0\n")
+
+
+@pytest.mark.parametrize("heading", ["Is there a solution or workaround?", "Expected behavior", "Fixture", "Solver"])
+def test_other_sections_stay(make_pull_request: MakePullRequest, patch: bytes, heading: str) -> None:
+    body = f"## {heading}\n\nIt should be fast\n"
+    assert (
+        heading in state_problem(make_pull_request(issues=[issue(5, body=body)]).facts, patch=patch).statement.final_md
+    )
+
+
 def test_an_issue_that_quotes_the_slow_code_is_shown(make_pull_request: MakePullRequest, patch: bytes) -> None:
     slow = issue(5, body="`return [row for row in rows if row.key in keys]` takes 3 s.")
     assert state_problem(make_pull_request(issues=[slow]).facts, patch=patch).statement.issues == ("acme/wheels#5",)
@@ -97,7 +116,7 @@ def test_what_issues_tell_only_together_is_left_out(make_pull_request: MakePullR
 def test_the_version_moves_with_the_template() -> None:
     template = resources.files("formulacode_dagster.problems") / "templates" / TEMPLATE
     digest = hashlib.sha256(template.read_bytes()).hexdigest()[:12]
-    assert (TEMPLATE_VERSION, digest) == ("5", "fdbaf61eb060")
+    assert (TEMPLATE_VERSION, digest) == ("6", "fdbaf61eb060")
 
 
 def test_a_name_of_the_patch_is_no_leak_where_the_base_knows_it(

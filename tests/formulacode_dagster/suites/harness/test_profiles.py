@@ -41,6 +41,20 @@ def time_broken():
 def time_other():
     Table().slow(100_000)
 
+class Used:
+    number = 1
+    warm = []
+
+    def setup(self):
+        self.items = list(range(50_000))
+
+    def time_use_up(self):
+        assert len(self.items) == 50_000
+        if not self.warm:
+            self.warm.append(Table().merge(1_000_000))
+        while self.items:
+            self.items.pop()
+
 def timeraw_it():
     return "pass"
 """
@@ -61,17 +75,25 @@ def profile(session, lay):
 def test_it_tells_the_functions_that_take_the_time_and_the_sources(profile) -> None:
     told = profile()
     merges = {"bench.Suite.time_merge(200000)", "bench.Suite.time_merge(300000)"}
-    assert set(told.functions) == {*merges, "bench.time_other"}
+    assert set(told.functions) == {*merges, "bench.time_other", "bench.Used.time_use_up"}
     hottest, *others = told.functions["bench.Suite.time_merge(200000)"]
     assert (hottest.file, hottest.function.rpartition(".")[2], hottest.line) == ("pkg/core.py", "slow", 6)
     assert hottest.own > 0.9
     merge = next(function for function in others if function.function.endswith("merge"))
     assert merge.own < 0.1 < 0.9 < merge.cumulative <= 1
+    # what only the first call does is no part of it, and every call has what its setup made
+    assert [hot.function for hot in told.functions["bench.Used.time_use_up"]] == ["<method 'pop' of 'list' objects>"]
     # neither the suite nor the profiler is among them
     functions = [function for hot in told.functions.values() for function in hot]
     assert {function.file for function in functions} <= {"pkg/core.py", ""}
     assert not [function for function in functions if "lsprof" in function.function]
-    assert set(told.sources) == {"bench.Suite", "bench.time_broken", "bench.time_other", "bench.timeraw_it"}
+    assert set(told.sources) == {
+        "bench.Suite",
+        "bench.Used",
+        "bench.time_broken",
+        "bench.time_other",
+        "bench.timeraw_it",
+    }
     assert told.sources["bench.Suite"].startswith("class Suite:\n    params")
     assert "def helper" in told.sources["bench.Suite"]
     assert told.sources["bench.time_other"] == "def time_other():\n    Table().slow(100_000)\n"
@@ -79,4 +101,4 @@ def test_it_tells_the_functions_that_take_the_time_and_the_sources(profile) -> N
 
 def test_without_time_nothing_is_profiled_and_sources_are_told(profile) -> None:
     told = profile(budget=0.0)
-    assert (told.functions, len(told.sources)) == ({}, 4)
+    assert (told.functions, len(told.sources)) == ({}, 5)
