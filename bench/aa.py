@@ -142,7 +142,7 @@ class Bench:
             sampled = cpu_seconds() - begun
         judged = taken.judged
         samples = {result.benchmark: result.samples for result in judged.results}
-        differences = contrast_of(samples, Arm.ORACLE, taken.rule).differences.mean(axis=1)
+        differences = contrast_of(samples, Arm.ORACLE, taken.rule, {}).differences.mean(axis=1)
         return Outcome(
             task=task,
             arms=arms,

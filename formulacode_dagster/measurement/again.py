@@ -19,7 +19,7 @@ from .measure import measurement_row, sample
 from .patch import changed_files
 from .plan import RULE_VERSION
 from .procedure import Procedure
-from .relevance import Candidate
+from .relevance import Candidate, not_run
 from .returned import compare_returned
 
 SHOWN = 5
@@ -90,7 +90,7 @@ def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candid
                 )
                 by_arm[arm] |= {surveyed.name: surveyed for surveyed in survey.benchmarks}
     failures = [
-        _failure(name, arm, by_arm[arm].get(name))
+        not_run(name, arm, by_arm[arm].get(name))
         for name in procedure.benchmarks
         for arm in Arm
         if name not in by_arm[arm] or by_arm[arm][name].outcome != "ran"
@@ -100,12 +100,6 @@ def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candid
     if failures:
         raise _differs(failures, len(procedure.benchmarks))
     return [Candidate({arm: by_arm[arm][name] for arm in Arm}, executes_change=True) for name in procedure.benchmarks]
-
-
-def _failure(name: str, arm: Arm, surveyed: SurveyedBenchmark | None) -> BenchmarkFailure:
-    if surveyed is None:
-        return BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm")
-    return BenchmarkFailure(benchmark=name, arm=arm, kind=surveyed.outcome, message=surveyed.message)
 
 
 def _differs(failures: list[BenchmarkFailure], benchmarks: int) -> ItemFailure:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.problems.judging import Model
+from formulacode_dagster.running.stopping import stop_request
 from formulacode_dagster.workloads.written import Draft
 
 WriterInUse = Callable[[Cost, Callable[[Cost], None]], AbstractAsyncContextManager[Model | None]]
@@ -29,8 +30,10 @@ class AskedFromThread:
         return self.model.name
 
     def draft(self, instructions: str, material: str) -> Draft:
-        """What it writes; raises as `LanguageModel.ask` does."""
+        """What it writes; raises as `LanguageModel.ask` does, and Stopped at once, however long the model thinks."""
         asked = self.model.answer(instructions, material, Draft)
-        draft, cost = asyncio.run_coroutine_threadsafe(asked, self.loop).result()
+        answer = asyncio.run_coroutine_threadsafe(asked, self.loop)
+        with stop_request().ending(answer.cancel):
+            draft, cost = answer.result()
         self.cost += cost
         return draft

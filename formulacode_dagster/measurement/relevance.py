@@ -70,7 +70,7 @@ def comparable(base: Survey, oracle: Survey, changed: ChangedCode) -> tuple[list
     _raise_if_oracle_breaks(on_base, oracle)
     for name in on_base.keys() ^ on_oracle.keys():
         arm = Arm.ORACLE if name in on_base else Arm.BASE
-        failures.append(BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm"))
+        failures.append(not_run(name, arm, None))
     candidates = [
         _candidate(benchmark, on_oracle[name], changed)
         for name, benchmark in on_base.items()
@@ -107,12 +107,15 @@ def completed(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Be
         if stopped is None:
             ready.append(candidate)
             continue
-        failure = candidate.by_arm.get(stopped)
-        kind, message = (
-            (failure.outcome, failure.message) if failure is not None else ("missing", "not defined on this arm")
-        )
-        failures.append(BenchmarkFailure(benchmark=candidate.name, arm=stopped, kind=kind, message=message))
+        failures.append(not_run(candidate.name, stopped, candidate.by_arm.get(stopped)))
     return ready, failures
+
+
+def not_run(name: str, arm: Arm, surveyed: SurveyedBenchmark | None) -> BenchmarkFailure:
+    """Why a benchmark did not run on an arm, by what its survey there says; without any it is `missing`."""
+    if surveyed is None:
+        return BenchmarkFailure(benchmark=name, arm=arm, kind="missing", message="not defined on this arm")
+    return BenchmarkFailure(benchmark=name, arm=arm, kind=surveyed.outcome, message=surveyed.message)
 
 
 def disagreeing(base: Survey, oracle: Survey) -> list[str]:

@@ -28,7 +28,7 @@ class StopRequest:
         self._lock = threading.Lock()
         self._event = threading.Event()
         self._number: int = signal.SIGINT
-        self._concerned: dict[object, Callable[[], None]] = {}
+        self._concerned: dict[object, Callable[[], object]] = {}
         self._at_last = ExitStack()
         self.is_unhurried = False
         """Whether the process is left the time it takes to stop, as one is that has others to stop first."""
@@ -83,7 +83,7 @@ class StopRequest:
             os._exit(self.exit_status)
 
     @contextmanager
-    def ending(self, end: Callable[[], None]) -> Iterator[None]:
+    def ending(self, end: Callable[[], object]) -> Iterator[None]:
         """Call *end*, from another thread, when a stop is requested inside the block.
 
         Raises Stopped in place of whatever error *end* has caused in the block, and instead of entering it too late.

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 
 import pytest
 
 from formulacode_dagster.measurement.asking import AskedFromThread
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.problems.judging import tagged
-from formulacode_dagster.running.loops import in_thread
+from formulacode_dagster.running.loops import in_thread, run_loop
+from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
 from resources.defaults import default_resources
 from sandbox.model.app import MODEL, app
 from sandbox.server import serving
 
+SOON = 10.0
 FUNCTIONS = json.dumps([{"module": "pkg.core", "name": "total", "arguments": ["n", "values"]}])
 
 
@@ -63,6 +67,40 @@ def test_a_thread_gets_the_models_draft_and_nothing_is_paid_for_twice(drafted):
     assert "(size, list(range(size)),)" in drafts[0].code
     assert [writer.cost.model_calls for writer in writers] == [2, 0], "the endpoint is probed for the first"
     assert [cost.model_calls for cost in booked] == [1, 1]
+
+
+class Thinking:
+    """A model that never answers."""
+
+    name = "thinking"
+
+    def __init__(self):
+        self.asked, self.given_up = threading.Event(), threading.Event()
+
+    async def answer(self, *_):
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.given_up.set()
+
+
+def test_a_stop_ends_the_wait_for_a_draft_and_the_question_itself():
+    model = Thinking()
+
+    async def draft():
+        writer = AskedFromThread(model, asyncio.get_running_loop())
+        return await in_thread(writer.draft, "Write.", "", left_after=60)
+
+    with signals_heard() as request, interrupted_once(None):
+        stopper = threading.Thread(target=lambda: model.asked.wait(SOON) and request.request())
+        stopper.start()
+        started = time.monotonic()
+        with pytest.raises(Stopped):
+            run_loop(draft())
+        assert time.monotonic() - started < SOON, "it was not left behind, it ended"
+        stopper.join()
+    assert model.given_up.is_set()
 
 
 def test_without_a_name_no_model_writes(drafted):
