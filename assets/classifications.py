@@ -1,5 +1,6 @@
 """`classifications`: verdict, category, difficulty and reason for every candidate."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -73,15 +74,10 @@ def classifications(
 ) -> dg.MaterializeResult[Any]:
     """Screen every pull request, then ask the model about the candidates."""
     with stage_run(context, postgres, classifications, config) as run:
-        completions = postgres.completions()
-        model = llm.settings.llm_model
-        summary = run_loop(
-            classify_month(
-                run,
-                model,
-                lambda spent, book: llm.language_model(completions, month=run.month, spent=spent, book=book),
-            )
-        )
+        settings = llm.settings
+        asked = (settings.llm_model, settings.classification_judge, settings.llm_temperature)
+        judges = partial(llm.classification_judges, postgres.completions(reask=config.reask), run.month)
+        summary = run_loop(classify_month(run, asked, judges))
     return report(context, summary, candidates=_candidates(run.month, summary))
 
 

@@ -35,6 +35,7 @@ class ItemConfig(dg.Config):
     limit_per_repository: int | None = Field(default=None, description="at most so many pull requests of a repository")
     max_concurrency: int = Field(default=8, description="items worked on at the same time")
     force: bool = Field(default=False, description="do again what is already done")
+    reask: bool = Field(default=False, description="with force: pay a model for new answers, kept beside the old ones")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
     accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")

@@ -71,7 +71,7 @@ def measurements(
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.engine_for(run.database, run.month)
         at_once = sampling.settings.measured_at_once
-        writer = partial(llm.workload_writer, postgres.completions(), run.month)
+        writer = partial(llm.workload_writer, postgres.completions(reask=config.reask), run.month)
         stage = Measurements(
             run,
             engine,

@@ -60,7 +60,7 @@ def problem_statements(
     """Follow the references of every performance pull request once, and render its statement."""
     with stage_run(context, postgres, problem_statements, config) as run:
         links = intake.links(run.stage, run.month, run.run_id)
-        completions = postgres.completions()
+        completions = postgres.completions(reask=config.reask)
         models = partial(llm.statement_models, completions, run.month)
         rendered = run_loop(render_statements(run, links, intake.cache(), models))
     return report(

@@ -13,6 +13,7 @@ from formulacode_dagster.problems.judging import Judges
 from formulacode_dagster.problems.model_writing import Models
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.selection.budget import Budget, Prices
+from formulacode_dagster.selection.classifier import Judges as ClassificationJudges
 from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import Book, LanguageModel
 
@@ -50,11 +51,13 @@ class LLMResource(SettingsResource):
             raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
         if not answer.is_success:
             return False, f"{url} answers {answer.status_code}; model {model}"
-        return True, f"{url} answers {answer.status_code}; model {model}: {run_loop(self._understood())}"
+        named = dict.fromkeys(filter(None, (model, self.settings.classification_judge)))
+        understood = "; ".join(f"model {name}: {run_loop(self._understood(name))}" for name in named)
+        return True, f"{url} answers {answer.status_code}; {understood}"
 
-    async def _understood(self) -> str:
-        """What the endpoint understands of the ways in which answers can be asked for, by a question of two fields."""
-        model = self.language_model(Forgetful(), month="preflight", spent=Cost(), book=lambda _: None)
+    async def _understood(self, name: str) -> str:
+        """In which form *name* is asked for answers, by a question of two fields."""
+        model = self.language_model(Forgetful(), month="preflight", spent=Cost(), book=lambda _: None, model=name)
         try:
             capabilities, _ = await model.probe()
         finally:
@@ -72,10 +75,12 @@ class LLMResource(SettingsResource):
         book: Book,
         model: str = "",
         stage: Stage = Stage.CLASSIFICATIONS,
+        budget: Budget | None = None,
     ) -> LanguageModel:
         """A client that pays for nothing twice, with what *month* has left of its budget; close it after use.
 
-        It tells *book* what it spends, and of its waiting as *stage*. *model* is LLM_MODEL unless another is named.
+        It tells *book* what it spends, and of its waiting as *stage*. *model* is LLM_MODEL unless another is named, and
+        *budget* its own unless that is shared with others.
         """
         settings = self.settings
         endpoint = Endpoint(
@@ -90,15 +95,34 @@ class LLMResource(SettingsResource):
         return LanguageModel(
             endpoint,
             cache=cache,
-            budget=Budget(
-                month, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent
-            ),
+            budget=budget
+            or Budget(month, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent),
             prices=Prices(
                 dollars_per_million_in=settings.llm_dollars_per_million_in,
                 dollars_per_million_out=settings.llm_dollars_per_million_out,
             ),
             book=book,
         )
+
+    @asynccontextmanager
+    async def classification_judges(
+        self, cache: CompletionCache, month: str, spent: Cost, book: Book
+    ) -> AsyncIterator[ClassificationJudges]:
+        """Who judges the month's candidates: LLM_MODEL, and whom FC_CLASSIFICATION_JUDGE names, out of one budget."""
+        name = self.settings.classification_judge
+        async with AsyncExitStack() as stack:
+            first = self.language_model(cache, month=month, spent=spent, book=book)
+            stack.push_async_callback(first.close)
+            if not name:
+                yield ClassificationJudges(first)
+            elif name == first.name:
+                yield ClassificationJudges(first, first)
+            else:
+                second = self.language_model(
+                    cache, month=month, spent=spent, book=book, model=name, budget=first.budget
+                )
+                stack.push_async_callback(second.close)
+                yield ClassificationJudges(first, second)
 
     @asynccontextmanager
     async def workload_writer(

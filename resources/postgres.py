@@ -25,9 +25,9 @@ class PostgresResource(SettingsResource):
             self._database = open_database(settings=self.settings)
         return self._database
 
-    def completions(self) -> StoredCompletions:
-        """The cache of the model's answers."""
-        return StoredCompletions(self.database())
+    def completions(self, *, reask: bool = False) -> StoredCompletions:
+        """The cache of the model's answers; with *reask* everything is asked anew, and kept beside what is there."""
+        return StoredCompletions(self.database(), reask=reask)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002 - Dagster's signature
         """Give back the connections."""

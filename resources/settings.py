@@ -108,6 +108,8 @@ class Settings(BaseSettings):
     """any OpenAI-compatible endpoint"""
     llm_api_key: SecretStr = Field(SecretStr(""), alias="LLM_API_KEY")
     """key of that endpoint"""
+    classification_judge: str = Field("", alias="FC_CLASSIFICATION_JUDGE")
+    """model of that endpoint that judges again what is accepted, and a no in doubt; LLM_MODEL: asked in another way"""
     statement_writer: str = Field("", alias="FC_STATEMENT_WRITER")
     """model of that endpoint that puts what issues report more clearly in problem statements; empty: a template does"""
     statement_judges: str = Field("", alias="FC_STATEMENT_JUDGES")

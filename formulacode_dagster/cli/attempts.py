@@ -1,4 +1,4 @@
-"""What `fc-data why` tells of the attempts at an item's image, and of every measurement of it."""
+"""What `fc-data why` tells of an item's judges, of the attempts at its image, and of every measurement of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,37 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS
 from formulacode_dagster.store.attempts import attempts_of, log_of_attempt
 from formulacode_dagster.store.lookup import find_pull_request
 from formulacode_dagster.store.measurements import measurements_of
 
 from .console import table_of
 from .terminal import plain
+
+
+def show_judges(console: Console, connection: Connection, item: ItemName) -> None:
+    """One line for each judge of *item*, with what it quotes of the diff; nothing when none was asked."""
+    task = _task(connection, item)
+    if task is None:
+        return
+    month, key = task
+    verdict = CLASSIFICATIONS.read_keys(connection, month, [key]).get(key)
+    if verdict is None:
+        return
+    table = table_of("judge", "performance", "category", "difficulty", "confidence", "quotes", title="Who judged it")
+    for opinion in verdict.opinions or (verdict,):
+        table.add_row(
+            escape(opinion.model),
+            "yes" if opinion.is_performance else "no",
+            opinion.category.value,
+            opinion.difficulty.value,
+            f"{opinion.confidence:.2f}",
+            escape(plain("\n".join(opinion.evidence))),
+        )
+    console.print(table)
+    if verdict.disagreements:
+        console.print(f"They disagree on {' and '.join(verdict.disagreements)}.", highlight=False)
 
 
 def show_attempts(console: Console, connection: Connection, item: ItemName) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.items import RunOptions, Stage
 
@@ -35,6 +36,10 @@ OfflineSource = Annotated[
     ),
 ]
 Resume = Annotated[bool, _how("--resume/--force", help="Do what is not done yet, or everything again.")]
+Reask = Annotated[
+    bool,
+    _how("--reask", help="With --force: pay the model for new answers, kept beside the old ones.", show_default="no"),
+]
 DryRun = Annotated[bool, _how("--dry-run", help="Say what would be done, do nothing.", show_default="no")]
 Correction = Annotated[
     str, _how(help="Why a released month is released again, as a revision.", show_default="it is not")
@@ -51,6 +56,7 @@ def run(
     limit_per_repository: LimitPerRepository = None,
     offline_source: OfflineSource = None,
     resume: Resume = True,
+    reask: Reask = False,
     dry_run: DryRun = False,
     max_concurrency: Concurrency = 8,
     correction: Correction = "",
@@ -61,12 +67,17 @@ def run(
     from .offline import use_offline_source
     from .operate import months_of, run_months
 
+    if reask and resume:
+        raise ConfigurationError(
+            "--reask alone would ask about nothing that is judged already", remedy="Give --force too, and --only"
+        )
     months = months_of(month, start_date, end_date)
     options = RunOptions(
         only=tuple(str(ItemName.parse(text)) for text in only or ()),
         limit_per_repository=limit_per_repository,
         max_concurrency=max_concurrency,
         force=not resume,
+        reask=reask,
         dry_run=dry_run,
         correction=correction,
     )

@@ -26,7 +26,7 @@ def why(
     from formulacode_dagster.store import ledger
     from formulacode_dagster.store.blobs import get_log
 
-    from .attempts import show_attempts, show_log, show_measurements
+    from .attempts import show_attempts, show_judges, show_log, show_measurements
     from .operate import database
     from .terminal import plain, show_story
 
@@ -38,6 +38,7 @@ def why(
                 f"nothing is known of {name}", remedy="Run its month first; `fc-data funnel --month` lists examples"
             )
         show_story(console, name, story)
+        show_judges(console, connection, ItemName.parse(item))
         show_attempts(console, connection, ItemName.parse(item))
         show_measurements(console, connection, ItemName.parse(item))
         if ItemName.parse(item).number is not None:

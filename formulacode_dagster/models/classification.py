@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import PullRequestRow
+from .base import Frozen, PullRequestRow
 from .completion import OutputMode
 
 
@@ -37,6 +37,20 @@ class Difficulty(StrEnum):
     HARD = "hard"
 
 
+class Opinion(Frozen):
+    """What one judge said of a candidate."""
+
+    model: str = Field(description="its name")
+    is_performance: bool
+    category: Category
+    difficulty: Difficulty
+    confidence: float
+    reason: str
+    evidence: tuple[str, ...]
+    output_mode: OutputMode
+    temperature: float | None
+
+
 class Classification(PullRequestRow):
     """A candidate that the model judged, whichever way."""
 
@@ -55,4 +69,10 @@ class Classification(PullRequestRow):
     )
     temperature: float | None = Field(default=None, description="it was asked with; null: left to the endpoint")
     prompt_version: str = Field(description="version of the question it was asked")
+    opinions: tuple[Opinion, ...] = Field(
+        default=(), description="of both judges, the first one's first; empty where no second was asked"
+    )
+    disagreements: tuple[str, ...] = Field(
+        default=(), description="what they disagree on: `is_performance`, or `category` and `difficulty`"
+    )
     patch_truncated: bool = Field(description="whether the patch was cut before the call; never silently")

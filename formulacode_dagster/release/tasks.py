@@ -63,6 +63,7 @@ def build_task_record(
         image_digest=published.digest if published else None,
         difficulty=classification.difficulty.value,
         classification=classification.category.value,
+        classification_evidence=classification.evidence,
         patch=text,
         patch_encoding=encoding,
         final_md=statement.final_md,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from enum import StrEnum
 
 from pydantic import Field
 
@@ -40,9 +41,24 @@ _MEANINGS: dict[Category, str] = {
     Category.UNCATEGORIZED: "none of these, or no performance change",
 }
 
-_INSTRUCTIONS = f"""\
-You decide whether a merged pull request makes code run faster or use less memory.
 
+class Way(StrEnum):
+    """How the same is asked: two judges, or one asked twice, are not to repeat each other."""
+
+    TEXTS_FIRST = "texts_first"
+    DIFF_FIRST = "diff_first"
+
+
+_INTRODUCTIONS = {
+    Way.TEXTS_FIRST: "You decide whether a merged pull request makes code run faster or use less memory.",
+    Way.DIFF_FIRST: (
+        "You review a diff for what it costs to run the code before and after it. Read the diff first, as if you knew "
+        "nothing else of it: which operation takes fewer steps, less time or less memory, if any does, and by which "
+        "means? Only then read what its authors say."
+    ),
+}
+
+_CRITERIA = f"""\
 Judge what the change does to the code, not how it is titled. Titles are unreliable both ways: real improvements are \
 titled "Refactor" or with a single word, and titles that promise speed stand above changes that bring none.
 
@@ -93,20 +109,25 @@ class Prompt:
     patch_truncated: bool
 
 
-def prompt_for(facts: MergedPullRequest, patch: bytes) -> Prompt:
-    """Ask about a pull request, with as much of *patch* as fits. Large ones take CPU time: keep it off the loop."""
+def prompt_for(facts: MergedPullRequest, patch: bytes, way: Way = Way.TEXTS_FIRST) -> Prompt:
+    """Ask about a pull request in one *way*, with as much of *patch* as fits.
+
+    Large ones take CPU time: keep it off the event loop.
+    """
     excerpt = excerpt_of_patch(patch, PATCH_CHARACTERS)
-    sections = [
+    texts = [
         ("repository", facts.repository),
         ("title", _visible(facts.title)),
         ("labels", _visible(", ".join(facts.labels))),
         ("body", excerpt_of_text(_visible(facts.body), BODY_CHARACTERS).text),
         *(("issue", issue) for issue in _issues(facts)),
-        ("patch", excerpt.text),
     ]
+    diff = ("patch", excerpt.text)
+    sections = [diff, *texts] if way is Way.DIFF_FIRST else [*texts, diff]
+    instructions = f"{_INTRODUCTIONS[way]}\n\n{_CRITERIA}"
     question = f"{sectioned(sections)}\n\n{_REMINDER}"
     return Prompt(
-        messages=(Message(role="system", content=_INSTRUCTIONS), Message(role="user", content=question)),
+        messages=(Message(role="system", content=instructions), Message(role="user", content=question)),
         diff=excerpt.text,
         patch_truncated=excerpt.truncated,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from formulacode_dagster.items.fingerprint import fingerprint
@@ -18,8 +19,8 @@ from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
 from formulacode_dagster.store.pull_requests import iterate_done, patch_of, pull_request_of
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 
-from .classifier import classify
-from .language_model import Book, LanguageModel
+from .classifier import Judges, classify
+from .language_model import Book
 from .prompts import PROMPT_VERSION
 from .symbolic import screen
 
@@ -33,16 +34,17 @@ class _Screened:
 
 
 async def classify_month(
-    run: StageRun, model_name: str, connect: Callable[[Cost, Book], LanguageModel]
+    run: StageRun, asked: Sequence[object], connect: Callable[[Cost, Book], AbstractAsyncContextManager[Judges]]
 ) -> StageSummary:
     """Classify what is pending of the month.
 
-    *connect* makes a client, given what the month has cost so far and where to book what it spends.
+    *asked* is what verdicts depend on beside the pull request: models, and how they are asked. *connect* opens the
+    judges, given what the month has cost so far and where to book what they spend.
     Raises as `run_items`.
     """
     with run.database.transaction() as connection:
         items = [
-            WorkItem(pr.item, _inputs(pr, model_name), _Screened(pr.key, _rejection(pr)))
+            WorkItem(pr.item, _inputs(pr, asked), _Screened(pr.key, _rejection(pr)))
             for pr in iterate_done(connection, run.month, Stage.PULL_REQUESTS)
         ]
         spent = Cost.total(spending_of(connection, run.month).values())
@@ -60,15 +62,12 @@ async def classify_month(
         if item.value.rejection is not None:
             raise item.value.rejection
         pr, patch = await asyncio.to_thread(read, item.value.key)
-        verdict, cost = await classify(pr.facts, patch, model)
+        verdict, cost = await classify(pr.facts, patch, judges)
         rejection = None if verdict.is_performance else Rejection(RejectionReason.NOT_PERFORMANCE, verdict.reason)
         return Outcome(verdict, cost, f"{verdict.category}, {verdict.difficulty}", rejection=rejection)
 
-    model = connect(spent, book)
-    try:
+    async with connect(spent, book) as judges:
         return await run_items(run, items, judge, CLASSIFICATIONS.save)
-    finally:
-        await model.close()
 
 
 def _rejection(pr: PullRequest) -> Rejection | None:
@@ -79,6 +78,6 @@ def _rejection(pr: PullRequest) -> Rejection | None:
     return None
 
 
-def _inputs(pr: PullRequest, model_name: str) -> str:
+def _inputs(pr: PullRequest, asked: Sequence[object]) -> str:
     facts = pr.facts.model_dump(mode="json", include={"title", "body", "labels", "linked_issues"})
-    return fingerprint(Stage.CLASSIFICATIONS, facts, pr.change.patch_sha256, model_name, PROMPT_VERSION)
+    return fingerprint(Stage.CLASSIFICATIONS, facts, pr.change.patch_sha256, *asked, PROMPT_VERSION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from formulacode_dagster.models.completion import Completion
 
@@ -16,18 +16,33 @@ from .tables import COMPLETIONS
 class StoredCompletions:
     """Implements `CompletionCache`; each call is a short transaction of its own, so that a crash loses no answer."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, reask: bool = False) -> None:
+        """With *reask* it finds nothing, and keeps each answer beside those that are there."""
         self._database = database
+        self._reask = reask
 
     def get(self, key: str) -> Completion | None:
-        """The stored answer, or None."""
-        statement = select(*(COMPLETIONS.c[name] for name in Completion.model_fields)).where(COMPLETIONS.c.key == key)
+        """The newest answer, or None."""
+        if self._reask:
+            return None
+        columns = COMPLETIONS.c
+        statement = (
+            select(*(columns[name] for name in Completion.model_fields))
+            .where(columns.key == key)
+            .order_by(columns.attempt.desc())
+            .limit(1)
+        )
         with self._database.transaction() as connection:
             row = connection.execute(statement).mappings().one_or_none()
         return None if row is None else Completion.model_validate(dict(row))
 
     def put(self, completion: Completion) -> None:
-        """Keep an answer; the first one for a key stays."""
-        row = {**completion.model_dump(), "created_at": datetime.now(tz=UTC)}
+        """Keep an answer; unless it is asked for again by request, the first one for a key stays."""
+        row = {**completion.model_dump(), "attempt": 1, "created_at": datetime.now(tz=UTC)}
         with self._database.transaction() as connection:
+            if self._reask:
+                # of two who ask the same at once, the second counts the first one's answer
+                connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(completion.key, 0))))
+                kept = select(func.count()).where(COMPLETIONS.c.key == completion.key)
+                row["attempt"] = connection.execute(kept).scalar_one() + 1
             insert_missing(connection, COMPLETIONS, [row])

@@ -70,6 +70,7 @@ COMPLETIONS = Table(
     "completions",
     METADATA,
     *_text("key", key=True),
+    *_int("attempt", key=True),
     *_text("model", "content", "mode"),
     Column("temperature", Double),
     *_int("tokens_in", "tokens_out"),
@@ -189,6 +190,7 @@ CLASSIFICATIONS = Table(
     *_text("model", "output_mode"),
     Column("temperature", Double),
     *_text("prompt_version"),
+    *_json("opinions", "disagreements"),
     *_bool("patch_truncated"),
 )
 

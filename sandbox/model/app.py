@@ -232,6 +232,9 @@ def _spoilt(content: str, fault: Fault | None) -> str:
             return content[: len(content) // 2]
         case Fault.WRONG_SCHEMA:
             return json.dumps({**json.loads(content), "category": "magic"})
+        case Fault.OPPOSITE:
+            answer = json.loads(content)
+            return json.dumps({**answer, "is_performance": not answer["is_performance"]})
         case Fault.EMPTY:
             return ""
         case Fault.INVENTED_EVIDENCE:

@@ -25,6 +25,8 @@ class Fault(StrEnum):
     """No content at all, with `finish_reason: stop`."""
     INVENTED_EVIDENCE = "invented_evidence"
     """Valid JSON that quotes what is not in the diff."""
+    OPPOSITE = "opposite"
+    """The other verdict, as another model may give it."""
     REFUSAL = "refusal"
     """The model declines."""
     RATE_LIMITED = "rate_limited"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -11,9 +12,10 @@ import pytest
 from pydantic import SecretStr
 
 from formulacode_dagster.engines.docker.uv_runner import DockerUvRunner
+from formulacode_dagster.models.completion import Forgetful
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.image import EngineName
-from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
 from formulacode_dagster.store import ledger
@@ -197,6 +199,24 @@ def test_a_model_that_answers_is_fine_and_one_that_is_not_there_is_an_error(monk
     with pytest.raises(OutsideSystemError, match="fix LLM_BASE_URL") as caught:
         default_resources()["llm"].preflight()
     assert "a-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("judge", "second"), [("", None), ("one", "one"), ("two", "two")])
+def test_a_second_judge_is_another_model_or_the_first_out_of_one_budget(
+    judge: str, second: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"LLM_MODEL": "one", "LLM_API_KEY": "key", "FC_CLASSIFICATION_JUDGE": judge}.items():
+        monkeypatch.setenv(name, value)
+
+    async def opened() -> tuple[str | None, bool]:
+        resource = default_resources()["llm"]
+        async with resource.classification_judges(Forgetful(), "2026-02", Cost(), lambda _: None) as judges:
+            assert judges.first.name == "one"
+            if judges.second is None:
+                return None, True
+            return judges.second.name, judges.second.budget is judges.first.budget
+
+    assert asyncio.run(opened()) == (second, True)
 
 
 def test_no_token_for_github_is_a_warning_and_asks_nobody() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
+from sandbox.model.app import MODEL
 from sandbox.model.faults import Fault, ModelFaults
 
 CANDIDATES = 18
@@ -128,4 +129,18 @@ def test_a_stage_is_tried_once_more_by_itself_when_that_is_set(seeded) -> None:
     with platform.serve(model_faults=ModelFaults(by_call={1: Fault.OUT_OF_QUOTA})):
         said = platform.run(Stage.CLASSIFICATIONS, max_concurrency=1)
     assert said.succeeded, said.text
+    assert platform.states(Stage.CLASSIFICATIONS) == JUDGED
+
+
+def test_what_is_judged_is_asked_about_again_by_request_alone(seeded) -> None:
+    platform = seeded_platform(seeded)
+    platform.settings["FC_CLASSIFICATION_JUDGE"] = MODEL
+    with platform.serve() as served:
+        assert platform.run(Stage.CLASSIFICATIONS).succeeded
+        asked = served.calls("model")
+        assert asked >= CANDIDATES + JUDGED[ItemState.DONE], "each yes is judged twice"
+        assert platform.run(Stage.CLASSIFICATIONS, force=True).succeeded
+        assert served.calls("model") == asked
+        assert platform.run(Stage.CLASSIFICATIONS, force=True, reask=True).succeeded
+        assert served.calls("model") == 2 * asked
     assert platform.states(Stage.CLASSIFICATIONS) == JUDGED

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.cli.attempts import show_attempts, show_log, show_measurements
+from formulacode_dagster.cli.attempts import show_attempts, show_judges, show_log, show_measurements
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.classification import Classification, Opinion
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.models.measurement import Occasion, Provenance, Source
 from formulacode_dagster.models.recipe import Fix
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
+from formulacode_dagster.store.artifacts import CLASSIFICATIONS, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import save_attempt
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.measurements import save_measurements
@@ -93,3 +94,37 @@ def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> Non
         ["2", "forced", "faster", "2.00×"],
     ]
     assert [line.split()[-2:] for line in lines] == [["base_suite", "one"], ["own_tests", "two"]]
+
+
+def test_who_judged_it_is_told_with_what_they_quote_and_on_what_they_disagree(told: Database) -> None:
+    said = {"category": "cache_and_reuse", "difficulty": "easy", "confidence": 0.5, "reason": "", "temperature": None}
+    first = Opinion(**said, model="one", is_performance=True, evidence=("[/x] = 1",), output_mode="tools")
+    second = Opinion(**said, model="two", is_performance=False, evidence=(), output_mode="plain")
+    verdict = Classification(
+        **said,
+        month="2026-02",
+        repository_id=7,
+        number=5,
+        is_performance=True,
+        evidence=first.evidence,
+        model="one",
+        prompt_version="2",
+        patch_truncated=False,
+    )
+    disputed = verdict.model_copy(update={"opinions": (first, second), "disagreements": ("is_performance",)})
+    console = Console(file=io.StringIO(), width=200)
+    with told.transaction() as connection:
+        show_judges(console, connection, ITEM)
+        CLASSIFICATIONS.save(connection, [verdict])
+        show_judges(console, connection, ITEM)
+        CLASSIFICATIONS.save(connection, [disputed])
+        show_judges(console, connection, ITEM)
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    yes = ["one", "yes", "cache_and_reuse", "easy", "0.50", "[/x]", "=", "1"]
+    assert [line for line in lines if line[:1] in (["one"], ["two"])] == [
+        yes,
+        yes,
+        ["two", "no", "cache_and_reuse", "easy", "0.50"],
+    ]
+    assert lines[-1] == ["They", "disagree", "on", "is_performance."]

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from formulacode_dagster.models.classification import Category, Classification
-from formulacode_dagster.models.completion import Completion
+from formulacode_dagster.models.classification import Category, Classification, Difficulty, Opinion
+from formulacode_dagster.models.completion import Completion, OutputMode
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.selection.budget import Budget, Prices
-from formulacode_dagster.selection.classifier import classify
+from formulacode_dagster.selection.classifier import Judges, classify, is_disputed, verdict_of
 from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import LanguageModel
 from formulacode_dagster.selection.prompts import PROMPT_VERSION
@@ -33,15 +33,21 @@ class NoCache:
         pass
 
 
-def classify_with(pr: PullRequest, patch: bytes, faults: ModelFaults | None = None) -> tuple[Classification, Cost]:
+def classify_with(
+    pr: PullRequest, patch: bytes, faults: ModelFaults | None = None, *, twice: bool = False
+) -> tuple[Classification, Cost]:
     async def run(url: str) -> tuple[Classification, Cost]:
-        budget = Budget(pr.facts.month)
         endpoint = Endpoint(
-            base_url=f"{url}/v1", api_key="any", model=MODEL, max_tokens=500, capabilities=Capabilities()
+            base_url=f"{url}/v1",
+            api_key="any",
+            model=MODEL,
+            max_tokens=500,
+            capabilities=Capabilities(),
+            temperature=0.0,
         )
-        model = LanguageModel(endpoint, cache=NoCache(), budget=budget, prices=Prices())
+        model = LanguageModel(endpoint, cache=NoCache(), budget=Budget(pr.facts.month), prices=Prices())
         try:
-            return await classify(pr.facts, patch, model)
+            return await classify(pr.facts, patch, Judges(model, model if twice else None))
         finally:
             await model.close()
 
@@ -55,6 +61,8 @@ def test_a_speed_up_is_classified_with_its_provenance(make_pull_request: MakePul
     assert classification.category is Category.CACHE_AND_REUSE
     assert classification.reason.startswith("sandbox rule: ")
     assert (classification.model, classification.prompt_version) == (MODEL, PROMPT_VERSION)
+    assert (classification.output_mode, classification.temperature) == (OutputMode.JSON_SCHEMA, 0.0)
+    assert (classification.opinions, classification.disagreements) == ((), ())
     assert not classification.patch_truncated
     assert cost.model_calls == 1
 
@@ -93,3 +101,78 @@ def test_the_second_time_the_item_fails_by_name_and_as_no_outage(make_pull_reque
 def test_an_error_is_never_a_verdict(make_pull_request: MakePullRequest) -> None:
     with pytest.raises(ItemFailure):
         classify_with(make_pull_request(), PATCH, ModelFaults(every=Fault.GARBAGE))
+
+
+def opinion(is_performance: bool = True, **changes: object) -> Opinion:
+    said = {
+        "model": "first",
+        "is_performance": is_performance,
+        "category": Category.CACHE_AND_REUSE if is_performance else Category.UNCATEGORIZED,
+        "difficulty": Difficulty.EASY,
+        "confidence": 0.9,
+        "reason": "so",
+        "evidence": ("x",),
+        "output_mode": OutputMode.TOOLS,
+        "temperature": None,
+    }
+    return Opinion.model_validate(said | changes)
+
+
+def test_two_judges_that_agree_are_both_stored_and_both_paid(make_pull_request: MakePullRequest) -> None:
+    classification, cost = classify_with(make_pull_request(title="Cache it"), PATCH, twice=True)
+    assert [each.is_performance for each in classification.opinions] == [True, True]
+    assert classification.disagreements == ()
+    assert cost.model_calls == 2
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_any_yes_goes_on_and_the_disagreement_is_stored(call: int, make_pull_request: MakePullRequest) -> None:
+    faults = ModelFaults(by_call={call: Fault.OPPOSITE})
+    classification, _ = classify_with(make_pull_request(title="Cache it"), PATCH, faults, twice=True)
+    assert classification.is_performance
+    assert classification.category is Category.CACHE_AND_REUSE
+    assert [each.is_performance for each in classification.opinions] == [call != 1, call != 2]
+    assert classification.disagreements == ("is_performance",)
+
+
+def test_a_no_that_nobody_disputes_is_not_judged_again(make_pull_request: MakePullRequest) -> None:
+    classification, cost = classify_with(make_pull_request(title="Fix the sign"), PATCH, twice=True)
+    assert not classification.is_performance
+    assert classification.opinions == ()
+    assert cost.model_calls == 1
+
+
+def test_a_second_judge_that_fails_fails_the_item_with_the_cost_of_both(make_pull_request: MakePullRequest) -> None:
+    faults = ModelFaults(by_call={2: Fault.INVENTED_EVIDENCE, 3: Fault.INVENTED_EVIDENCE})
+    with pytest.raises(ItemFailure) as caught:
+        classify_with(make_pull_request(title="Cache it"), PATCH, faults, twice=True)
+    assert caught.value.kind is FailureKind.EVIDENCE
+    assert caught.value.cost.model_calls == 3
+
+
+@pytest.mark.parametrize(
+    ("title", "said", "disputed"),
+    [
+        ("Fix it", opinion(False), False),
+        ("Fix it", opinion(False, confidence=0.79), True),
+        ("Faster parser", opinion(False), True),
+        ("Faster parser", opinion(True, confidence=0.1), False),
+    ],
+)
+def test_a_no_in_doubt_or_against_the_title_is_disputed(
+    title: str, said: Opinion, disputed: bool, make_pull_request: MakePullRequest
+) -> None:
+    assert is_disputed(said, make_pull_request(title=title).facts) is disputed
+
+
+def test_category_and_difficulty_are_those_of_the_second_who_agrees(make_pull_request: MakePullRequest) -> None:
+    facts = make_pull_request().facts
+    second = opinion(
+        model="second", category=Category.USE_BETTER_ALGORITHM, difficulty=Difficulty.HARD, reason="no, so"
+    )
+    verdict = verdict_of(facts, [opinion(), second], patch_truncated=True)
+    assert (verdict.category, verdict.difficulty) == (Category.USE_BETTER_ALGORITHM, Difficulty.HARD)
+    assert verdict.disagreements == ("category", "difficulty")
+    assert (verdict.model, verdict.reason, verdict.patch_truncated) == ("first", "so", True)
+    denied = verdict_of(facts, [opinion(), opinion(False, model="second")], patch_truncated=False)
+    assert (denied.category, denied.disagreements) == (Category.CACHE_AND_REUSE, ("is_performance",))

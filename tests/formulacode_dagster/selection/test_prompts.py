@@ -10,7 +10,7 @@ import pytest
 from formulacode_dagster.models.classification import Category
 from formulacode_dagster.models.pull_request import LinkedIssue, PullRequest
 from formulacode_dagster.selection.excerpt import excerpt_of_patch
-from formulacode_dagster.selection.prompts import PATCH_CHARACTERS, PROMPT_VERSION, Judgement, prompt_for
+from formulacode_dagster.selection.prompts import PATCH_CHARACTERS, PROMPT_VERSION, Judgement, Way, prompt_for
 
 MakePullRequest = Callable[..., PullRequest]
 
@@ -143,7 +143,17 @@ def test_issues_written_after_the_merge_and_hidden_comments_are_not_shown(make_p
     assert "seen" in question
 
 
+def test_the_second_way_shows_the_diff_first_and_asks_for_the_same(make_pull_request: MakePullRequest) -> None:
+    facts, patch = make_pull_request(title="Faster").facts, section("pkg/core.py", 2).encode()
+    first, second = (prompt_for(facts, patch, way).messages for way in (Way.TEXTS_FIRST, Way.DIFF_FIRST))
+    assert second[1].content.index("+value_0") < second[1].content.index("Faster")
+    assert first[1].content.index("+value_0") > first[1].content.index("Faster")
+    assert first[0].content != second[0].content
+    assert first[0].content.partition("\n\n")[2] == second[0].content.partition("\n\n")[2]
+
+
 def test_the_version_moves_with_the_prompt_and_the_form_of_the_answer(make_pull_request: MakePullRequest) -> None:
-    prompt = prompt_for(make_pull_request().facts, section("pkg/core.py", 2).encode())
-    text = json.dumps([message.content for message in prompt.messages]) + json.dumps(Judgement.model_json_schema())
-    assert (PROMPT_VERSION, hashlib.sha256(text.encode()).hexdigest()[:12]) == ("2", "5364831797eb")
+    facts, patch = make_pull_request().facts, section("pkg/core.py", 2).encode()
+    messages = [message.content for way in Way for message in prompt_for(facts, patch, way).messages]
+    text = json.dumps(messages) + json.dumps(Judgement.model_json_schema())
+    assert (PROMPT_VERSION, hashlib.sha256(text.encode()).hexdigest()[:12]) == ("2", "48b49d77e4f0")

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import OutsideSystemError
@@ -36,6 +37,21 @@ def test_the_first_answer_stays_so_that_a_month_can_be_repeated(database: Databa
     cache.put(answer("first"))
     cache.put(answer("second"))
     assert cache.get("k") == answer("first")
+
+
+def test_what_is_asked_again_by_request_is_kept_beside_the_old_and_is_the_newest(database: Database) -> None:
+    cache, again = StoredCompletions(database), StoredCompletions(database, reask=True)
+    cache.put(answer("first"))
+    assert again.get("k") is None, "it is to be asked"
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda n: again.put(answer(str(n))), range(4)))
+    again.put(answer("last"))
+    cache.put(answer("late"))
+    assert cache.get("k") == answer("last")
+    with database.transaction() as connection:
+        kept = connection.execute(text("SELECT attempt, content FROM completions ORDER BY attempt")).all()
+    assert [attempt for attempt, _ in kept] == [1, 2, 3, 4, 5, 6]
+    assert kept[0] == (1, "first")
 
 
 def test_an_answer_that_was_paid_for_outlives_the_process_that_asked(database: Database, database_url: str) -> None:
