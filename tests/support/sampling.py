@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -18,6 +21,29 @@ def pytest_report_header() -> str:
     if TAKES_ALL:
         return "FC_TEST_ALL: every slow combination"
     return f"FC_TEST_SEED={SEED}: slow combinations are sampled, FC_TEST_ALL=1 takes them all"
+
+
+@pytest.hookimpl(trylast=True)  # of those that `-k` has left
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that are marked as variants of one another and were not drawn."""
+    undrawn = undrawn_variants(items)
+    items[:] = [item for item in items if item not in undrawn]
+    config.hook.pytest_deselected(items=undrawn)
+
+
+def undrawn_variants(
+    items: Iterable[pytest.Item], *, seed: int = SEED, takes_all: bool = TAKES_ALL
+) -> list[pytest.Item]:
+    """Those of *items* beyond the `most` drawn ones of their variants: `@pytest.mark.variant("what of", most=1)`."""
+    variants: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("variant"):
+            variants[marker.args[0], marker.kwargs["most"]].append(item)
+    undrawn = []
+    for (name, most), cases in variants.items():
+        drawn = sampled(cases, most=most, of=name, seed=seed, takes_all=takes_all)
+        undrawn += [case for case in cases if case not in drawn]
+    return undrawn
 
 
 def sampled(

@@ -25,6 +25,8 @@ from tests.support.git_world import BareRepository
 # what its fixtures make is made in one process
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
+FASTER = pytest.mark.variant("compiled code that is faster", most=1)
+NOT_FASTER = pytest.mark.variant("compiled code that is not faster", most=2)
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
 PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(Look(units=5, alpha=0.05),))
 """Five builds an arm: the fewest that can be significant."""
@@ -240,6 +242,7 @@ def measure(tmp_path, git_patch, pull_request) -> Measure:
     return run
 
 
+@FASTER
 def test_a_faster_c_extension_is_rebuilt_and_measured_faster_and_so_it_is_again(measure, with_c):
     """Failure 46: without the rebuild every task with compiled code measures 1.0x."""
     measured = measure(with_c, {"src/tinyc/_fast.c": FAST_C})
@@ -266,6 +269,7 @@ def require_faster_over_builds(measured, log):
     assert "linked again" not in log
 
 
+@NOT_FASTER
 def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
     with pytest.raises(Rejection) as rejection:
         measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("PyLong_FromLong(1)", "PyLong_FromLong(2)")})
@@ -273,6 +277,7 @@ def test_c_that_no_benchmark_reaches_is_no_relevant_change(measure, with_c):
     assert "coverage of the base tells of src/tinyc/_fast.c" in rejection.value.log
 
 
+@NOT_FASTER
 def test_c_that_no_benchmark_reaches_is_reached_by_what_the_authors_wrote_down(measure, with_c):
     body = "```python\nfrom tinyc import _fast\n_fast.never(0)\n```\n```python\nimport tinyc\ntinyc.total(5)\n```\n"
     same = SLOW_C.replace("return PyLong_FromLong(1)", "volatile long one = 1;\n    return PyLong_FromLong(one)")
@@ -283,12 +288,14 @@ def test_c_that_no_benchmark_reaches_is_reached_by_what_the_authors_wrote_down(m
     assert len(measured.provenance.adapted) == 2
 
 
+@FASTER
 def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure, with_cython):
     measured = measure(with_cython, {"src/tinyc/_cubes.pyx": FAST_CYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_cubes"]
     assert measured.is_faster
 
 
+@NOT_FASTER
 def test_a_change_of_sources_that_changes_no_object_needs_no_further_builds(measure, with_c):
     measured = measure(with_c, {"src/tinyc/_fast.c": SLOW_C.replace("volatile", "/* kept */ volatile")})
     assert measured.rule.unit is Unit.PROCESS
