@@ -9,16 +9,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from formulacode_dagster.models.items import ItemState, Stage
-from tests.end_to_end.failures.test_kill import MONTH, building, finished, in_stage, measuring, processes_of
+from tests.end_to_end.failures.test_kill import (
+    HALF_MAY_FAIL,
+    MONTH,
+    building,
+    expected,
+    finished,
+    in_stage,
+    measuring,
+    processes_of,
+)
 from tests.support.sampling import sampled
 
-REPOSITORY = "sample-org/gridpath"
+REPOSITORY = "signal-kit/rollwin"
 ENDED_SECONDS = 10.0
 CTRL_C, POLITE = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
 
@@ -46,7 +56,7 @@ STOPS = sampled(
         Stop(Stage.IMAGES, CTRL_C, begun=building),
         Stop(Stage.MEASUREMENTS, POLITE, begun=measuring, settings={"FC_SAMPLE_SECONDS": "5"}),
     ),
-    most=3,
+    most=2,
     of=__name__,
 )
 
@@ -74,15 +84,18 @@ def silent_server() -> Iterator[tuple[str, Callable[[], bool]]]:
 
 def test_a_month_that_is_stopped_in_stage_after_stage_ends_at_once_and_goes_on(own_platform) -> None:
     platform = own_platform
+    platform.settings |= HALF_MAY_FAIL
     platform.database.migrate()
     before: dict[tuple[Stage, str], object] = {}
     folder = platform.folder_of(REPOSITORY)
     for stop in STOPS:
-        stop_in(platform, folder, stop)
+        asked_at = stop_in(platform, folder, stop)
         assert not processes_of(platform.home)
         now = finished(platform.ledger())
         assert before.items() <= now.items(), f"what was finished is kept in {stop.stage}"
-        assert not [entry for entry in platform.ledger().values() if entry.state is ItemState.FAILED], stop.stage
+        failed = [entry for entry in platform.ledger().values() if entry.state is ItemState.FAILED]
+        assert not [entry for entry in failed if entry.finished_at >= asked_at], f"nothing fails by {stop.stage}'s end"
+        assert {(entry.item, (entry.stage, entry.state, entry.reason)) for entry in failed} <= expected().items()
         before = now
     with platform.serve(folder=folder):
         said = platform.fc_data("run", "--month", MONTH)
@@ -95,8 +108,8 @@ def test_a_month_that_is_stopped_in_stage_after_stage_ends_at_once_and_goes_on(o
     assert ends == {dg.DagsterRunStatus.CANCELED: len(STOPS), dg.DagsterRunStatus.SUCCESS: 1}
 
 
-def stop_in(platform, folder, stop: Stop) -> None:
-    """Run the month, and stop it in the middle of the stage."""
+def stop_in(platform, folder, stop: Stop) -> datetime:
+    """Run the month, and stop it in the middle of the stage; returns when it was asked to."""
     with silent_server() as (url, visited), platform.serve(folder=folder, hold=stop.hold) as served:
         settings = stop.settings | dict.fromkeys(stop.silent, url)
         with platform.started("run", "--month", MONTH, **settings) as process:
@@ -108,7 +121,7 @@ def stop_in(platform, folder, stop: Stop) -> None:
                 return in_stage(platform, stop.stage) and (stop.begun(platform) if stop.begun else visited())
 
             platform.wait_for(begun, f"{stop.stage} to begin", seconds=300)
-            started = time.monotonic()
+            started, asked_at = time.monotonic(), datetime.now(tz=UTC)
             for number in stop.signals:
                 process.send_signal(number)
             said = platform.ended(process)
@@ -116,3 +129,4 @@ def stop_in(platform, folder, stop: Stop) -> None:
     assert process.returncode == 128 + stop.signals[0], said.text
     said.tells("interrupted; run the same command again")
     assert seconds < ENDED_SECONDS, f"{stop.stage} took {seconds:.1f} s to end"
+    return asked_at
