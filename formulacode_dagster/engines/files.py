@@ -23,7 +23,7 @@ class Area(StrEnum):
 
 @dataclass(frozen=True)
 class ImageFile:
-    """A regular file, or a link. `open` works until the next file is asked for."""
+    """A regular file, or a link. `open` works until the next file is asked for, and as often as it is called."""
 
     area: Area
     path: str

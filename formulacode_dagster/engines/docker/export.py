@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from formulacode_dagster.engines.files import Area, ImageConfig, ImageFile
@@ -35,7 +35,7 @@ def exported_files(chunks: Iterable[bytes]) -> Iterator[ImageFile]:
             name = entry.name.removeprefix("./")
             prefix, area = next(((p, a) for p, a in _AREAS if name.startswith(p)), ("", Area.SYSTEM))
             target = entry.linkname if entry.issym() else "/" + entry.linkname if entry.islnk() else None
-            yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, partial(_content, archive, entry))
+            yield ImageFile(area, name[len(prefix) :], entry.mode, entry.uid, target, _Opener(archive, entry))
 
 
 def read_files(daemon: DockerDaemon, digest: str, path: str) -> dict[str, bytes]:
@@ -76,6 +76,23 @@ def image_config(configuration: Mapping[str, Any], history: Sequence[Mapping[str
 
 def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
     return archive.extractfile(entry) or io.BytesIO()
+
+
+@dataclass
+class _Opener:
+    """Opens an entry of a stream as often as it is asked to, up to MOST_BYTES: what has passed by comes only once."""
+
+    archive: tarfile.TarFile
+    entry: tarfile.TarInfo
+    _content: bytes | None = None
+
+    def __call__(self) -> IO[bytes]:
+        if self._content is None:
+            stream = _content(self.archive, self.entry)
+            if self.entry.size > MOST_BYTES:
+                return stream
+            self._content = stream.read()
+        return io.BytesIO(self._content)
 
 
 class _Chunks(io.RawIOBase):
