@@ -22,10 +22,17 @@ SOURCE_FOLDERS = ("", "src", "lib", "python", "source")
 MESSAGE_CHARACTERS = 3000
 RUN_OPTIONS = (
     *("-qqq", "--tb=short", "--assert=plain", "--continue-on-collection-errors"),
-    *("-p", "no:cacheprovider", "-W", "ignore"),
+    *("-p", "no:cacheprovider"),
     # What the configuration asks for may need plugins that only running takes, or forbid what newer versions say.
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
 )
+
+
+def run_options(version: str) -> list[str]:
+    """How pytest of *version* is called. Paths have to come before: `-o` took all that followed before pytest 3.3."""
+    # pytest 3.0 and before took no filter of warnings, and showed none
+    is_oldest = tuple(int(part) for part in version.split(".")[:2]) < (3, 1)
+    return [*RUN_OPTIONS, *([] if is_oldest else ["-W", "ignore"])]
 
 
 def collect(request: dict[str, Any], emit: Emit) -> None:
@@ -41,7 +48,7 @@ def collect(request: dict[str, Any], emit: Emit) -> None:
     ignored = [f"--ignore={path}" for path in request["ignored"]]
     status = 1
     try:
-        status = int(pytest.main(["--collect-only", *RUN_OPTIONS, *ignored], plugins=[listener]))
+        status = int(pytest.main(["--collect-only", *ignored, *run_options(pytest.__version__)], plugins=[listener]))
     except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
         emit(event="failed", name="plugins", message=suite.failure_message())
     emit(event="collected", tests=listener.tests, status=status, pytest=pytest.__version__)

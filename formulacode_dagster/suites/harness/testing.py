@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import suite
-from .collect import RUN_OPTIONS, lay_built_files, provide_pytest
+from .collect import lay_built_files, provide_pytest, run_options
 from .lines import LineWatch, executable_lines
 from .mutations import mutate_on_import, mutations
 
@@ -65,8 +65,9 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     pytest = importlib.import_module("pytest")
     signal.signal(signal.SIGALRM, _on_alarm)
     plugin = Runs(emit, watching, request, named)
+    first = ["--exitfirst"] if request["mutation"] else []
     try:
-        pytest.main([*RUN_OPTIONS, *(["--exitfirst"] if request["mutation"] else []), *files], plugins=[plugin])
+        pytest.main([*files, *first, *run_options(pytest.__version__)], plugins=[plugin])
     except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
         emit(event="uncollected", name="plugins", message=suite.failure_message())
     finally:

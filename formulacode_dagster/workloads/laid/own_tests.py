@@ -18,15 +18,16 @@ from _pytest.runner import call_and_report
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-_MAJOR_VERSION = int(pytest.__version__.partition(".")[0])
+_VERSION = tuple(int(part) for part in pytest.__version__.split(".")[:2])
 _OPTIONS = (
-    *("-qqq", "-s", "--tb=short", "--assert=plain", "-W", "ignore", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
+    *("-qqq", "-s", "--tb=short", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
+    *(("-W", "ignore") if _VERSION >= (3, 1) else ()),
     # A stand-in is timed in place of pytest-benchmark, by whoever times everything else.
     *("-p", "no:benchmark"),
     # What is installed is timed: the checkout comes last, and gives but what is nowhere else.
     "--import-mode=append",
     # pytest 7 takes an empty setting for an error where there is no configuration file
-    *(("-p", "no:python_path") if _MAJOR_VERSION < 8 else ("-o", "pythonpath=")),
+    *(("-p", "no:python_path") if _VERSION < (8, 0) else ("-o", "pythonpath=")),
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
 )
 
@@ -142,7 +143,7 @@ def _collected(file: str, functions: list[str]) -> dict[str, Any] | Exception:
     os.environ["PY_IGNORE_IMPORTMISMATCH"] = "1"
     try:
         paths = [f"{_REPOSITORY / file}::{function}" for function in functions]
-        config = _prepareconfig([*_OPTIONS, *paths], [_Plugin()])
+        config = _prepareconfig([*paths, *_OPTIONS], [_Plugin()])
         config._do_configure()
         # pytest 5.3 and before made it of the configuration itself
         session = Session.from_config(config) if hasattr(Session, "from_config") else Session(config)
