@@ -13,12 +13,12 @@ from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.models.release import Release
-from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.release.dataset import DATASET_COLUMNS
 from formulacode_dagster.release.readiness import parts_left_out, require_tasks
 from formulacode_dagster.release.records import month_records
 from formulacode_dagster.release.tables import month_tables
+from formulacode_dagster.release.task_tables import TaskRecords
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.acceptances import acceptances

@@ -57,6 +57,8 @@ RUN_BY = {
     ACCEPT: HERE,
     'fc-data run --month 2026-02 --stage published_dataset --correction "two patches were measured anew"': "tests/"
     "formulacode_dagster/release/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
+    "fc-data site build/site": "tests/formulacode_dagster/site/test_build.py::"
+    "test_the_command_of_the_readme_writes_the_site_of_the_dataset_of_the_settings",
     "fc-data replay --month 2026-02": "tests/end_to_end/test_replay.py::"
     "test_a_task_is_confirmed_from_its_row_and_its_image",
     "fc-data replay --month 2026-02 --only owner/repo#123 --docker-host ssh://elsewhere": "tests/end_to_end/"

@@ -28,6 +28,7 @@ from . import (
     run,
     sandbox,
     show,
+    site,
     verify,
     why,
 )
@@ -59,7 +60,7 @@ class Group(StrEnum):
 
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
-    Group.MONTHS: (run.run, replay.replay, funnel.funnel, accept.accept, preflight.preflight),
+    Group.MONTHS: (run.run, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
     Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),

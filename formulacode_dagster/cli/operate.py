@@ -26,10 +26,10 @@ from resources.database import open_database
 from resources.hub import HubResource
 from resources.intake import IntakeResource
 from resources.llm import LLMResource
+from resources.probes import Finding, Health, probe, programs
 from resources.registry import RegistryResource
 from resources.settings import Settings, read_settings
 
-from .probes import Finding, Health, probe, programs
 from .terminal import Bars, show_endings, show_funnel
 
 

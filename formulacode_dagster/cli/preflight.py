@@ -9,8 +9,9 @@ from .console import console
 
 def preflight() -> None:
     """Check that every outside system answers, and with which rights; status 1 when one is broken."""
+    from resources.probes import Health
+
     from .operate import check_systems
-    from .probes import Health
     from .terminal import show_findings
 
     findings = check_systems()

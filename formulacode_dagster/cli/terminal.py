@@ -29,9 +29,9 @@ from formulacode_dagster.models.intake import ListedRepository, ListVerdict
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import Funnel
 from formulacode_dagster.store.ledger import Ending
+from resources.probes import Finding, Health
 
 from .console import table_of
-from .probes import Finding, Health
 
 _COLOURS = {
     ItemState.DONE: "green",

@@ -22,9 +22,9 @@ from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.models.timeline import TimelineEvent
 from formulacode_dagster.release.records import month_records
+from formulacode_dagster.release.task_tables import TaskRecords
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import StoredPullRequest, find_pull_request
 from resources.database import has_database

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.task_tables import Table, TaskRecords
 from formulacode_dagster.release.dataset import KEY, from_parquet
 from formulacode_dagster.release.destination import Destination, released_tasks
 from formulacode_dagster.release.folder import FolderDestination
+from formulacode_dagster.release.hub import HubDestination
 from formulacode_dagster.release.index import INDEX_FILE, Index
 from formulacode_dagster.release.tables import month_tables, table_path
+from formulacode_dagster.release.task_tables import Table, TaskRecords
 from resources.destination import open_destination
 from resources.settings import read_settings
 
@@ -64,26 +65,22 @@ class Task:
     @property
     def workloads(self) -> pl.DataFrame:
         """A row for each benchmark: its figures, and the changed lines that it executes."""
-        return self._rows(Table.WORKLOADS)
+        return self._table(Table.WORKLOADS)
 
     @property
     def samples(self) -> pl.DataFrame:
         """A row for each benchmark in each process: `arm`, `round`, `seconds` of one call, …"""
-        return self._rows(Table.SAMPLES)
+        return self._table(Table.SAMPLES)
 
     @property
     def tests(self) -> pl.DataFrame:
         """A row for each test that reaches the change, with the outcome of every run."""
-        return self._rows(Table.TESTS)
+        return self._table(Table.TESTS)
 
     @property
     def replays(self) -> pl.DataFrame:
         """A row for each replay known at this release."""
-        return self._rows(Table.REPLAYS)
-
-    def _rows(self, table: Table) -> pl.DataFrame:
-        frame = self._table(table)
-        return frame.filter(frame[KEY] == self.id)
+        return self._table(Table.REPLAYS)
 
 
 class Dataset(Mapping[str, Task]):
@@ -95,6 +92,7 @@ class Dataset(Mapping[str, Task]):
         self.index = index
         self._is_tagged = is_tagged
         self._tables: dict[tuple[Table, str], pl.DataFrame] = {}
+        self._by_task: dict[tuple[Table, str], dict[Any, pl.DataFrame]] = {}
 
     @classmethod
     def load(cls, where: str | Path | None = None, *, revision: str = "") -> Self:
@@ -119,6 +117,11 @@ class Dataset(Mapping[str, Task]):
         """`hub:owner/name`, or the folder's path."""
         return self._source.name
 
+    @property
+    def is_on_hub(self) -> bool:
+        """Whether it is on the Hub, and no folder."""
+        return isinstance(self._source, HubDestination)
+
     @functools.cached_property
     def tasks(self) -> pl.DataFrame:
         """A row for each task; what an older month does not tell is null."""
@@ -127,13 +130,13 @@ class Dataset(Mapping[str, Task]):
         frames = [self._tasks_of(month.month, month.tag) for month in self.index.months]
         return pl.concat(frames, how="diagonal") if frames else pl.DataFrame({KEY: []}, schema={KEY: pl.String})
 
-    def month(self, month: str) -> pl.DataFrame:
-        """The tasks of `YYYY-MM`, a row each."""
-        return self.tasks.filter(self.tasks["month"] == month)
+    def of_month(self, month: str) -> dict[str, Task]:
+        """The tasks merged in `YYYY-MM`, by their ids."""
+        return {task_id: self[task_id] for task_id, (its_month, _) in self._rows.items() if its_month == month}
 
     def __getitem__(self, task_id: str) -> Task:
         month, row = self._rows[task_id]
-        return Task(row, lambda table: self.table(table, month))
+        return Task(row, lambda table: self._of_task(table, month, task_id))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -158,6 +161,12 @@ class Dataset(Mapping[str, Task]):
         if (table, month) not in self._tables:
             self._tables[table, month] = self._read_table(table, month)
         return self._tables[table, month]
+
+    def _of_task(self, table: Table, month: str, task_id: str) -> pl.DataFrame:
+        whole, key = self.table(table, month), (table, month)
+        if key not in self._by_task:
+            self._by_task[key] = whole.partition_by(KEY, as_dict=True)
+        return self._by_task[key].get((task_id,), whole.clear())
 
     def _read_table(self, table: Table, month: str) -> pl.DataFrame:
         facts = self.index.month(month)

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, time
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.release.records import month_records
+from formulacode_dagster.release.task_tables import TaskRecords
 from formulacode_dagster.store.database import Database
 from resources.database import open_database
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from formulacode_dagster.models.task_tables import TABLES
-
 from .dataset import DATASET_COLUMNS, table_columns
 from .index import Index, MonthFacts
 from .tables import data_path, verified_path
+from .task_tables import TABLES
 
 CARD_FILE = "README.md"
 TEMPLATE = Path(__file__).with_name("card.md.jinja")

@@ -75,13 +75,16 @@ class Index(Frozen):
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
+def standing_of(notes: str) -> ReplayVerdict | None:
+    """What the replays in the column `replays` of a row say together; None without any."""
+    return standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes))
+
+
 def facts_of(edition: Edition, tables: MonthTables) -> MonthFacts:
     """The line of the index for the month of *edition* with the rows of *tables*."""
     frame = tables.tasks
     speedups = frame["speedup"].to_list()
-    stands = Counter(
-        standing(ReplayVerdict(note["verdict"]) for note in json.loads(notes)) for notes in frame["replays"].to_list()
-    )
+    stands = Counter(map(standing_of, frame["replays"].to_list()))
     return MonthFacts(
         month=edition.month.key,
         tag=edition.tag,

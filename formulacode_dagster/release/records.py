@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.task_tables import TaskRecords
 from formulacode_dagster.store import artifacts
 from formulacode_dagster.store.blobs import get_blob
 from formulacode_dagster.store.ledger import items_in_state
 from formulacode_dagster.store.measurements import replays_of
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 
+from .task_tables import TaskRecords
 from .tasks import build_task_record
 from .wide import task_records
 

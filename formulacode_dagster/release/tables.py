@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.task_tables import TABLES, Table, TaskRecords
 
 from .dataset import KEY, from_parquet, month_frame, rows_checksum, table_frame, to_parquet
+from .task_tables import TABLES, Table, TaskRecords
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +49,7 @@ class MonthTables:
         wide = {f"{table}.{name}": str(kind) for table in self.wide for name, kind in self.wide[table].schema.items()}
         return {name: str(kind) for name, kind in self.tasks.schema.items()} | wide
 
-    @property
+    @functools.cached_property
     def checksum(self) -> str:
         """SHA-256 over the rows of every table, whatever their files."""
         return _digest({"tasks": rows_checksum(self.tasks)} | {t.value: rows_checksum(f) for t, f in self.wide.items()})

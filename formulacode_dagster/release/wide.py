@@ -8,7 +8,8 @@ from formulacode_dagster.correctness.verdict import fate_of
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Returned
 from formulacode_dagster.models.release import Replay, TaskRecord
-from formulacode_dagster.models.task_tables import (
+
+from .task_tables import (
     ExecutedLines,
     ReplayRecord,
     SampleRecord,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import sqlite3
 import subprocess
@@ -14,21 +13,12 @@ import pytest
 
 from assets.all import ASSETS
 from formulacode_dagster.models.items import Stage
+from tests.support.browser import require_browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 HERE = Path(__file__).parent
 MONTH = "2026-02"
-
-
-def what_is_missing() -> str:
-    if shutil.which("node") is None:
-        return "no node on this machine"
-    if not Path(os.environ.get("FC_CHROMIUM", "/usr/bin/chromium")).exists():
-        return "no chromium on this machine"
-    if not (HERE / "node_modules" / "playwright-core").is_dir():
-        return "playwright-core is not installed"
-    return ""
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +30,7 @@ def screenshots(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def seen(request, screenshots):
     """What a browser found on the pages of the UI."""
-    missing = what_is_missing()
-    if missing and os.environ.get("CI"):
-        pytest.fail(f"{missing}, and in CI the UI is tested")
-    if missing:
-        pytest.skip(f"{missing}; run .ci/install-browser")
+    require_browser()
     # only now: without a browser nobody should wait for the demo
     ui = request.getfixturevalue("ui")
     node = ["node", str(HERE / "ui.mjs"), "tour", ui.url, MONTH, str(screenshots)]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.cli.operate import check_systems
-from formulacode_dagster.cli.probes import Health
 from formulacode_dagster.github.source import GitHubSource
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
@@ -17,6 +16,7 @@ from formulacode_dagster.orchestration.build import build_definitions
 from resources.documentation import SETTINGS
 from resources.intake import IntakeResource
 from resources.mirrors import MirrorsResource, clone_url
+from resources.probes import Health
 from resources.settings import read_settings
 from tests.support.git_world import BareRepository
 

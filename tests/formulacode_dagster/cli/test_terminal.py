@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from formulacode_dagster.cli.probes import Finding, Health
 from formulacode_dagster.cli.terminal import Bars, plain, show_endings, show_findings, show_funnel, show_story
 from formulacode_dagster.items.progress import ProgressListener
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
 from formulacode_dagster.store.ledger import Ending
 from formulacode_dagster.store.usage import UsageTotal
+from resources.probes import Finding, Health
 
 HOSTILE = "[/red] [bold]{} \\"
 

@@ -12,11 +12,11 @@ from formulacode_dagster.library import Dataset, Task
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.task_tables import SampleRecord, Table, TaskRecords
 from formulacode_dagster.release.destination import Destination
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
 from formulacode_dagster.release.tables import MonthTables, month_tables
+from formulacode_dagster.release.task_tables import SampleRecord, Table, TaskRecords
 from sandbox.hub import app
 from sandbox.server import serving
 from tests.support.release import task_row
@@ -66,7 +66,7 @@ def test_tasks_are_found_by_their_id_now_and_as_they_were_released(name: str) ->
     assert (task.image, newest["acme__fast-4"].image) == ("registry.test:5000/acme/tasks@sha256:1", None)
     assert (task.statement, task.patch) == ("Make it faster — please.", "diff --git a/f2 b/f2\n+é\r\n".encode())
     assert (task.workloads.height, task.tests.height, task.replays.height) == (0, 0, 0)
-    assert newest.month("2026-02")["task_id"].to_list() == ["acme__fast-2", "acme__fast-4"]
+    assert list(newest.of_month("2026-02")) == ["acme__fast-2", "acme__fast-4"]
     assert newest.tasks["machine"].to_list() == [None, "a machine", "a machine"]
     with pytest.raises(ConfigurationError, match=r"2026-01 of .* has no samples: it was released before"):
         _ = newest["acme__fast-1"].samples

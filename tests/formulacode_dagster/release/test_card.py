@@ -10,11 +10,11 @@ from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.models.task_tables import TABLES, Table
 from formulacode_dagster.release.card import render_card
 from formulacode_dagster.release.dataset import DATASET_COLUMNS, table_columns
 from formulacode_dagster.release.edition import Edition
 from formulacode_dagster.release.index import Index, facts_of
+from formulacode_dagster.release.task_tables import TABLES, Table
 from tests.support.release import tables_of
 
 FEBRUARY = Month.parse("2026-02")

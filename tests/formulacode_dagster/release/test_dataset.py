@@ -8,7 +8,6 @@ import pytest
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.release import TaskRecord
-from formulacode_dagster.models.task_tables import TABLES
 from formulacode_dagster.release.dataset import (
     DATASET_COLUMNS,
     from_parquet,
@@ -19,6 +18,7 @@ from formulacode_dagster.release.dataset import (
     to_parquet,
 )
 from formulacode_dagster.release.tables import first_difference
+from formulacode_dagster.release.task_tables import TABLES
 from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]

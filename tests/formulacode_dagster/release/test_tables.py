@@ -15,10 +15,10 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, Measurement, Returned, Sample
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Replay, ReplayVerdict, TaskRecord
-from formulacode_dagster.models.task_tables import Table, TaskRecords
 from formulacode_dagster.release.dataset import changed_columns, from_parquet, to_parquet
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.tables import MonthTables, first_difference, month_tables
+from formulacode_dagster.release.task_tables import Table, TaskRecords
 from formulacode_dagster.release.wide import task_records
 from tests.support.release import tables_of
 

@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import Frozen
-from .correctness import Fate, ReachingTest
-from .measurement import Arm, Metric, Returned, Sample
-from .release import ReplayNote, TaskRecord
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.correctness import Fate, ReachingTest
+from formulacode_dagster.models.measurement import Arm, Metric, Returned, Sample
+from formulacode_dagster.models.release import ReplayNote, TaskRecord
 
 
 class _OfTask(Frozen):

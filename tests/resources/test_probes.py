@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.cli.probes import Finding, Health, probe, programs
 from formulacode_dagster.models.errors import OutsideSystemError
+from resources.probes import Finding, Health, probe, programs
 
 
 def test_a_probe_that_raises_is_a_finding_with_what_to_do() -> None:

@@ -1,0 +1,26 @@
+"""`fc-data site`: a release as static pages that people can look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .console import console
+
+Folder = Annotated[Path, typer.Argument(help="Folder to write into; empty, or a site that is written anew.")]
+From = Annotated[
+    str | None, typer.Option("--from", help="Folder of a dataset, or owner/name on the Hub.", show_default="settings'")
+]
+Months = Annotated[list[str] | None, typer.Option("--month", help="Month, YYYY-MM; may be repeated; all if left out.")]
+Revision = Annotated[str, typer.Option(help="Tag to show instead of the newest releases, as formulacode@2026-03.")]
+
+
+def site(folder: Folder, dataset: From = None, month: Months = None, revision: Revision = "") -> None:
+    """Write the tasks of the dataset as static pages: no server is needed, open index.html."""
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.site.build import write_site
+
+    written = write_site(Dataset.load(dataset, revision=revision), folder, month or ())
+    console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)

@@ -1,0 +1,102 @@
+"""Samples and intervals as small pictures, drawn when the site is made: SVG of numbers alone, no text of a row."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+WIDTH = 220.0
+ROW = 14.0
+MARGIN = 5.0
+WIDEST_LINEAR = 5.0
+"""Ratio of the largest to the least value from which an axis is logarithmic."""
+FINITE = 1e300
+
+_STEPS = {
+    "seconds": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
+}
+
+
+def quantity_text(value: float, unit: str) -> str:
+    """*value* with three digits and the step of *unit* that suits it: `1.25 ms`, `3.2 MiB`, `12.5 items`."""
+    steps = _STEPS.get(unit)
+    if steps is None:
+        return f"{value:.3g} {unit}".rstrip()
+    scale, name = next((step for step in steps if value >= step[0]), steps[-1])
+    return f"{value / scale:.3g} {name}"
+
+
+def interval_plot(low: float, estimate: float, high: float, *, span: float) -> Markup:
+    """A ratio and its interval on a logarithmic axis that reaches *span* to either side of 1; red where below 1."""
+    reach = math.log(max(span, 1.01))
+
+    def x(value: float) -> float:
+        place = max(-1.0, min(1.0, math.log(value) / reach)) if 0 < value < FINITE else -1.0
+        return WIDTH / 2 + place * (WIDTH / 2 - MARGIN)
+
+    middle = ROW / 2
+    kind = "good" if low > 1 else "bad" if high < 1 else "open"
+    return _svg(
+        ROW,
+        f"{estimate:.2f}×, 95 % from {low:.2f}× to {high:.2f}×",
+        f'<path class="axis" d="M{WIDTH / 2:.1f} 0V{ROW:.0f}"/>'
+        f'<path class="interval {kind}" d="M{x(low):.1f} {middle}H{x(high):.1f}"/>'
+        f'<circle class="{kind}" cx="{x(estimate):.1f}" cy="{middle}" r="3.5"/>',
+    )
+
+
+def samples_plot(samples: Mapping[str, Sequence[float]], unit: str) -> Markup:
+    """A row for each arm: a dot for each sample, a bar over the middle half of them, a stroke at the median."""
+    values = [value for arm in samples.values() for value in arm]
+    least, most = min(values), max(values)
+    is_logarithmic = least > 0 and most / least > WIDEST_LINEAR
+
+    def scaled(value: float) -> float:
+        return math.log(value) if is_logarithmic else value
+
+    start, length = scaled(least), scaled(most) - scaled(least) or 1.0
+
+    def x(value: float) -> float:
+        return MARGIN + (scaled(value) - start) / length * (WIDTH - 2 * MARGIN)
+
+    parts, told = [], []
+    for number, (arm, taken) in enumerate(samples.items()):
+        y = (number + 0.5) * ROW
+        low, middle, high = _quartiles(taken)
+        dots = "".join(f"M{x(value):.1f} {y:.1f}h0" for value in taken)
+        parts.append(
+            f'<g class="arm{number}"><path class="half" d="M{x(low):.1f} {y:.1f}H{x(high):.1f}"/>'
+            f'<path class="dots" d="{dots}"/><path class="median" d="M{x(middle):.1f} {y - 6:.1f}v12"/></g>'
+        )
+        told.append(f"{arm}: median {quantity_text(middle, unit)} of {len(taken)}")
+    axis = ", logarithmic axis" if is_logarithmic else ""
+    return _svg(ROW * len(samples), "; ".join(told) + axis, "".join(parts))
+
+
+def bars(values: Sequence[float]) -> list[float]:
+    """Heights from 0 to 100 that are in proportion to *values*."""
+    most = max(values, default=0.0)
+    return [100 * value / most if most else 0.0 for value in values]
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def _svg(height: float, label: str, content: str) -> Markup:
+    from markupsafe import Markup, escape
+
+    # all of *content* is numbers and names of classes, written above
+    return Markup(  # noqa: S704
+        f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" width="{WIDTH:.0f}" height="{height:.0f}" role="img">'
+        f"<title>{escape(label)}</title>{content}</svg>"
+    )
