@@ -105,7 +105,7 @@ class TaskView:
 
 def task_view(task: Task) -> TaskView:
     """What the page of *task* shows."""
-    row = dict.fromkeys(TaskRecord.model_fields) | dict(task.row)
+    row: dict[str, Any] = {**dict.fromkeys(TaskRecord.model_fields), **task.row}
     repository = quote(row["repo_name"])
     tests = tuple(_test(each) for each in _rows_of(task, "tests"))
     return TaskView(

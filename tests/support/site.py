@@ -8,15 +8,15 @@ from pathlib import Path
 from formulacode_dagster.library import Dataset
 from formulacode_dagster.models.measurement import Arm, Metric, Returned
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.task_tables import (
+from formulacode_dagster.release.folder import FolderDestination
+from formulacode_dagster.release.tables import month_tables
+from formulacode_dagster.release.task_tables import (
     ExecutedLines,
     SampleRecord,
     TaskRecords,
     TestRecord,
     WorkloadRecord,
 )
-from formulacode_dagster.release.folder import FolderDestination
-from formulacode_dagster.release.tables import month_tables
 from tests.support.release import task_row
 
 HOSTILE = (
