@@ -30,14 +30,14 @@ from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.measurement.arms import Arms as ArmSessions
 from formulacode_dagster.measurement.budget import Budget
-from formulacode_dagster.measurement.chance import clopper_pearson
-from formulacode_dagster.measurement.contrasts import contrast_of
 from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.measurement.log import Log
 from formulacode_dagster.measurement.measure import sample
 from formulacode_dagster.measurement.patch import changed_files
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
+from formulacode_dagster.measurement.statistics.chance import clopper_pearson
+from formulacode_dagster.measurement.statistics.contrasts import contrast_of
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.suites.overlays import SuiteFiles

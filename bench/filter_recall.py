@@ -13,6 +13,7 @@ from pathlib import Path
 
 from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.history import Mirror
+from formulacode_dagster.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
@@ -20,7 +21,6 @@ from formulacode_dagster.offline.identity import known_by_name
 from formulacode_dagster.offline.mirrors import MirrorsSource
 from formulacode_dagster.selection.symbolic import screen
 
-from .intervals import clopper_pearson
 from .labelled import Example, Label, Stratum, stratum_of, without_prefixes
 
 LEAST_RECALL = 0.99

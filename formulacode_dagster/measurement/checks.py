@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Quantity, Unit, Verdict
 
-from .chance import clopper_pearson
-from .contrasts import Samples
-from .verdict import accepts_control, judge
+from .statistics.chance import clopper_pearson
+from .statistics.contrasts import Samples
+from .statistics.verdict import accepts_control, judge
 
 FIGURES = (
     *("speedup", "low", "high", "p_value", "slower_p_value"),

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.measurement import DecisionRule, Look, Metric, Unit
 
-from .chance import smallest_sign_flip_p
+from .statistics.chance import smallest_sign_flip_p
 
 RULE_VERSION = "4"
 """Raise it when the same samples may be judged otherwise."""

@@ -25,7 +25,7 @@ from .failures import nothing_timed, oracle_breaks
 from .fitting import fit, is_single_call
 from .plan import SamplingPlan
 from .relevance import Candidate
-from .verdict import Judged, judge
+from .statistics.verdict import Judged, judge
 
 Note = Callable[[str], None]
 MakeBuild = Callable[[Arm], KeptBuild]

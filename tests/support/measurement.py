@@ -17,7 +17,7 @@ import pytest
 
 from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.verdict import judge
+from formulacode_dagster.measurement.statistics.verdict import judge
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import Arm, Measurement, Sample, Unit
 from formulacode_dagster.models.pull_request import ChangedFile, PullRequest

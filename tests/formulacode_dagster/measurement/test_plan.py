@@ -1,8 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from formulacode_dagster.measurement.chance import smallest_sign_flip_p
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.statistics.chance import smallest_sign_flip_p
 from formulacode_dagster.models.measurement import Look, Metric, Unit
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from formulacode_dagster.measurement.checks import controls_within_promise, speedup_is_real
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.verdict import judge
+from formulacode_dagster.measurement.statistics.verdict import judge
 from formulacode_dagster.models.measurement import Measurement, Metric, Quantity, Sample, Unit, Verdict
 
 ROUNDS = 12

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from formulacode_dagster.measurement.chance import clopper_pearson, sign_flips
-from formulacode_dagster.measurement.contrasts import bounded
 from formulacode_dagster.measurement.plan import LOOKS
+from formulacode_dagster.measurement.statistics.chance import clopper_pearson, sign_flips
+from formulacode_dagster.measurement.statistics.contrasts import bounded
 
 TASKS = 2000
 NOISE = 0.01

@@ -3,9 +3,9 @@ import random
 
 import pytest
 
-from formulacode_dagster.measurement.chance import clopper_pearson
 from formulacode_dagster.measurement.plan import SamplingPlan
-from formulacode_dagster.measurement.verdict import accepts_control, judge
+from formulacode_dagster.measurement.statistics.chance import clopper_pearson
+from formulacode_dagster.measurement.statistics.verdict import accepts_control, judge
 from formulacode_dagster.models.measurement import Arm, Sample, Unit, Verdict
 from tests.support.noise import SimulatedTask
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from formulacode_dagster.measurement.intervals import (
+from formulacode_dagster.measurement.statistics.intervals import (
     block_resamples,
     expanded_tail,
     interval_of,

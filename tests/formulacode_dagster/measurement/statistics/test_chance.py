@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formulacode_dagster.measurement.chance import (
+from formulacode_dagster.measurement.statistics.chance import (
     clopper_pearson,
     geometric_mean,
     sign_flip_p,
