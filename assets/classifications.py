@@ -14,7 +14,8 @@ from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.selection import checks as verdicts
 from formulacode_dagster.selection.stage import classify_month
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS
-from formulacode_dagster.store.classifications import positives_by_month
+from formulacode_dagster.store.classifications import judges_of, positives_by_month
+from formulacode_dagster.store.evaluations import last_evaluation
 from formulacode_dagster.store.pull_requests import done_items, items_by_key
 from formulacode_dagster.store.views import RELATIONS
 from resources.llm import LLMResource
@@ -58,6 +59,14 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
     return verdicts.share_of_positives(positives, candidates, list(counted.values()))
 
 
+@month_check(blocking=False)
+def accuracy_on_labelled_set(month: JudgedMonth) -> Judgement:
+    """How well the month's model and prompt judge labelled commits, as of the last `make eval-classifier`."""
+    with month.database.transaction() as connection:
+        judges = judges_of(connection, month.key)
+        return verdicts.accuracy_on_labelled_set({judge: last_evaluation(connection, *judge) for judge in judges})
+
+
 @stage_asset(
     Stage.CLASSIFICATIONS,
     deps=[pull_requests],
@@ -67,7 +76,7 @@ def share_of_positives(month: JudgedMonth) -> Judgement:
     description="One row is a candidate that passed the symbolic filter and was judged by the model, whichever way.",
     columns=RELATIONS["classifications"].columns,
     pool="llm",
-    checks=[failures_within_budget, every_candidate_has_verdict, share_of_positives],
+    checks=[failures_within_budget, every_candidate_has_verdict, share_of_positives, accuracy_on_labelled_set],
 )
 def classifications(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, llm: LLMResource

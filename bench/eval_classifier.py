@@ -1,14 +1,18 @@
-"""How well pull requests are selected: the symbolic filter on labelled commits and on whole months.
+"""How well pull requests are selected: the filter and the classifier on labelled commits, the filter on months too.
 
-    python -m bench.eval_classifier [--repositories DIR]
+    python -m bench.eval_classifier [--repositories DIR] [--mode diff_only …] [--only filter|classifier]
 
 DIR holds bare mirrors as owner/name.git; without it the platform's own mirrors are used, and cloned where they are not
-there. The last line is JSON. Ends with 1 when the filter misses its targets.
+there. The model is LLM_MODEL, and answers it gave before are not paid for again; where none is set, the sandbox's rules
+answer: the floor to beat. The second judge is FC_CLASSIFICATION_JUDGE, else the same model asked in the other way; both
+are asked about every commit. What is found is kept in the database, for the check `accuracy_on_labelled_set`. The last
+line is JSON. Ends with 1 when the filter misses its targets.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -19,11 +23,19 @@ from formulacode_dagster.git.history import Mirror
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.offline.mirrors import mirrors_in
+from formulacode_dagster.store.completions import StoredCompletions
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.evaluations import add_evaluation
 from resources.mirrors import clone_url
+from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
 from . import filter_recall
-from .labelled import Entry, read_examples, read_list
+from .classifier_asking import asker
+from .classifier_modes import Mode, questions
+from .classifier_report import evaluation, report
+from .classifier_scores import agreement
+from .labelled import Entry, Example, read_examples, read_list
 
 
 @dataclass(frozen=True)
@@ -35,20 +47,45 @@ class Mirrors:
     of: Callable[[str], Mirror]
 
 
+FILTER, CLASSIFIER = "filter", "classifier"
+
+
 def main() -> int:
     """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
+    parser.add_argument("--mode", action="append", choices=list(Mode), help="beside full; all where none is named")
+    parser.add_argument("--only", choices=(FILTER, CLASSIFIER), help="measure nothing else")
+    options = parser.parse_args()
     entries = read_list()
-    mirrors = mirrors_of(parser.parse_args().repositories, entries)
+    mirrors = mirrors_of(options.repositories, entries)
     listed = [entry for entry in entries if entry.repository in mirrors.names]
     print(f"{len(listed)} commits of {len({entry.repository for entry in listed})} repositories", file=sys.stderr)
     examples = list(read_examples(listed, mirrors.of))
-    monthly = [name for name in filter_recall.REPOSITORIES if name in mirrors.names]
-    merged = list(filter_recall.screen_months(mirrors.folder, monthly, mirrors.of))
-    figures = filter_recall.report(examples, merged)
-    print(json.dumps({"filter": figures}))
-    return 0 if figures["reached"] else 1
+    figures: dict[str, object] = {"commits": len(examples)}
+    reached = True
+    if options.only != CLASSIFIER:
+        monthly = [name for name in filter_recall.REPOSITORIES if name in mirrors.names]
+        merged = list(filter_recall.screen_months(mirrors.folder, monthly, mirrors.of))
+        figures[FILTER] = passed = filter_recall.report(examples, merged)
+        reached = bool(passed["reached"])
+    if options.only != FILTER:
+        modes = list(dict.fromkeys((Mode.FULL, *(options.mode or Mode))))
+        figures[CLASSIFIER] = asyncio.run(evaluate(examples, modes, PostgresResource().database()))
+    print(json.dumps(figures))
+    return 0 if reached else 1
+
+
+async def evaluate(examples: Sequence[Example], modes: Sequence[Mode], database: Database) -> dict[str, object]:
+    """Ask the first judge in each of *modes*, and the second; print, keep and give back what it comes to."""
+    async with asker(StoredCompletions(database)) as judges:
+        answers = {mode: await judges.ask(questions(examples, mode)) for mode in modes}
+        second = await judges.ask_second(questions(examples, Mode.FULL))
+    together = agreement(answers[Mode.FULL].verdicts, second.verdicts)
+    figures = report(judges.model, answers, judges.second, together)
+    with database.transaction() as connection:
+        add_evaluation(connection, evaluation(judges.model, answers, together))
+    return figures
 
 
 def mirrors_of(folder: Path | None, entries: Sequence[Entry]) -> Mirrors:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.evaluation import ClassifierEvaluation
 
 SIGMAS = 3.0
 
@@ -50,3 +51,30 @@ def share_of_positives(positives: int, candidates: int, history: Sequence[tuple[
         ),
         figures={**figures, "expected": expected, "lower": lower, "upper": upper},
     )
+
+
+def accuracy_on_labelled_set(evaluations: Mapping[tuple[str, str], ClassifierEvaluation | None]) -> Judgement:
+    """Each model and version of the prompt that judged has been measured on the labelled commits.
+
+    *evaluations* holds the newest of each (model, prompt version), None where there is none. Figures are of the last.
+    """
+    unmeasured = [f"{model}, prompt {version}" for (model, version), kept in evaluations.items() if kept is None]
+    measured = [kept for kept in evaluations.values() if kept is not None]
+    told = [
+        f"{kept.model}, prompt {kept.prompt_version}: recall {kept.recall:.1%} of {kept.positives}, false positives "
+        f"{kept.false_positive_rate:.1%} of {kept.others}, {kept.misled} of {kept.injected} misled by instructions, "
+        f"on {kept.evaluated_at:%Y-%m-%d}"
+        for kept in measured
+    ]
+    if unmeasured:
+        told.append(f"never measured: {'; '.join(unmeasured)} (`make eval-classifier`)")
+    figures: dict[str, float] = {}
+    if measured:
+        last = measured[-1]
+        figures = {
+            "recall": last.recall,
+            "false_positive_rate": last.false_positive_rate,
+            "calibration_error": last.calibration_error,
+            "dollars_per_thousand": last.dollars_per_thousand,
+        }
+    return Judgement.by_offenders("; ".join(told) or "no verdict of a model", unmeasured, figures)

@@ -20,3 +20,15 @@ def positives_by_month(connection: Connection, months: Collection[str]) -> dict[
         .order_by(columns.month)
     )
     return {month: (positives, judged) for month, positives, judged in connection.execute(statement)}
+
+
+def judges_of(connection: Connection, month: str) -> list[tuple[str, str]]:
+    """The (model, prompt version) pairs whose verdicts *month* holds."""
+    columns = CLASSIFICATIONS.c
+    statement = (
+        select(columns.model, columns.prompt_version)
+        .where(columns.month == month)
+        .distinct()
+        .order_by(columns.model, columns.prompt_version)
+    )
+    return [(model, version) for model, version in connection.execute(statement)]

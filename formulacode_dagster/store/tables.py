@@ -78,6 +78,19 @@ COMPLETIONS = Table(
     *_time("created_at"),
 )
 
+CLASSIFIER_EVALUATIONS = Table(
+    "classifier_evaluations",
+    METADATA,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    *_text("model", "prompt_version"),
+    *_time("evaluated_at"),
+    *_text("commits_sha256"),
+    *_int("positives", "recalled", "others", "false_positives", "unanswered"),
+    *_real("calibration_error", "agreement"),
+    *_int("injected", "misled"),
+    *_real("dollars_per_thousand"),
+)
+
 BLOBS = Table(
     "blobs",
     METADATA,

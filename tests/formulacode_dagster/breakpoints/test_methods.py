@@ -65,10 +65,10 @@ def test_the_unit_changes_nothing() -> None:
 
 def test_the_time_grows_with_the_length_not_with_its_square() -> None:
     values, truth = synthetic_series(np.random.default_rng(5), 100_000, 20)
-    begun = time.process_time()
+    begun = time.perf_counter()
     positions = seeded.change_points(values)
     # by the square it would take minutes
-    assert time.process_time() - begun < 10
+    assert time.perf_counter() - begun < 10
     assert score(positions.tolist(), truth.tolist()).hits == 20
 
 

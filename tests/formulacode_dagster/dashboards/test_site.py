@@ -201,7 +201,7 @@ def test_a_package_from_an_address_is_found_where_old_and_new_versions_put_it(tm
 def test_a_million_points_are_a_matter_of_seconds(tmp_path: Path) -> None:
     row = "[100, 1.5],"
     site = write_site(tmp_path, **{GRAPH: f"[{row * 999_999}[102, 1.5]]".encode()})
-    begun = time.process_time()
+    begun = time.perf_counter()
     read = read_site(site)
-    assert time.process_time() - begun < 20
+    assert time.perf_counter() - begun < 20
     assert read.points.filter(series=0).height == 1_000_000

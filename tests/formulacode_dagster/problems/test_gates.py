@@ -119,6 +119,6 @@ def test_a_leak_says_where_and_what() -> None:
 def test_a_hostile_text_takes_no_time(piece: str) -> None:
     import time
 
-    started = time.process_time()
+    started = time.perf_counter()
     Gates(SECRETS).judge(piece * (65_536 // len(piece)) + "y", "here")
-    assert time.process_time() - started < 5
+    assert time.perf_counter() - started < 5

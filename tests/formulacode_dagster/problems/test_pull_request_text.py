@@ -155,6 +155,6 @@ def test_markdown_is_not_escaped(make_pull_request: MakePullRequest, patch: byte
 )
 def test_a_hostile_body_takes_no_time(make_pull_request: MakePullRequest, patch: bytes, piece: str) -> None:
     body = piece * (65_536 // len(piece)) + "x"
-    started = time.process_time()
+    started = time.perf_counter()
     render_pull_request_text(make_pull_request(body=body).facts, repository_description="", patch=patch)
-    assert time.process_time() - started < 5
+    assert time.perf_counter() - started < 5

@@ -64,9 +64,9 @@ def test_binary_content_is_left_out_visibly() -> None:
 
 def test_a_ten_megabyte_patch_is_cut_in_well_under_a_second(make_pull_request: MakePullRequest) -> None:
     patch = section("pkg/core.py", 500_000).encode()
-    started = time.process_time()
+    started = time.perf_counter()
     prompt = prompt_for(make_pull_request().facts, patch)
-    assert time.process_time() - started < 2
+    assert time.perf_counter() - started < 2
     assert prompt.patch_truncated
     assert len(prompt.messages[-1].content) < PATCH_CHARACTERS * 1.2
 
