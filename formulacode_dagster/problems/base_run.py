@@ -6,6 +6,7 @@ The statement stage comes before there is an image, so this is known only where 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import Field
 
@@ -13,6 +14,9 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.measurement import Arm, BenchmarkResult, HotFunction, Measurement, Metric, Quantity
 
 from .trails import Trails
+
+MOST_SOURCES = 20_000
+"""Characters of all sources together: a solver has the files, and reads these first."""
 
 
 class TimedWorkload(Frozen):
@@ -28,7 +32,7 @@ class BaseRun(Frozen):
     """The workloads of a task as they ran at the base."""
 
     machine: str = Field(description="CPU model and cores")
-    sources: dict[str, str] = Field(description="of the workloads, by class or function")
+    sources: dict[str, str] = Field(description="of the workloads, by class or function, of the slowest first")
     workloads: tuple[TimedWorkload, ...] = Field(description="those of time first, slowest first")
 
     @property
@@ -42,7 +46,7 @@ class BaseRun(Frozen):
 
 
 def base_run_of(measurement: Measurement, trails: Trails) -> BaseRun | None:
-    """What *measurement* saw of the base; None where the base was not profiled.
+    """What *measurement* saw of the base; None where the base was not profiled, or not sampled.
 
     Of samples only those of the base are read. In sources what `trails` finds is withheld, as in issues.
     """
@@ -59,11 +63,26 @@ def base_run_of(measurement: Measurement, trails: Trails) -> BaseRun | None:
         for result in measurement.results
         for value in _value(result)
     ]
+    if not workloads:
+        return None
+    workloads.sort(key=_place)
     return BaseRun(
         machine=measurement.machine,
-        sources={name: trails.without(source).strip("\n") for name, source in profile.sources.items() if source},
-        workloads=tuple(sorted(workloads, key=_place)),
+        sources={name: trails.without(source).strip("\n") for name, source in _shown(profile.sources, workloads)},
+        workloads=tuple(workloads),
     )
+
+
+def _shown(sources: Mapping[str, str], workloads: Iterable[TimedWorkload]) -> Iterator[tuple[str, str]]:
+    """The sources of *workloads* in their order, those that fit."""
+    left = MOST_SOURCES
+    benchmarks = dict.fromkeys(workload.name.partition("(")[0] for workload in workloads)
+    # a benchmark is a function, or a method of the class before its last dot
+    for name in dict.fromkeys(name for benchmark in benchmarks for name in (benchmark, benchmark.rpartition(".")[0])):
+        source = sources.get(name, "")
+        if source and len(source) <= left:
+            left -= len(source)
+            yield name, source
 
 
 def _place(workload: TimedWorkload) -> tuple[int, float, str]:

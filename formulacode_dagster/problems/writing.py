@@ -39,7 +39,7 @@ def write_hinted(statement: str, run: BaseRun) -> str:
         "statement": statement.strip(),
         "machine": run.machine,
         "workloads": [{"name": workload.name, "value": _value(workload)} for workload in run.workloads],
-        "sources": [{"name": name, "text": text, "fence": _fence(text)} for name, text in sorted(run.sources.items())],
+        "sources": [{"name": name, "text": text, "fence": _fence(text)} for name, text in run.sources.items()],
         "profiles": [
             {
                 "name": workload.name,

@@ -102,7 +102,7 @@ def test_nothing_of_the_oracle_gets_in(facts: MergedPullRequest, patch: bytes) -
 
 
 def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequest, patch: bytes) -> None:
-    shown = {"MACHINE", "NAME", "SOURCENAME", "SOURCE", "FILE", "FUNCTION"}
+    shown = {"MACHINE", "NAME", "SOURCE", "FILE", "FUNCTION"}
     hot = HotFunction(file="MARKER-FILE", function="MARKER-FUNCTION", line=1, own=1, cumulative=1)
     base = measured()
     result = base.results[0].model_copy(update={"benchmark": "MARKER-NAME"})
@@ -126,7 +126,10 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
             "returned": {"MARKER-RETURNED": Returned.SAME},
             "failures": (BenchmarkFailure(benchmark="MARKER-B", arm=Arm.BASE, kind="MARKER-K", message="MARKER-M"),),
             "untimed": ("MARKER-UNTIMED",),
-            "profile": BaseProfile(functions={"MARKER-NAME": (hot,)}, sources={"MARKER-SOURCENAME": "MARKER-SOURCE"}),
+            "profile": BaseProfile(
+                functions={"MARKER-NAME": (hot,)},
+                sources={"MARKER-NAME": "MARKER-SOURCE", "MARKER-OTHER": "MARKER-OTHER-SOURCE"},
+            ),
         }
     )
     text = state_hinted(make_statement("slow"), measurement, facts, patch).text or ""
@@ -187,6 +190,19 @@ def test_links_in_sources_are_withheld(facts: MergedPullRequest, patch: bytes) -
     source = SOURCE + "        # see https://github.com/acme/wheels/pull/77\n"
     text = state_hinted(make_statement("slow"), measured(source), facts, patch).text or ""
     assert "# see [link withheld]" in text
+
+
+def test_sources_are_those_of_the_slowest_as_far_as_they_fit() -> None:
+    sources = {"bench.Merge": "x" * 15_000, "bench.time_read": "y" * 6_000, "bench.time_oracle_only": "z"}
+    profile = BaseProfile(functions={}, sources=sources)
+    run = base_run_of(measured(profile=profile), Trails("acme/wheels", 77))
+    # the second is slower, and a benchmark that has no sample at the base is none
+    assert run is not None
+    assert list(run.sources) == ["bench.time_read"]
+    smaller = BaseProfile(functions={}, sources={**sources, "bench.Merge": "x" * 14_000})
+    both = base_run_of(measured(profile=smaller), Trails("acme/wheels", 77))
+    assert both is not None
+    assert list(both.sources) == ["bench.time_read", "bench.Merge"]
 
 
 def test_a_source_cannot_end_its_fence(facts: MergedPullRequest, patch: bytes) -> None:

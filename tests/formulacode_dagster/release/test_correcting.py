@@ -18,7 +18,7 @@ from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.measurement import BaseProfile, HotFunction, Measurement
+from formulacode_dagster.models.measurement import Arm, BaseProfile, HotFunction, Measurement, Sample
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
@@ -237,6 +237,13 @@ def test_what_a_stage_left_is_shown(command: FcData, part: str, shown: str) -> N
     answer = command("show", "acme/fast.py#7", part)
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout.startswith(shown)
+
+
+def profiled(measurement: Measurement, profile: BaseProfile) -> Measurement:
+    """*measurement* with that profile, and a sample of every benchmark at the base."""
+    sample = Sample(arm=Arm.BASE, round=0, order=0, value=0.5, calls=1)
+    results = tuple(result.model_copy(update={"samples": (sample,)}) for result in measurement.results)
+    return measurement.model_copy(update={"profile": profile, "results": results})
 
 
 def test_a_hinted_statement_is_shown_with_the_run_of_the_base_or_why_there_is_none(

@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Measurement, Metric, Provenance, Quantity, Returned, Source, Verdict
+from formulacode_dagster.models.measurement import (
+    Arm,
+    BaseProfile,
+    Measurement,
+    Metric,
+    Provenance,
+    Quantity,
+    Returned,
+    Sample,
+    Source,
+    Verdict,
+)
 from formulacode_dagster.release.tasks import build_task_record, patch_text
 from tests.support.git_world import git, patch_between
 
@@ -78,6 +89,16 @@ def test_a_record_tells_what_is_better_and_what_each_benchmark_measures(parts: d
     )
     assert in_order == {time.benchmark: ("time", "seconds"), peak.benchmark: ("peakmemory", "bytes")}
     assert measured.speedup_text.endswith("× of peakmemory")
+
+
+def test_a_record_has_the_hinted_statement_where_the_base_was_profiled(parts: dict[str, Any]) -> None:
+    assert build_task_record(**parts).statement_hinted is None
+    profile = BaseProfile(functions={}, sources={"bench.time_z": "def time_z():\n    pass\n"})
+    sample = Sample(arm=Arm.BASE, round=0, order=0, value=0.5, calls=1)
+    timed = tuple(result.model_copy(update={"samples": (sample,)}) for result in parts["measurement"].results)
+    measured = parts["measurement"].model_copy(update={"profile": profile, "results": timed})
+    hinted = build_task_record(**{**parts, "measurement": measured}).statement_hinted or ""
+    assert hinted.startswith("It is slow.\n\n## What is timed")
 
 
 def test_a_record_tells_how_sure_it_is_and_by_what_it_is_right(parts: dict[str, Any]) -> None:
