@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-lite eval-classifier yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -84,6 +84,9 @@ bench-images: setup ## what an image of one more task costs, beside a flat Docke
 
 bench-leaks: setup ## what the gates of problem statements miss, by kind of leak, and what they stop for nothing
 	@$(BIN)/python -m bench.leaks
+
+bench-lite: setup ## published sites to tables, steps of series and how well they are found: make bench-lite [SITES=DIR]
+	@$(BIN)/uv run --quiet --no-sync --with asv --with ruptures --with pandas python -m bench.lite $(if $(SITES),--sites "$(SITES)")
 
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")

@@ -44,6 +44,10 @@ RUN_BY = {
     "fc-data repositories show --month 2026-02": HERE,
     "fc-data offline schema": HERE,
     **dict.fromkeys(
+        ("fc-data dashboards scrape path/to/site tables", "fc-data dashboards steps tables"),
+        "tests/formulacode_dagster/cli/test_dashboards.py::test_a_site_becomes_tables_steps_commits_and_a_picture",
+    ),
+    **dict.fromkeys(
         (
             "fc-data run --month 2026-02 --stage repositories --offline-source /path/to/mirrors",
             "fc-data run --month 2026-02 --stage pull_requests --offline-source /path/to/mirrors",
@@ -125,9 +129,14 @@ def test_every_fc_data_command_can_be_parsed(command: str) -> None:
 
 def test_the_options_the_text_names_exist() -> None:
     named = set(re.findall(r"`(?:fc-data )?(--[a-z-]+)", USERS_TEXT)) - {"--install-completion"}
+    commands = get_command(app).commands.values()
+    groups = [command for command in commands if hasattr(command, "commands")]
     known = {
         option
-        for command in get_command(app).commands.values()
+        for command in (
+            *get_command(app).commands.values(),
+            *(each for group in groups for each in group.commands.values()),
+        )
         for p in command.params
         for option in (*p.opts, *p.secondary_opts)
     }

@@ -57,3 +57,12 @@ def _groups(steps: pl.DataFrame) -> pl.DataFrame:
         else:
             groups.append(groups[-1])
     return ranges.with_columns(pl.Series("group", groups, dtype=pl.UInt32))
+
+
+def with_hashes(ranges: pl.DataFrame, revisions: pl.DataFrame) -> pl.DataFrame:
+    """*ranges* with the `before_hash` and `after_hash` of their revisions, and the `date` of the one after."""
+    of = revisions.select("revision", "hash", "date")
+    before = of.select(pl.col("revision").alias("before_revision"), pl.col("hash").alias("before_hash"))
+    after = of.select(pl.col("revision").alias("after_revision"), pl.col("hash").alias("after_hash"), "date")
+    joined = ranges.join(before, on="before_revision", how="left", maintain_order="left")
+    return joined.join(after, on="after_revision", how="left", maintain_order="left")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
@@ -12,19 +11,12 @@ import numpy as np
 from formulacode_dagster.models.errors import ConfigurationError
 
 from . import seeded
+from .choices import Method
 from .seeded import Floats, Positions
 
 LONGEST_FOR_RBF = 20_000
 """Points up to which a method that takes the square of their number ends within a minute or so."""
 RBF_PENALTY = 3.0
-
-
-class Method(StrEnum):
-    """How change points are found."""
-
-    SEEDED = "seeded"
-    ASV = "asv"
-    RBF = "rbf"
 
 
 def change_points(values: Floats, method: Method = Method.SEEDED, weights: Floats | None = None) -> Positions:

@@ -7,12 +7,13 @@ JASA 2012), here over candidates instead of all positions, which makes it about 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise import long_run_variance, normal_deviation
+from .noise import local_deviation, long_run_variance
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -37,23 +38,39 @@ def change_points(values: Floats) -> Positions:
     if length < 2 * SHORTEST_SEGMENT:
         return np.empty(0, np.int64)
     scaled = _scaled(values)
-    noise = max(normal_deviation(np.diff(scaled)) / np.sqrt(2.0), LEAST_NOISE)
-    scaled = without_outliers(scaled, OUTLIER_DEVIATIONS * noise) / noise
+    noise = np.maximum(local_deviation(scaled), LEAST_NOISE)
+    scaled = without_outliers(scaled, OUTLIER_DEVIATIONS * noise)
     scaled -= scaled.mean()
-    penalty = PENALTY * np.log(length)
-    sums = _running_sums(scaled)
-    candidates = _candidates(sums, np.sqrt(CANDIDATE_SHARE * penalty))
-    fitted = _penalised_fit(sums, candidates, penalty)
+    weights = noise**-2
+    sums = _Sums(running_sum(weights * scaled), running_sum(weights))
+    penalty = PENALTY * float(np.log(length))
+    fitted = _penalised_fit(sums, _candidates(sums, CANDIDATE_SHARE * penalty), penalty)
     for _ in range(ROUNDS):
         if not len(fitted):
             break
         # what wanders looks like steps to whoever takes neighbours for independent
-        variance = max(long_run_variance(scaled, fitted), 1.0)
+        variance = max(long_run_variance(scaled, noise, fitted), 1.0)
         fitted = _penalised_fit(sums, fitted, penalty * variance)
     return _refined(sums, fitted)
 
 
-def without_outliers(values: Floats, threshold: float) -> Floats:
+@dataclass(frozen=True)
+class _Sums:
+    """Running sums, from 0: of values times weights, and of weights."""
+
+    values: Floats
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.values) - 1
+
+    def explained(self, first: Positions | int, last: Positions | int) -> Floats:
+        """What one level from *first* up to *last* takes of the sum of weighted squares."""
+        part: Floats = (self.values[last] - self.values[first]) ** 2 / (self.weights[last] - self.weights[first])
+        return part
+
+
+def without_outliers(values: Floats, threshold: Floats) -> Floats:
     """*values*, with what lies further than *threshold* from the median of its neighbours put to it (Hampel)."""
     half = OUTLIER_WINDOW // 2
     padded = np.concatenate((values[half:0:-1], values, values[-2 : -2 - half : -1]))
@@ -69,8 +86,12 @@ def _scaled(values: Floats) -> Floats:
     return values / (np.median(np.abs(values)) or np.abs(values).max() or 1.0)
 
 
-def _running_sums(values: Floats) -> Floats:
-    return np.concatenate(([0.0], np.cumsum(values)))
+def running_sum(values: Floats) -> Floats:
+    """The sums of the first 0, 1, … of *values*."""
+    sums = np.empty(len(values) + 1)
+    sums[0] = 0.0
+    np.cumsum(values, out=sums[1:])
+    return sums
 
 
 @lru_cache(maxsize=64)
@@ -85,41 +106,38 @@ def _seeded_intervals(length: int) -> tuple[tuple[Positions, int], ...]:
     return tuple(layers)
 
 
-def _candidates(sums: Floats, threshold: float) -> Positions:
-    """Where each interval splits best, of those that split by more than *threshold* deviations."""
+def _candidates(sums: _Sums, least_gain: float) -> Positions:
+    """Where each interval splits best, of those in which that gains more than *least_gain*."""
     places = []
-    for starts, size in _seeded_intervals(len(sums) - 1):
-        inside = np.arange(SHORTEST_SEGMENT, size - SHORTEST_SEGMENT + 1)
-        first = sums[starts][:, None]
-        slope = (sums[starts + size][:, None] - first) / size
-        gains = np.abs(sums[starts[:, None] + inside] - first - inside * slope)
-        gains *= np.sqrt(size / (inside * (size - inside)))
+    for starts, size in _seeded_intervals(len(sums)):
+        inside = starts[:, None] + np.arange(SHORTEST_SEGMENT, size - SHORTEST_SEGMENT + 1)
+        first, last = starts[:, None], starts[:, None] + size
+        gains = sums.explained(first, inside) + sums.explained(inside, last)
         best = gains.argmax(axis=1)
-        split = gains[np.arange(len(starts)), best] > threshold
-        places.append(starts[split] + inside[best[split]])
+        rows = np.arange(len(starts))
+        split = gains[rows, best] - sums.explained(starts, starts + size) > least_gain
+        places.append(inside[rows, best][split])
     return np.unique(np.concatenate(places))
 
 
-def _penalised_fit(sums: Floats, candidates: Positions, penalty: float) -> Positions:
+def _penalised_fit(sums: _Sums, candidates: Positions, penalty: float) -> Positions:
     """The subset of *candidates* with the least squared error plus *penalty* for each: exact, and pruned as PELT does.
 
     The squares themselves are the same for every subset and left out.
     """
-    length = len(sums) - 1
-    positions = np.concatenate(([0], candidates, [length]))
-    at = sums[positions]
+    positions = np.concatenate(([0], candidates, [len(sums)]))
+    at = _Sums(sums.values[positions], sums.weights[positions])
     costs = np.full(len(positions), -penalty)
     previous = np.zeros(len(positions), np.int64)
     active = np.zeros(1, np.int64)
     for end in range(1, len(positions)):
-        sizes = positions[end] - positions[active]
-        reached = costs[active] - (at[end] - at[active]) ** 2 / sizes
-        reached[sizes < SHORTEST_SEGMENT] = np.inf
+        too_short = positions[end] - positions[active] < SHORTEST_SEGMENT
+        reached = costs[active] - at.explained(active, end)
+        reached[too_short] = np.inf
         best = int(reached.argmin())
         costs[end] = reached[best] + penalty
         previous[end] = active[best]
-        keep = (reached <= costs[end]) | (sizes < SHORTEST_SEGMENT)
-        active = np.append(active[keep], end)
+        active = np.append(active[(reached <= costs[end]) | too_short], end)
     fitted = []
     end = int(previous[-1])
     while end:
@@ -128,12 +146,11 @@ def _penalised_fit(sums: Floats, candidates: Positions, penalty: float) -> Posit
     return np.array(fitted[::-1], np.int64)
 
 
-def _refined(sums: Floats, fitted: Positions) -> Positions:
+def _refined(sums: _Sums, fitted: Positions) -> Positions:
     """*fitted*, each moved to where it splits best what lies between its neighbours."""
-    bounds = np.concatenate(([0], fitted, [len(sums) - 1]))
+    bounds = np.concatenate(([0], fitted, [len(sums)]))
     for index in range(1, len(bounds) - 1):
-        first, last = bounds[index - 1], bounds[index + 1]
+        first, last = int(bounds[index - 1]), int(bounds[index + 1])
         places = np.arange(first + SHORTEST_SEGMENT, last - SHORTEST_SEGMENT + 1)
-        left, right = sums[places] - sums[first], sums[last] - sums[places]
-        bounds[index] = places[(left**2 / (places - first) + right**2 / (last - places)).argmax()]
+        bounds[index] = places[(sums.explained(first, places) + sums.explained(places, last)).argmax()]
     return bounds[1:-1]

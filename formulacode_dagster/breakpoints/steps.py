@@ -10,14 +10,11 @@ import numpy as np
 import polars as pl
 
 from . import methods
+from .choices import MINIMUM_CHANGE, Method
 from .direction import direction
-from .methods import Method
 from .noise import median
 from .seeded import Floats, Positions
 from .sizes import size_of_step
-
-MINIMUM_CHANGE = 0.05
-"""The least relative change that is told: asv's own threshold of regressions."""
 
 STEPS = pl.Schema(
     {

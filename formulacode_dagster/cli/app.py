@@ -33,6 +33,7 @@ from . import (
     why,
 )
 from .console import complain, complaints, console
+from .dashboards.commands import app as dashboards_app
 from .offline import app as offline_app
 from .repositories import app as repositories_app
 
@@ -55,6 +56,7 @@ class Group(StrEnum):
 
     MONTHS = "Months"
     ITEMS = "One pull request, or one repository"
+    DASHBOARDS = "Published benchmarks"
     UPKEEP = "Upkeep"
     TRYING = "Trying it out"
 
@@ -69,6 +71,7 @@ for _group, _commands in _COMMANDS.items():
     for _command in _commands:
         app.command(rich_help_panel=_group)(_command)
 app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
+app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 
 

@@ -37,10 +37,6 @@ class FaultKind(StrEnum):
     """A commit of the index is dated before its predecessor, as rebased and merged ones are."""
 
 
-HARMLESS = frozenset({FaultKind.ABSENT, FaultKind.DUPLICATE_REVISION, FaultKind.UNORDERED, FaultKind.BACKWARDS_IN_TIME})
-"""What leaves every value of the file in the tables."""
-
-
 @dataclass(frozen=True)
 class Fault:
     """What is wrong with one file of a site."""

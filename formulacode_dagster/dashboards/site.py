@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -22,8 +23,10 @@ LARGEST_FILE = 256 * 2**20
 """Bytes of a file that is read; a graph of a million points has some 30 MB."""
 
 
-def read_site(folder: Path) -> tables.Site:
+def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.Site:
     """The tables of the site in *folder*. What is wrong with single files is in its `faults`.
+
+    What a download could not bring (*not_fetched*) is told instead of being absent.
 
     Raises DashboardError when there is no index to go by.
     """
@@ -35,6 +38,8 @@ def read_site(folder: Path) -> tables.Site:
     points = reader.points()
     reader.name_unknown(points, set(index.revision_to_hash))
     reader.faults += _backwards_in_time(index)
+    lost = {fault.path for fault in not_fetched}
+    faults = [*not_fetched, *(at for at in reader.faults if at.kind is not FaultKind.ABSENT or at.path not in lost)]
     read = [(name, graph) for name, graph in summaries if graph is not None]
     return tables.Site(
         project=index.project,
@@ -45,7 +50,7 @@ def read_site(folder: Path) -> tables.Site:
         summaries=_summaries(read),
         regressions=regressions,
         faults=pl.DataFrame(
-            [(fault.path, str(fault.kind), fault.detail) for fault in reader.faults], schema=tables.FAULTS, orient="row"
+            [(fault.path, str(fault.kind), fault.detail) for fault in faults], schema=tables.FAULTS, orient="row"
         ),
         graphs_expected=len(index.graph_param_list) * len(index.benchmarks),
         graphs_read=reader.graphs_read,
@@ -66,6 +71,9 @@ class _Reader:
         self.graphs_read = 0
         self._rows: list[tuple[Any, ...]] = []
         self._graphs: list[Graph] = []
+        # of the environment that the last graph is of
+        self._environment: Environment = {}
+        self._told = "{}"
 
     def index(self) -> Index:
         content = self.content(INDEX)
@@ -84,12 +92,17 @@ class _Reader:
             return Fault(path, FaultKind.ABSENT)
         except OSError as error:
             return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
-        with os.fdopen(handle, "rb") as file:
-            try:
-                content = file.read(LARGEST_FILE + 1)
-            except OSError as error:
-                return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
-        return content if len(content) <= LARGEST_FILE else Fault(path, FaultKind.TOO_LARGE)
+        try:
+            told = os.fstat(handle)
+            if not stat.S_ISREG(told.st_mode):
+                return Fault(path, FaultKind.UNREADABLE, "is no file")
+            if told.st_size > LARGEST_FILE:
+                return Fault(path, FaultKind.TOO_LARGE, f"{told.st_size:,} bytes")
+            return os.read(handle, told.st_size)
+        except OSError as error:
+            return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
+        finally:
+            os.close(handle)
 
     def present(self, paths: Sequence[str]) -> str:
         """The first of *paths* that is there, or else the first of all."""
@@ -110,8 +123,10 @@ class _Reader:
     def add(self, environment: Environment, benchmark: Benchmark, path: str, graph: Graph) -> None:
         self.graphs_read += 1
         self._graphs.append(graph)
-        told = json.dumps(environment, sort_keys=True)
-        of = (environment.get("machine") or "", environment.get("branch") or "", told, benchmark.type, benchmark.unit)
+        if environment is not self._environment:
+            self._environment, self._told = environment, json.dumps(environment, sort_keys=True)
+        machine, branch = environment.get("machine") or "", environment.get("branch") or ""
+        of = (machine, branch, self._told, benchmark.type, benchmark.unit)
         self._rows += [(benchmark.name, list(parameters), *of, path) for parameters in product(*benchmark.params)]
 
     def series(self) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 
 from bench.synthetic_steps import Score, score, synthetic_series
 from formulacode_dagster.breakpoints import methods, seeded
-from formulacode_dagster.breakpoints.methods import Method
+from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.models.errors import ConfigurationError
 
 
@@ -40,6 +40,15 @@ def test_outliers_are_no_levels() -> None:
     values = np.exp(np.random.default_rng(1).normal(0, 0.01, 100))
     values[[30, 31, 70]] *= 3
     assert not len(seeded.change_points(values))
+
+
+def test_a_spell_of_noise_is_no_series_of_steps() -> None:
+    rng = np.random.default_rng(8)
+    false = 0
+    for _ in range(10):
+        deviations = np.where(np.arange(400) < 300, 0.01, 0.15)
+        false += len(seeded.change_points(np.exp(rng.normal(0, deviations))))
+    assert false <= 5
 
 
 @pytest.mark.parametrize("place", [3, 40, 77])

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from formulacode_dagster.dashboards import tables
-from formulacode_dagster.dashboards.faults import DashboardError, FaultKind
+from formulacode_dagster.dashboards.faults import DashboardError, Fault, FaultKind
 from formulacode_dagster.dashboards.index import Index
 from formulacode_dagster.dashboards.site import read_site
 from tests.support.asv_site import ENVIRONMENT, GRAPHS, GRID, MEMORY, PLAIN, site_content, write_site
@@ -148,6 +148,12 @@ def test_without_an_index_there_is_no_site(content: bytes | None, kind: FaultKin
     with pytest.raises(DashboardError, match=r"index\.json") as raised:
         read_site(write_site(tmp_path, **{"index.json": content}))
     assert raised.value.fault.kind is kind
+
+
+def test_what_could_not_be_fetched_is_not_called_absent(tmp_path: Path) -> None:
+    site = write_site(tmp_path, **{GRAPH: None, f"{GRAPHS}/{GRID}.json": None})
+    lost = Fault(GRAPH, FaultKind.NOT_FETCHED, "HTTP 500, 5 times")
+    assert faults(read_site(site, [lost])) == [(GRAPH, "not_fetched"), (f"{GRAPHS}/{GRID}.json", "absent")]
 
 
 def test_regressions_of_another_form_are_named(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""What `fc-data dashboards` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from formulacode_dagster.cli.console import console, table_of
+from formulacode_dagster.dashboards.faults import FaultKind
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from formulacode_dagster.dashboards.tables import Site
+
+SHOWN_NAMES, SHOWN_COMMITS, HASH_LENGTH = 10, 25, 10
+
+
+def tell_site(site: Site, folder: Path) -> None:
+    """How much of what the index lists was read, and what is wrong with the rest."""
+    measured = site.points["value"].count()
+    console.print(
+        f"{site.project}: {site.graphs_read:,} of {site.graphs_expected:,} graphs that its index allows for, "
+        f"{site.summaries_read:,} of {site.summaries_expected:,} summaries; {site.series.height:,} series, "
+        f"{site.points.height:,} points ({measured:,} measured), {site.revisions.height:,} commits, "
+        f"{site.regressions.height:,} regressions of its own",
+        markup=False,
+    )
+    silent = site.silent_benchmarks()
+    if silent:
+        console.print(f"{len(silent):,} benchmarks have no graph: {_some(silent)}", markup=False, highlight=False)
+    for kind, paths in site.faults.group_by("kind", maintain_order=True).agg("path").iter_rows():
+        if kind != FaultKind.ABSENT:
+            console.print(f"{kind}: {len(paths):,}: {_some(paths)}", markup=False, highlight=False)
+    console.print(
+        f"Its tables are in {folder}, as Parquet; faults.parquet names every file", markup=False, highlight=False
+    )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:SHOWN_NAMES])
+    return shown if len(names) <= SHOWN_NAMES else f"{shown}, …"
+
+
+def show_commits(commits: pl.DataFrame) -> None:
+    """The commits that made most benchmarks faster, newest of equals first."""
+    shown = commits.sort("improved", "after_revision", descending=True).head(SHOWN_COMMITS)
+    table = table_of("date", "commits", "faster", "slower", "median", "largest")
+    for row in shown.iter_rows(named=True):
+        table.add_row(
+            f"{row['date']:%Y-%m-%d}" if row["date"] else "",
+            f"{(row['before_hash'] or '?')[:HASH_LENGTH]}..{(row['after_hash'] or '?')[:HASH_LENGTH]}",
+            str(row["improved"]),
+            str(row["regressed"]),
+            *(f"{row[name]:.3g}×" if row[name] is not None else "" for name in ("median_ratio", "largest_change")),
+        )
+    console.print(table)

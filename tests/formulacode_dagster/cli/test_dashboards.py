@@ -1,0 +1,93 @@
+"""`fc-data dashboards`, as a person types it."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.support.asv_site import GRAPHS, GRID, PLAIN, write_site
+from tests.support.command_line import FcData
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """A static file server of a site."""
+    write_site(tmp_path / "served")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "served")))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.slow
+def test_a_site_becomes_tables_steps_commits_and_a_picture(call_fc_data: FcData, tmp_path: Path) -> None:
+    write_site(tmp_path / "path" / "to" / "site")
+    ran = call_fc_data("dashboards", "scrape", "path/to/site", "tables")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "sample: 3 of 3 graphs that its index allows for, 3 of 3 summaries; 4 series, 48 points" in ran.stdout
+    ran = call_fc_data("dashboards", "steps", "tables")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "4 series, 2 steps, 1 commits, by seeded" in ran.stdout
+    assert f"{110:040x}"[:10] in ran.stdout
+    (commit,) = pl.read_parquet("tables/commits.parquet").iter_rows(named=True)
+    assert (commit["before_hash"], commit["after_hash"]) == (f"{110:040x}", f"{112:040x}")
+    assert (commit["improved"], commit["regressed"], commit["median_ratio"]) == (2, 0, 0.5)
+    steps = pl.read_parquet("tables/steps.parquet")
+    assert steps.select("benchmark", "parameters").rows() == [(PLAIN, []), (GRID, ["1", "'a'"])]
+    assert Path("tables/steps.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_site_is_scraped_over_http_and_again_without_asking_for_what_is_there(
+    address: str, call_fc_data: FcData, tmp_path: Path
+) -> None:
+    ran = call_fc_data("dashboards", "scrape", address, "tables")
+    assert ran.returncode == 0, ran.stderr
+    assert "11 requests: 8 files fetched, 0 as before" in ran.stdout
+    ran = call_fc_data("dashboards", "scrape", address, "tables")
+    assert "3 requests: 0 files fetched, 8 as before" in ran.stdout
+    shutil.rmtree(tmp_path / "tables" / "site" / "graphs")
+    assert "6 files fetched, 2 as before" in call_fc_data("dashboards", "scrape", address, "tables").stdout
+    assert pl.read_parquet("tables/points.parquet").height == 48
+
+
+def test_what_is_missing_or_broken_is_named(call_fc_data: FcData, tmp_path: Path) -> None:
+    graph = f"{GRAPHS}/{PLAIN}.json"
+    write_site(tmp_path / "site", **{graph: b"<html>", f"{GRAPHS}/{GRID}.json": None})
+    ran = call_fc_data("dashboards", "scrape", f"file://{tmp_path}/site", "tables")
+    assert "1 of 3 graphs" in ran.stdout
+    assert f"2 benchmarks have no graph: {GRID}, {PLAIN}" in ran.stdout
+    assert f"html: 1: {graph}" in ran.stdout
+    assert pl.read_parquet("tables/faults.parquet")["kind"].to_list() == ["html", "absent"]
+
+
+def test_no_site_and_no_tables_say_what_to_do(call_fc_data: FcData) -> None:
+    ran = call_fc_data("dashboards", "scrape", "nowhere", "tables")
+    assert ran.returncode == 1
+    assert "cannot read index.json of nowhere: absent" in ran.stderr
+    ran = call_fc_data("dashboards", "steps", "tables")
+    assert ran.returncode == 1
+    assert "Write it first: fc-data dashboards scrape SITE tables" in ran.stderr
+
+
+@pytest.mark.slow
+def test_a_site_without_steps_has_a_picture_all_the_same(call_fc_data: FcData, tmp_path: Path) -> None:
+    write_site(tmp_path / "site", **{f"{GRAPHS}/{PLAIN}.json": None, f"{GRAPHS}/{GRID}.json": None})
+    call_fc_data("dashboards", "scrape", "site", "tables")
+    ran = call_fc_data("dashboards", "steps", "tables")
+    assert "1 series, 0 steps, 0 commits" in ran.stdout
+    assert Path("tables/steps.png").exists()
