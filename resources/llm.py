@@ -12,12 +12,12 @@ from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.problems.judging import Judges
 from formulacode_dagster.problems.model_writing import Models
 from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.selection.budget import Budget, Prices
+from formulacode_dagster.selection.budget import Budget
 from formulacode_dagster.selection.classifier import Judges as ClassificationJudges
-from formulacode_dagster.selection.endpoint import Endpoint
 from formulacode_dagster.selection.language_model import Book, LanguageModel
 
 from .base import SettingsResource, setting
+from .language_models import language_model
 
 
 class LLMResource(SettingsResource):
@@ -82,26 +82,15 @@ class LLMResource(SettingsResource):
         It tells *book* what it spends, and of its waiting as *stage*. *model* is LLM_MODEL unless another is named, and
         *budget* its own unless that is shared with others.
         """
-        settings = self.settings
-        endpoint = Endpoint(
-            base_url=settings.llm_base_url,
-            api_key=settings.llm_api_key.get_secret_value(),
-            model=model or settings.llm_model,
-            max_tokens=settings.llm_max_tokens,
-            temperature=settings.llm_temperature,
-            timeout_seconds=settings.llm_seconds,
-            on_wait=lambda text: listener().note(stage, text),
-        )
-        return LanguageModel(
-            endpoint,
-            cache=cache,
-            budget=budget
-            or Budget(month, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent),
-            prices=Prices(
-                dollars_per_million_in=settings.llm_dollars_per_million_in,
-                dollars_per_million_out=settings.llm_dollars_per_million_out,
-            ),
+        return language_model(
+            self.settings,
+            cache,
+            period=month,
+            model=model,
+            spent=spent,
+            budget=budget,
             book=book,
+            on_wait=lambda text: listener().note(stage, text),
         )
 
     @asynccontextmanager

@@ -18,6 +18,8 @@ from formulacode_dagster.release.tables import month_tables
 from formulacode_dagster.release.task_tables import SampleRecord, TaskRecords
 from sandbox import hub
 from sandbox.github import app
+from sandbox.model.app import MODEL
+from sandbox.model.app import app as model_app
 from sandbox.server import serving
 from tests.support.documents import blocks_of
 from tests.support.release import task_row
@@ -60,6 +62,11 @@ SAID = {
     'dataset["astropy__astropy-16222"]': ("registry.example/astropy@sha256:1 2.0\n[('base', 0.5), ('oracle', 0.25)]\n"),
     "released.items()": ("astropy__astropy-16222 registry.example/astropy@sha256:1 26 bytes of patch\nshape: (0, 4)\n"),
     "records(start_date=": "that is all\n",
+    "classifier.classify(pr)": ("True uncategorized easy ('table = build_sky_table(catalogue, order=3)',)\n"),
+    "classify_many": (
+        "1 of 1: astropy/astropy#16222 done\n2 calls\nastropy/astropy#16222 done uncategorized\n"
+        "sandbox-rules True easy\n"
+    ),
     "HookRegistry": ("thinking about astropy/astropy#16222\nastropy/astropy in 3 words\nastropy/astropy in 3 words\n"),
 }
 """How what an example prints begins, by a name that stands in it alone."""
@@ -68,10 +75,13 @@ SAID = {
 @pytest.fixture
 def environment(github_folder: Callable[..., Path], database_url: str, tmp_path: Path) -> Iterator[dict[str, str]]:
     folder = github_folder(FACTS)
-    with serving(app(folder)) as url, serving(hub.app(tmp_path / "hub")) as hub_url:
+    with serving(app(folder)) as url, serving(hub.app(tmp_path / "hub")) as hub_url, serving(model_app()) as model:
         release_sky(hub_url)
         yield {
             "HF_ENDPOINT": hub_url,
+            "LLM_BASE_URL": f"{model}/v1",
+            "LLM_MODEL": MODEL,
+            "LLM_API_KEY": "any",
             "PATH": os.environ["PATH"],
             "GITHUB_API_URL": url,
             "GITHUB_CLONE_URL": folder.as_uri(),

@@ -1,4 +1,4 @@
-"""For scripts and notebooks: the dataset, pull requests, the issues behind them, statements, hooks, images checked.
+"""For scripts and notebooks: the dataset, pull requests, issues behind them, judges, statements, hooks, images checked.
 
 Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 """
@@ -14,6 +14,7 @@ from formulacode_dagster.verification.verifiers import (
     VerifierResult,
 )
 
+from .classifying import ClassifyJudge, Judged, PerfClassifier, Progress
 from .client import PR, GitHubClient, Source
 from .dataset import Dataset, Task
 from .hooks import HookRegistry
@@ -23,12 +24,16 @@ from .statement import render_problem_statement
 
 __all__ = [
     "PR",
+    "ClassifyJudge",
     "Dataset",
     "GitHubClient",
     "HookRegistry",
+    "Judged",
     "Links",
     "MultiVerifier",
+    "PerfClassifier",
     "ProfileVerifier",
+    "Progress",
     "SmokeVerifier",
     "Source",
     "Task",

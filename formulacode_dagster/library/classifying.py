@@ -1,0 +1,223 @@
+"""The pipeline's judges of pull requests, for one in hand or for many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.classification import Classification, Opinion
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.selection.budget import Budget
+from formulacode_dagster.selection.classifier import Judges, classify, opine
+from formulacode_dagster.selection.language_model import LanguageModel
+from formulacode_dagster.selection.prompts import PROMPT_VERSION, Way
+from formulacode_dagster.store.completions import StoredCompletions
+from formulacode_dagster.store.database import Database
+from resources.database import open_database
+from resources.language_models import language_model
+from resources.settings import read_settings
+
+from .client import PR
+
+_SESSION = "this session"
+
+
+class Judged(Frozen):
+    """How one pull request of a batch ended: a line of its ledger."""
+
+    entry: LedgerEntry
+    verdict: Classification | None = None
+
+
+class Progress(Frozen):
+    """How far a batch is, after one more of it."""
+
+    done: int
+    total: int
+    last: Judged
+
+    def __str__(self) -> str:
+        entry = self.last.entry
+        return f"{self.done} of {self.total}: {entry.item} {entry.state}{f' ({entry.reason})' if entry.reason else ''}"
+
+
+class _Session:
+    """Models of the settings, and the database that keeps their answers, so that nothing is paid for twice."""
+
+    def __init__(self, database: Database | str | None) -> None:
+        self._given = database
+        self._open = AsyncExitStack()
+        self._budget: Budget | None = None
+
+    @property
+    def spent(self) -> Cost:
+        """What this session has cost so far."""
+        return self._budget.spent if self._budget is not None else Cost()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    async def _models(self, *names: str) -> list[LanguageModel]:
+        database = self._given
+        if not isinstance(database, Database):
+            database = await asyncio.to_thread(open_database, database or "")
+            self._open.push_async_callback(asyncio.to_thread, database.close)
+        models = []
+        try:
+            for name in names:
+                cache = StoredCompletions(database)
+                model = language_model(read_settings(), cache, period=_SESSION, model=name, budget=self._budget)
+                self._open.push_async_callback(model.close)
+                self._budget = model.budget
+                models.append(model)
+        except ConfigurationError:
+            await self._open.aclose()
+            raise
+        return models
+
+
+class PerfClassifier(_Session):
+    """Whether pull requests improve performance, how, and how hard that is.
+
+    `async with PerfClassifier() as classifier` asks as the asset `classifications` does, evidence and all, without its
+    symbolic filter: the models of the settings, unless others of `LLM_BASE_URL` are named. Answers are kept in
+    *database* (one, its URL, or None for that of the settings) with those of the pipeline.
+    """
+
+    def __init__(self, *, model: str = "", judge: str | None = None, database: Database | str | None = None) -> None:
+        """*model* is LLM_MODEL unless named; *judge* is FC_CLASSIFICATION_JUDGE, nobody if empty."""
+        super().__init__(database)
+        self._names = model, judge
+
+    async def __aenter__(self) -> Self:
+        settings = read_settings()
+        model, judge = self._names
+        first = model or settings.llm_model
+        second = settings.classification_judge if judge is None else judge
+        models = await self._models(first, *([second] if second not in ("", first) else []))
+        self._judges = Judges(models[0], models[-1] if second else None)
+        self._asked = (first, second, settings.llm_temperature)
+        return self
+
+    async def classify(self, pr: PR) -> Classification:
+        """The verdict on *pr*, with facts and patch as `PR.fetch` gives them.
+
+        Raises ItemFailure with a `kind` when it got none, OutsideSystemError when the endpoint is dead,
+        ConfigurationError for a PR that was not fetched.
+        """
+        verdict, _ = await classify(*_material(pr), self._judges)
+        return verdict
+
+    async def classify_many(
+        self,
+        prs: Sequence[PR],
+        *,
+        ledger: Path | str | None = None,
+        progress: Callable[[Progress], object] | None = print,
+        max_concurrency: int = 8,
+    ) -> list[Judged]:
+        """How each of *prs* ended, in their order; one that fails does not stop the others.
+
+        *ledger* is a file to which a line of JSON is added as each one ends. One that has a verdict there, for the same
+        text, patch, models and prompt, is not asked again; one that failed is. *progress* hears of each, these too.
+        Raises what stops all of them, OutsideSystemError or ConfigurationError, after writing those that have ended.
+        """
+        file = _LedgerFile(Path(ledger)) if ledger is not None else None
+        at_once, ended = asyncio.Semaphore(max_concurrency), 0
+
+        async def judge(pr: PR) -> Judged:
+            nonlocal ended
+            async with at_once:
+                inputs = self._inputs(pr)
+                judged = file.find(pr.item, inputs) if file is not None else None
+                if judged is None:
+                    judged = await self._judge(pr, inputs)
+                    if file is not None:
+                        file.add(judged)
+            ended += 1
+            if progress is not None:
+                progress(Progress(done=ended, total=len(prs), last=judged))
+            return judged
+
+        tasks = [asyncio.create_task(judge(pr)) for pr in prs]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _inputs(self, pr: PR) -> str:
+        facts, patch = _material(pr)
+        texts = facts.model_dump(mode="json", include={"title", "body", "labels", "linked_issues"})
+        return fingerprint(Stage.CLASSIFICATIONS, texts, patch.hex(), *self._asked, PROMPT_VERSION)
+
+    async def _judge(self, pr: PR, inputs: str) -> Judged:
+        facts, patch = _material(pr)
+        about = {"stage": Stage.CLASSIFICATIONS, "month": facts.month, "item": pr.item, "inputs": inputs}
+        try:
+            verdict, cost = await classify(facts, patch, self._judges)
+        except ItemFailure as failure:
+            how = {"state": ItemState.FAILED, "reason": failure.kind, "detail": str(failure), "cost": failure.cost}
+            return Judged(entry=LedgerEntry.model_validate(about | how))
+        how = {"state": ItemState.DONE, "detail": verdict.reason, "cost": cost}
+        if not verdict.is_performance:
+            how |= {"state": ItemState.REJECTED, "reason": RejectionReason.NOT_PERFORMANCE}
+        return Judged(entry=LedgerEntry.model_validate(about | how), verdict=verdict)
+
+
+class ClassifyJudge(_Session):
+    """A second opinion, of a judge that reads the diff first: `async with ClassifyJudge() as judge`.
+
+    *model* is FC_CLASSIFICATION_JUDGE unless named, and without one LLM_MODEL; *database* as of `PerfClassifier`.
+    """
+
+    def __init__(self, *, model: str = "", database: Database | str | None = None) -> None:
+        super().__init__(database)
+        self._name = model
+
+    async def __aenter__(self) -> Self:
+        (self._model,) = await self._models(self._name or read_settings().classification_judge)
+        return self
+
+    async def judge(self, pr: PR) -> Opinion:
+        """Verdict, category and difficulty of *pr*, with evidence; raises as `PerfClassifier.classify`."""
+        return (await opine(*_material(pr), self._model, Way.DIFF_FIRST)).opinion
+
+
+class _LedgerFile:
+    """Lines of JSON, the newest of an item last. A line that a killed process left unfinished is cut off."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            path.write_bytes(whole)
+        lines = [Judged.model_validate_json(line) for line in whole.splitlines()]
+        self._judged = {line.entry.item: line for line in lines}
+
+    def find(self, item: str, inputs: str) -> Judged | None:
+        """The verdict on *item* for the same *inputs*."""
+        judged = self._judged.get(item)
+        return judged if judged is not None and judged.verdict is not None and judged.entry.inputs == inputs else None
+
+    def add(self, judged: Judged) -> None:
+        """Write it down."""
+        self._judged[judged.entry.item] = judged
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{judged.model_dump_json()}\n")
+
+
+def _material(pr: PR) -> tuple[MergedPullRequest, bytes]:
+    if pr.facts is None or pr.patch is None:
+        raise ConfigurationError(f"{pr.item} is only a name", remedy="Judge what `await PR.fetch(…)` gives")
+    return pr.facts, pr.patch
