@@ -253,7 +253,7 @@ def test_a_hinted_statement_is_shown_with_the_run_of_the_base_or_why_there_is_no
         hot = HotFunction(file="fast/core.py", function="merge", line=3, own=0.9, cumulative=0.95)
         profile = BaseProfile(functions={"bench.time_z": (hot,)}, sources={"bench.time_z": source})
         with month.transaction() as connection:
-            artifacts.MEASUREMENTS.save(connection, [measurement.model_copy(update={"profile": profile})])
+            artifacts.MEASUREMENTS.save(connection, [profiled(measurement, profile)])
         return command("show", "Acme/Fast.py#7", "statement", "--variant", "statement_hinted").stdout
 
     text = shown("def time_z():\n    merge(1)\n")
