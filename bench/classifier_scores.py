@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from formulacode_dagster.measurement.statistics.chance import clopper_pearson
+
 from .classifier_modes import Injection
-from .intervals import clopper_pearson
 from .labelled import Entry, Label
 
 PREVALENCE = 0.067

@@ -16,6 +16,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +27,8 @@ from formulacode_dagster.offline.mirrors import mirrors_in
 from formulacode_dagster.store.completions import StoredCompletions
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.evaluations import add_evaluation
+from resources.database import open_database
 from resources.mirrors import clone_url
-from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
 from . import filter_recall
@@ -71,7 +72,8 @@ def main() -> int:
         reached = bool(passed["reached"])
     if options.only != FILTER:
         modes = list(dict.fromkeys((Mode.FULL, *(options.mode or Mode))))
-        figures[CLASSIFIER] = asyncio.run(evaluate(examples, modes, PostgresResource().database()))
+        with closing(open_database()) as database:
+            figures[CLASSIFIER] = asyncio.run(evaluate(examples, modes, database))
     print(json.dumps(figures))
     return 0 if reached else 1
 

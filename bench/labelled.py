@@ -137,13 +137,18 @@ def read_list(path: Path = LIST) -> list[Entry]:
 def read_examples(entries: Iterable[Entry], mirror_of: Callable[[str], Mirror]) -> Iterator[Example]:
     """*entries* with message and patch, each repository from the mirror that *mirror_of* gives.
 
-    Raises as `change_of`, and GitError where a mirror lacks a commit.
+    Raises as `change_of`, and ConfigurationError where a mirror lacks a commit.
     """
     by_repository: dict[str, list[Entry]] = {}
     for entry in entries:
         by_repository.setdefault(entry.repository, []).append(entry)
     for repository, own in by_repository.items():
         with mirror_of(repository) as mirror:
+            if missing := [entry.sha for entry in own if not mirror.has(entry.sha)]:
+                raise ConfigurationError(
+                    f"the mirror of {repository} lacks {len(missing)} of the commits, {missing[0]} among them",
+                    remedy="Fetch its whole history",
+                )
             read = read_commits(mirror.path, "--no-walk", revisions=[entry.sha for entry in own])
             commits = {commit.sha: commit for commit in read}
             facts = {entry.sha: facts_of(repository, commits[entry.sha]) for entry in own}

@@ -100,6 +100,9 @@ def test_an_example_shows_no_prefix_and_the_filter_is_counted_over_labels_and_mo
 
     entries = list(candidates(NAME, folder / f"{NAME}.git"))
     examples = list(read_examples(entries, mirror_of))
+    elsewhere = entries[0].model_copy(update={"sha": "a" * 40})
+    with pytest.raises(ConfigurationError, match=f"{NAME} lacks 1 of the commits"):
+        list(read_examples([elsewhere], mirror_of))
     hoisted = next(example for example in examples if example.pr.facts.number == 3)
     assert (hoisted.pr.facts.title, hoisted.pr.facts.body) == ("Hoist", "* hoist\n* names")
     assert b"+a = 3" in hoisted.patch
