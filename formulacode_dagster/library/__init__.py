@@ -19,6 +19,7 @@ from .client import PR, GitHubClient, Source
 from .dataset import Dataset, Task
 from .hooks import HookRegistry
 from .links import Links, scrape_links
+from .publishing import HuggingFacePublisher
 from .records import records
 from .statement import render_problem_statement
 
@@ -28,6 +29,7 @@ __all__ = [
     "Dataset",
     "GitHubClient",
     "HookRegistry",
+    "HuggingFacePublisher",
     "Judged",
     "Links",
     "MultiVerifier",

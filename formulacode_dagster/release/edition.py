@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Correction
 
@@ -29,6 +30,14 @@ class Edition:
     def tag(self) -> str:
         """The tag it is kept under."""
         return self.month.tag(self.number)
+
+
+def parse_tag(tag: str) -> tuple[Month, int]:
+    """The month that *tag* releases, and the number of the revision; ConfigurationError for what is no such tag."""
+    match = re.fullmatch(r"formulacode@(\d{4}-\d{2})(?:\.([1-9]\d*))?", tag)
+    if match is None:
+        raise ConfigurationError(f"{tag!r} is no tag of a release", remedy="Write it as formulacode@2026-03")
+    return Month.parse(match[1]).previous(), int(match[2] or 0)
 
 
 def newest_number(month: Month, tags: Iterable[str]) -> int | None:

@@ -6,11 +6,32 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from formulacode_dagster.items.failures import FAILURES_WITHIN_BUDGET
 from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.errors import GateClosedError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.store.ledger import endings, months_with_done
+
+_BUDGETED = (
+    Stage.REPOSITORIES,
+    Stage.PULL_REQUESTS,
+    Stage.CLASSIFICATIONS,
+    Stage.ENVIRONMENTS,
+    Stage.IMAGES,
+    Stage.MEASUREMENTS,
+    Stage.PROBLEM_STATEMENTS,
+)
+RELEASE_GATES: tuple[tuple[Stage, str], ...] = (
+    *((stage, FAILURES_WITHIN_BUDGET) for stage in _BUDGETED),
+    (Stage.PROBLEM_STATEMENTS, "nothing_leaks"),
+    (Stage.MEASUREMENTS, "speedup_is_real"),
+    (Stage.MEASUREMENTS, "right_by_their_tests"),
+    (Stage.MEASUREMENTS, "controls_within_promise"),
+    (Stage.PUBLISHED_IMAGES, FAILURES_WITHIN_BUDGET),
+    (Stage.PUBLISHED_IMAGES, "every_digest_pulled"),
+)
+"""What must have passed before a month is released: the gates of the asset `published_dataset`, for scripts."""
 
 
 def parts_left_out(connection: Connection, month: str) -> str:

@@ -11,11 +11,12 @@ import pytest
 
 from assets.checks import JudgedMonth, failures_within_budget
 from assets.published_dataset import published_dataset
-from formulacode_dagster.library import PR, Task, records
+from formulacode_dagster.library import PR, HuggingFacePublisher, Task, records
+from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.classification import Classification
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.errors import ConfigurationError, GateClosedError, ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Arm, BaseProfile, HotFunction, Measurement, Sample
@@ -24,10 +25,12 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
 from formulacode_dagster.models.release import Replay, ReplayVerdict
 from formulacode_dagster.release.dataset import from_parquet
+from formulacode_dagster.release.folder import FolderDestination
+from formulacode_dagster.release.readiness import RELEASE_GATES
 from formulacode_dagster.release.tables import data_path
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.blobs import put_blob
-from formulacode_dagster.store.checks import verdicts
+from formulacode_dagster.store.checks import record_verdict, verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.measurements import add_replay
 from formulacode_dagster.store.pull_requests import save_changes
@@ -275,6 +278,55 @@ def test_scripts_read_what_the_next_release_is_going_to_hold(month: Database, pu
         PR(repository="acme/fast.py", issue_number=8).to_record(database=month)
     with pytest.raises(ConfigurationError, match="'February' is not a date"):
         records(start_date="February", end_date="2026-03-01", database=month)
+
+
+def test_a_script_releases_a_month_under_the_rules_of_releases(
+    month: Database, statement: ProblemStatement, tmp_path: Path
+) -> None:
+    destination = FolderDestination(tmp_path)
+    publisher = HuggingFacePublisher(destination, month)
+    dates = {"start_date": "2026-02-01", "end_date": "2026-03-01"}
+    whole = records(**dates, database=month)
+    with pytest.raises(ConfigurationError, match="1 no longer there: Acme__Fast.py-7"):
+        publisher.publish([], version=FIRST)
+    for wrong, why in (("v1", "no tag of a release"), (SECOND, "is a revision"), (f"{FIRST}.3", "not the next")):
+        if wrong == SECOND:
+            first = publisher.publish(whole, version=FIRST)
+        with pytest.raises(ConfigurationError, match=why):
+            publisher.publish(whole, version=wrong)
+    assert publisher.publish(whole, version=FIRST) == first
+    with month.transaction() as connection:
+        assert artifacts.RELEASES.read(connection, MONTH) == [first]
+        artifacts.PROBLEM_STATEMENTS.save(connection, [statement.model_copy(update={"final_md": "Slow."})])
+    other = records(**dates, database=month)
+    with pytest.raises(ItemFailure, match="a released tag is never changed"):
+        publisher.publish(other, version=FIRST)
+    with pytest.raises(ConfigurationError, match="corrects nothing"):
+        publisher.publish(other, version=FIRST, correction="it was told wrongly")
+    second = publisher.publish(other, version=SECOND, correction="it was told wrongly")
+    assert (second.tag, second.difference) == (SECOND, "1 changed: Acme__Fast.py-7 (final_md)")
+
+
+@pytest.mark.parametrize("gate", RELEASE_GATES, ids="/".join)
+def test_no_script_releases_a_month_with_a_gate_that_is_shut(
+    month: Database, gate: tuple[Stage, str], tmp_path: Path
+) -> None:
+    stage, check = gate
+    with month.transaction() as connection:
+        verdict = CheckVerdict(stage=stage, month=MONTH, check=check, passed=False, blocking=True, summary="bad")
+        record_verdict(connection, verdict, "test")
+    whole = records(start_date="2026-02-01", end_date="2026-03-01", database=month)
+    with pytest.raises(GateClosedError, match=f"{stage}/{check} is shut"):
+        HuggingFacePublisher(FolderDestination(tmp_path), month).publish(whole, version=FIRST)
+    assert FolderDestination(tmp_path).tags() == {}
+
+
+def test_the_gates_of_scripts_are_those_of_the_pipeline(month: Database, tmp_path: Path) -> None:
+    assert published_dataset.gates == RELEASE_GATES
+    enter(month, Stage.ENVIRONMENTS, "a/b#1", ItemState.SKIPPED, reason=SkipReason.NOT_ASKED)
+    whole = records(start_date="2026-02-01", end_date="2026-03-01", database=month)
+    with pytest.raises(GateClosedError, match="1 items of environments were left out"):
+        HuggingFacePublisher(FolderDestination(tmp_path), month).publish(whole, version=FIRST)
 
 
 def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
