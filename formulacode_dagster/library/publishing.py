@@ -29,7 +29,7 @@ from .records import opened
 
 @dataclass(frozen=True)
 class HuggingFacePublisher:
-    """Releases months of *database* (one, its URL, or None for that of the settings) to *destination*, or the settings'."""
+    """Releases months of *database* (one, or its URL) to *destination*; each is that of the settings where it is None."""
 
     destination: Destination | None = None
     database: Database | str | None = None
@@ -41,7 +41,8 @@ class HuggingFacePublisher:
         enters the tasks in the ledger.
 
         Raises GateClosedError where a gate of the month is shut, parts of it were left out or all tasks were lost;
-        ConfigurationError where *records* are not the month's as the database holds it, or *version* is not the next;
+        ConfigurationError where *records* are not the month's as the database holds it, or *version* is not the next
+        or corrects nothing;
         ItemFailure (`released_tag`) for other rows without a *correction*; else as the destination does.
         """
         month, number = parse_tag(version)
@@ -62,9 +63,9 @@ class HuggingFacePublisher:
                 artifacts.RELEASES.save(connection, [release])
         judged = reads_back_equal(month.key, [release])
         if not judged.passed:
-            raise ItemFailure(
-                FailureKind.MISMATCH, f"{release.tag} was not released as it should be", why=judged.summary
-            )
+            raise ItemFailure(FailureKind.MISMATCH, f"{release.tag} is not what was published", why=judged.summary)
+        if release.tag != version:
+            raise ConfigurationError(f"{version} was not released", why=f"it would hold the rows of {release.tag}")
         return release
 
 
@@ -73,7 +74,7 @@ def _require_whole(month: Month, tables: MonthTables, held: MonthTables) -> None
         raise ConfigurationError(
             f"these records are not {month} as the database holds it",
             why=f"against it {first_difference(held, tables)}",
-            remedy=f'Publish records(start_date="{month.start:%Y-%m-%d}", end_date="{month.end:%Y-%m-%d}"), all of them',
+            remedy=f"Publish all that `records` gives from {month.start:%Y-%m-%d} to {month.end:%Y-%m-%d}",
         )
 
 
