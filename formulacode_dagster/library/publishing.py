@@ -29,7 +29,7 @@ from .records import opened
 
 @dataclass(frozen=True)
 class HuggingFacePublisher:
-    """Releases months of *database* (one, or its URL) to *destination*; each is that of the settings where it is None."""
+    """Releases months of *database* (one, or its URL) to *destination*; where None, those of the settings."""
 
     destination: Destination | None = None
     database: Database | str | None = None
