@@ -16,6 +16,7 @@ from formulacode_dagster.models.image import WORKLOADS_FOLDER, EngineName, Resou
 from formulacode_dagster.models.measurement import Arm, Look, Returned, Source, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
+from formulacode_dagster.suites.remote import Remote
 from formulacode_dagster.workloads.written import Draft
 from sandbox.model.benchmarks import write_benchmark
 
@@ -220,10 +221,21 @@ def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(mea
 
 
 @pytest.mark.slow
-def test_tests_are_timed_where_there_is_no_suite_at_all(measure):
+def test_tests_are_timed_where_there_is_no_suite_at_all_and_are_fixed_before_anything_is_timed(measure, monkeypatch):
+    commands, ask = [], Remote.ask
+
+    def listen(remote, request, **options):
+        commands.append(request["command"])
+        return ask(remote, request, **options)
+
+    monkeypatch.setattr(Remote, "ask", listen)
     test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(200000)\n"
     files = {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": test}
     measured, _ = measure({"pkg/core.py": FASTER}, files=files, suite=NO_SUITE)
+    chosen, timing = commands[: commands.index("time")], commands[commands.index("time") :]
+    assert {"write", "survey"} <= set(chosen)
+    assert "write" not in timing
+    assert measure.procedure.suite_files.sha256 == measured.provenance.sha256 != ""
     assert (measured.is_faster, measured.provenance.source) == (True, Source.OWN_TESTS)
     assert [result.benchmark for result in measured.results] == [
         "own_tests.tests_test_core_test_total.time_call('test_total')"
