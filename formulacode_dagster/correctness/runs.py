@@ -63,9 +63,19 @@ class TestRunner:
     __test__ = False
 
     def __init__(
-        self, session: Session, spec: BuildSpec, *, most_files: int | None = None, budget: float | None = None
+        self,
+        session: Session,
+        spec: BuildSpec,
+        *,
+        most_files: int | None = None,
+        budget: float | None = None,
+        turn: int = 0,
     ) -> None:
-        """It looks into *most_files* at most (MOST_FILES), and begins none after *budget* seconds (BUDGET_SECONDS)."""
+        """It looks into *most_files* at most (MOST_FILES), and begins none after *budget* seconds (BUDGET_SECONDS).
+
+        With a *turn* so many tests of each file are run before more of any.
+        """
+        self._turn = turn
         self._session, self._spec = session, spec
         self._most_files = MOST_FILES if most_files is None else most_files
         self._budget = BUDGET_SECONDS if budget is None else budget
@@ -154,6 +164,7 @@ class TestRunner:
             "limit": TEST_SECONDS,
             "budget": self._budget,
             "mutation": None,
+            "turn": self._turn,
         }
 
 

@@ -28,6 +28,8 @@ MOST_TESTS = 24
 MOST_FILES = 20
 RUN_SECONDS = 60.0
 """For the tests of one side; what they do not come to is no workload."""
+TURN = 20
+"""Tests of a file that are run before those of the next: one file with thousands took all the time."""
 HASH_SEED = 0
 
 
@@ -56,13 +58,14 @@ def suites_of_tests(sides: Sides, *, patch: bytes, commit: str, note: Callable[[
         return
     note("looking for tests of its own that execute the change")
     try:
-        tests, laid = _relevant(sides, patch)
+        tests, laid, was_short = _relevant(sides, patch)
     except ItemFailure as failure:
         note(f"its own tests cannot be told from: {failure}")
         return
     timed = [test for test in tests if test.seconds >= LEAST_SECONDS][:MOST_TESTS]
     short = [test for test in tests if test.seconds < LEAST_SECONDS][:MOST_GROWN]
-    note(f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough")
+    told = f"{len(tests)} of its own tests execute the change, and {len(timed)} of them take long enough"
+    note(f"{told}{'; there was no time for all of them' if was_short else ''}")
     if timed:
         functions = _by_function(timed)
         files = {**laid, **suite_files(functions, spec)}
@@ -82,15 +85,15 @@ def suites_of_tests(sides: Sides, *, patch: bytes, commit: str, note: Callable[[
             yield SuiteFiles(f"{len(adapted)} grown tests", files, Source.SCALED_TESTS, commit, adapted)
 
 
-def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, bytes]]:
-    """The tests, and the files that are laid with them."""
+def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, bytes], bool]:
+    """The tests, the files that are laid with them, and whether time was up before the last was run."""
     spec = sides.image.spec
     changed = patch_lines(patch, benchmark_dir=spec.benchmark_dir)
     with sides.copies() as (base, oracle):
         if changed.tests:
             apply_patch(base, patch, only=changed.tests)
         runs = [
-            TestRunner(session, spec, most_files=MOST_FILES, budget=RUN_SECONDS).run(
+            TestRunner(session, spec, most_files=MOST_FILES, budget=RUN_SECONDS, turn=TURN).run(
                 hash_seed=HASH_SEED, words=changed.words, watched=watched
             )
             for session, watched in zip((base, oracle), sides.lines, strict=True)
@@ -106,7 +109,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         ]
         if sides.is_compiled:
             tests = speaking_of(tests, present, changed.words)
-        return tests, remote.read(changed.tests)
+        return tests, remote.read(changed.tests), any(run.no_time for run in runs)
 
 
 def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:

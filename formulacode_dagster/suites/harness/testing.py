@@ -37,7 +37,8 @@ class TooLongError(BaseException):
 def run_tests(request: dict[str, Any], emit: Emit) -> None:
     """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; each is told as it ends.
 
-    Those `named` are run, if any are; else those of at most `most` files, first the ones that speak of `words`. None of
+    Those `named` are run, if any are; else those of at most `most` files, first the ones that speak of `words`, `turn`
+    tests of each and then the next of each, or all of each where it is 0. None of
     `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
     executed at all is told before, which were by importing after collecting, and which a test executes with that test.
     With a `mutation` its file is imported with that mistake, and the first test that does not pass is the last.
@@ -75,6 +76,19 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     emit(event="ran", pytest=pytest.__version__)
 
 
+def in_turns(items: list[Any], size: int) -> list[Any]:
+    """*items* so that *size* tests of each file come before more of any: one file alone may take all the time."""
+    seen: Counter[str] = Counter()
+    turns: list[list[Any]] = []
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        turn = seen[file] // size
+        seen[file] += 1
+        turns += [[]] if turn == len(turns) else []
+        turns[turn].append(item)
+    return [item for turn in turns for item in turn]
+
+
 class Runs:
     """A plugin that runs the tests asked for, and tells how each ended."""
 
@@ -82,6 +96,7 @@ class Runs:
         self._emit, self._watching, self._named = emit, watching, named
         self._without = frozenset(request["without"])
         self._limit = float(request["limit"])
+        self._turn = int(request["turn"])
         self._deadline = time.monotonic() + float(request["budget"])
         self._outcome, self._message, self._seconds = "", "", 0.0
 
@@ -92,6 +107,8 @@ class Runs:
             for item in items
             if item.nodeid not in self._without and (not self._named or item.nodeid in self._named)
         ]
+        if self._turn:
+            items[:] = in_turns(items, self._turn)
         self._watching.tell(event="imported")
 
     def pytest_collectreport(self, report: Any) -> None:

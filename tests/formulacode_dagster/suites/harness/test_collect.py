@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 
 from formulacode_dagster.suites.harness.collect import run_options
+from formulacode_dagster.suites.harness.testing import in_turns
 
 
 @pytest.mark.parametrize(
@@ -8,3 +11,16 @@ from formulacode_dagster.suites.harness.collect import run_options
 )
 def test_a_filter_of_warnings_is_asked_of_no_pytest_that_has_none(version, filters):
     assert ("-W" in run_options(version)) is filters
+
+
+def test_of_each_file_some_tests_are_run_before_more_of_any():
+    names = ["a.py::1", "a.py::2", "a.py::3", "b.py::1", "b.py::2", "b.py::3"]
+    items = [SimpleNamespace(nodeid=name) for name in names]
+    assert [item.nodeid for item in in_turns(items, 2)] == [
+        "a.py::1",
+        "a.py::2",
+        "b.py::1",
+        "b.py::2",
+        "a.py::3",
+        "b.py::3",
+    ]
