@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from formulacode_dagster.files.atomic import disk_errors, write_atomically
 from formulacode_dagster.running.loops import in_thread
@@ -190,8 +189,3 @@ def _read_record(path: Path) -> dict[str, Fetched]:
             continue
         fetched[entry.path] = entry
     return fetched
-
-
-def folder_name(url: str) -> str:
-    """A name for the folder of the site at *url*."""
-    return quote(url.partition("://")[2].strip("/"), safe="").replace("%2F", "_")

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import typer
 
 from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
-from formulacode_dagster.cli.console import console
+from formulacode_dagster.cli.console import console, table_of
 from formulacode_dagster.dashboards.faults import Fault
 from formulacode_dagster.models.errors import ConfigurationError
 
@@ -27,14 +27,46 @@ Folder = Annotated[Path, typer.Argument(help="Folder of the tables.", file_okay=
 
 
 @app.command()
+def sites() -> None:
+    """List the sites that have a name."""
+    from formulacode_dagster.dashboards.sites import sites_by_name
+    from resources.settings import read_settings
+
+    table = table_of("name", "address")
+    for name, address in sites_by_name(read_settings().home).items():
+        table.add_row(name, address)
+    console.print(table)
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    address: Annotated[str, typer.Argument(help="Where it is: https://…, or file://… for a folder.")],
+) -> None:
+    """Give a site a name."""
+    from formulacode_dagster.dashboards.sites import add_site
+    from resources.settings import make_home
+
+    add_site(make_home(), name, address)
+    console.print(f"{name} is {address}", markup=False, highlight=False)
+
+
+@app.command()
 def scrape(
-    site: Annotated[str, typer.Argument(help="Address of an asv site, or a folder: a clone of its gh-pages branch.")],
+    site: Annotated[
+        str, typer.Argument(help="Name or address of an asv site, or a folder: a clone of its gh-pages branch.")
+    ],
     folder: Folder,
 ) -> None:
     """Write a site as Parquet. Over HTTP it is laid down in the folder first, and asked only for what is new."""
     from formulacode_dagster.dashboards.site import read_site
+    from formulacode_dagster.dashboards.sites import sites_by_name
     from formulacode_dagster.dashboards.tables import tables_of, write_tables
+    from resources.settings import read_settings
 
+    # a folder that is there is meant, whatever it is called
+    if not Path(site).is_dir():
+        site = sites_by_name(read_settings().home).get(site, site)
     address = urlsplit(site)
     if address.scheme in ("http", "https"):
         place = folder / SITE_FOLDER

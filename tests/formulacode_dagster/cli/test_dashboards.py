@@ -65,6 +65,13 @@ def test_a_site_is_scraped_over_http_and_again_without_asking_for_what_is_there(
     assert pl.read_parquet("tables/points.parquet").height == 48
 
 
+def test_a_site_is_scraped_by_its_name(call_fc_data: FcData, tmp_path: Path) -> None:
+    write_site(tmp_path / "served")
+    assert call_fc_data("dashboards", "add", "sample", f"file://{tmp_path}/served").returncode == 0
+    assert "sample" in call_fc_data("dashboards", "sites").stdout
+    assert "3 of 3 graphs" in call_fc_data("dashboards", "scrape", "sample", "tables").stdout
+
+
 def test_what_is_missing_or_broken_is_named(call_fc_data: FcData, tmp_path: Path) -> None:
     graph = f"{GRAPHS}/{PLAIN}.json"
     write_site(tmp_path / "site", **{graph: b"<html>", f"{GRAPHS}/{GRID}.json": None})
