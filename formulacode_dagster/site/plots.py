@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from formulacode_dagster.models.measurement import Arm
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
@@ -51,7 +53,7 @@ def interval_plot(low: float, estimate: float, high: float, *, span: float) -> M
     )
 
 
-def samples_plot(samples: Mapping[str, Sequence[float]], unit: str) -> Markup:
+def samples_plot(samples: Mapping[Arm, Sequence[float]], unit: str) -> Markup:
     """A row for each arm: a dot for each sample, a bar over the middle half of them, a stroke at the median."""
     values = [value for arm in samples.values() for value in arm]
     least, most = min(values), max(values)
@@ -71,7 +73,7 @@ def samples_plot(samples: Mapping[str, Sequence[float]], unit: str) -> Markup:
         low, middle, high = _quartiles(taken)
         dots = "".join(f"M{x(value):.1f} {y:.1f}h0" for value in taken)
         parts.append(
-            f'<g class="arm{number}"><path class="half" d="M{x(low):.1f} {y:.1f}H{x(high):.1f}"/>'
+            f'<g class="{arm}"><path class="half" d="M{x(low):.1f} {y:.1f}H{x(high):.1f}"/>'
             f'<path class="dots" d="{dots}"/><path class="median" d="M{x(middle):.1f} {y - 6:.1f}v12"/></g>'
         )
         told.append(f"{arm}: median {quantity_text(middle, unit)} of {len(taken)}")

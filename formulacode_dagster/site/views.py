@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.index import standing_of
 
-from .plots import interval_plot, samples_plot
+from .plots import interval_plot, quantity_text, samples_plot
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PLOTTED = 40
 """Workloads of a task whose samples are drawn; the others are told by their figures."""
+VARIANTS = ("statement_minimal", "statement_issue", "statement_hinted")
 GITHUB = "https://github.com"
 
 INDEX_COLUMNS = (
@@ -71,6 +73,8 @@ class WorkloadView:
     unit: str
     interval: Markup
     samples: Markup | None
+    medians: str
+    """`20 ms → 10 ms`: of base and oracle; `` without samples."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class TaskView:
     tests: tuple[TestView, ...]
     fates: dict[str, int]
     replayed: tuple[dict[str, Any], ...]
+    variants: dict[str, str]
+    """Other statements of the task, by their columns."""
     patch: tuple[tuple[str, str], ...]
     """Lines, each with its kind: `added`, `removed`, `hunk`, `file` or ``."""
     pull_request: str
@@ -116,6 +122,7 @@ def task_view(task: Task) -> TaskView:
         tests=tests,
         fates=dict(Counter(test.fate for test in tests)),
         replayed=tuple(_rows_of(task, "replays")),
+        variants={name: row[name] for name in VARIANTS if row[name] and row[name] != row["final_md"]},
         patch=tuple((_kind(line), line) for line in row["patch"].split("\n")),
         pull_request=f"{GITHUB}/{repository}/pull/{int(row['pr_number'])}",
         base_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_base_sha'])}",
@@ -159,12 +166,15 @@ def _workload(figures: dict[str, Any], span: float, samples: pl.DataFrame | None
         unit=unit,
         interval=interval_plot(figures["low"], figures["speedup"], figures["high"], span=span),
         samples=samples_plot(taken, unit) if taken else None,
+        medians=" → ".join(
+            quantity_text(statistics.median(taken[arm]), unit) for arm in (Arm.BASE, Arm.ORACLE) if arm in taken
+        ),
     )
 
 
-def _by_arm(samples: pl.DataFrame, benchmark: str) -> dict[str, Sequence[float]]:
+def _by_arm(samples: pl.DataFrame, benchmark: str) -> dict[Arm, Sequence[float]]:
     mine = samples.filter(samples["benchmark"] == benchmark)
-    by_arm = {arm.value: mine.filter(mine["arm"] == arm.value)["value"].to_list() for arm in Arm}
+    by_arm = {arm: mine.filter(mine["arm"] == arm.value)["value"].to_list() for arm in Arm}
     return {arm: values for arm, values in by_arm.items() if values}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -101,6 +102,8 @@ def test_a_task_has_its_samples_as_pictures_and_its_solution_behind_a_click(site
     assert page.count('class="dots"') == 6
     assert page.count('class="interval good"') == 2
     assert "base: median" in page
+    assert re.search(r"<td>[\d.]+ ms → [\d.]+ ms<svg", page)
+    assert "<code>statement_minimal</code></summary>" in page
     before, _, after = page.partition("<details><summary>Show the solution</summary>")
     assert 'class="diff"' not in before
     assert 'class="diff"' in after

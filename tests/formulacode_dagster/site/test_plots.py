@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.site.plots import WIDTH, bars, interval_plot, quantity_text, samples_plot
 
 
@@ -53,7 +54,7 @@ def test_an_interval_without_bounds_stays_in_the_picture(bound: float) -> None:
 
 
 def test_each_arm_has_its_dots_median_and_middle_half_on_one_axis() -> None:
-    svg = parsed(samples_plot({"base": [4.0, 5.0, 6.0], "oracle": [2.0, 2.0]}, "seconds"))
+    svg = parsed(samples_plot({Arm.BASE: [4.0, 5.0, 6.0], Arm.ORACLE: [2.0, 2.0]}, "seconds"))
     dots = [places(each.attrib["d"]) for each in svg.iter() if each.get("class") == "dots"]
     assert [len(arm) for arm in dots] == [3, 2]
     assert dots[1] == [5.0, 5.0]
@@ -62,8 +63,8 @@ def test_each_arm_has_its_dots_median_and_middle_half_on_one_axis() -> None:
 
 
 def test_far_apart_samples_have_a_logarithmic_axis_and_equal_ones_none_to_divide_by() -> None:
-    assert "logarithmic" in samples_plot({"base": [100.0], "oracle": [1.0]}, "bytes")
-    assert all(0 <= place <= WIDTH for place in places(samples_plot({"base": [1.0, 1.0]}, "seconds")))
+    assert "logarithmic" in samples_plot({Arm.BASE: [100.0], Arm.ORACLE: [1.0]}, "bytes")
+    assert all(0 <= place <= WIDTH for place in places(samples_plot({Arm.BASE: [1.0, 1.0]}, "seconds")))
 
 
 def test_bars_are_in_proportion() -> None:
