@@ -32,9 +32,6 @@ class TaskRecord(Frozen):
     image_name: str | None = Field(description="`registry/namespace/repository:tag`; null where no image was published")
     difficulty: str = Field(description="`easy`, `medium` or `hard`")
     classification: str = Field(description="kind of performance change, one of 14")
-    classification_evidence: tuple[str, ...] = Field(
-        default=(), description="changed lines of `patch`, or parts of them, that the verdict quotes"
-    )
     patch: str = Field(
         description="the author's patch against `pr_base_sha`; encode it with `patch_encoding` before `git apply`"
     )
@@ -79,6 +76,9 @@ class TaskRecord(Frozen):
     )
     patch_encoding: str = Field(
         default="utf-8", description="`utf-8`, or `latin-1` where the patch touches a file in another encoding"
+    )
+    classification_evidence: tuple[str, ...] = Field(
+        default=(), description="changed lines of `patch`, or parts of them, that the verdict quotes"
     )
     statement_minimal: str = Field(description="which repository, and that it is to run faster")
     statement_issue: str | None = Field(
