@@ -46,7 +46,8 @@ def test_recall_and_false_positives_count_what_failed_as_no_yes() -> None:
 
 
 def test_an_interval_is_exact_and_nothing_seen_is_nothing_known() -> None:
-    assert Share(0, 59).interval[1] == pytest.approx(0.0606, abs=1e-4)
+    assert Share(0, 59).interval == (0.0, pytest.approx(0.05, abs=5e-4))
+    assert Share(5, 10).interval == (pytest.approx(0.1871, abs=1e-4), pytest.approx(0.8129, abs=1e-4))
     assert Share(0, 0).interval == (0.0, 1.0)
 
 
