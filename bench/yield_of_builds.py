@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--pull-requests", type=Path, default=Path(__file__).with_name("yield_pull_requests.toml"))
     parser.add_argument("--only", action="append", default=[], help="owner/repo or owner/repo#123; may be repeated")
     parser.add_argument("--at-once", type=int, default=1, help="pull requests worked on at the same time")
-    parser.add_argument("--logs", type=Path, help="folder for the whole log of every trial")
+    parser.add_argument("--logs", type=Path, help="folder for log and found workloads of every trial")
     parser.add_argument("--results", type=Path, help="file of JSON lines, one a trial, to go on from")
     parser.add_argument("--until-aimed", action="store_true", help="leave out what comes after the source that aims")
     parser.add_argument("--again", action="store_true", help="try those again that the results have as timed")
@@ -54,9 +54,10 @@ def main() -> None:
         print(f"{item} …", file=sys.stderr, flush=True)
         result = laboratory.trial(item)
         print(f"{item}: {result.stage} {result.reason} {result.detail[:200]}", file=sys.stderr, flush=True)
-        if options.logs is not None and result.log:
-            options.logs.mkdir(parents=True, exist_ok=True)
-            (options.logs / f"{item.replace('/', '__').replace('#', '-')}.log").write_text(result.log, "utf-8")
+        for ending, text in ((".log", result.log), (".workloads.py", result.laid)):
+            if options.logs is not None and text:
+                options.logs.mkdir(parents=True, exist_ok=True)
+                (options.logs / f"{item.replace('/', '__').replace('#', '-')}{ending}").write_text(text, "utf-8")
         results.add(result)
         return result
 

@@ -66,6 +66,10 @@ class Trial:
     """Benchmarks that gave a time until enough was known; there may be more."""
     aimed: int = 0
     """Those of them that ran a changed function, or COMPILED."""
+    workloads: tuple[str, ...] = ()
+    """Names of the first of those."""
+    laid: str = field(default="", repr=False)
+    """The modules that these are in, where they were laid over the checkout."""
     seconds: float = 0.0
     """From the plan of the environment on."""
     sources: Mapping[str, SourceTrial] = field(default_factory=dict)
@@ -99,7 +103,7 @@ class Results:
         self._trials[trial.item] = trial
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            kept = {name: value for name, value in asdict(trial).items() if name != "log"}
+            kept = {name: value for name, value in asdict(trial).items() if name not in ("log", "laid")}
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(kept) + "\n")
 

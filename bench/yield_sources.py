@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from yield_report import COMPILED, DONE, SourceTrial, Trial
 
@@ -119,28 +120,31 @@ class Aiming:
         others = [benchmark for benchmark in survey.benchmarks if benchmark not in ran]
         words = [f"{benchmark.name}: {benchmark.outcome} {benchmark.message}" for benchmark in others]
         words += [f"{name} lost: {message}" for name, message in survey.lost.items()]
-        aimed = sum(bool(benchmark.lines) for benchmark in ran)
-        if ran and not aimed:
-            aimed = self._through_compiled(compiled, survey, suite)
+        names = [benchmark.name for benchmark in ran if benchmark.lines]
+        is_told = True
+        if ran and not names:
+            names, is_told = self._through_compiled(compiled, survey, suite)
         return replace(
             trial,
             stage=DONE,
             suite=suite.name,
             source=suite.source,
             timed=len(ran),
-            aimed=aimed,
+            aimed=len(names) or (0 if is_told else COMPILED),
+            workloads=tuple(names[:ENOUGH]),
+            laid=_modules(suite, names[:ENOUGH]),
             log="\n".join(words),
         )
 
-    def _through_compiled(self, compiled: CompiledLines, survey: Survey, suite: SuiteFiles) -> int:
-        """How many benchmarks execute changed lines of compiled code; COMPILED where a build does not tell."""
+    def _through_compiled(self, compiled: CompiledLines, survey: Survey, suite: SuiteFiles) -> tuple[list[str], bool]:
+        """The benchmarks that execute changed lines of compiled code, and whether a build tells so of all of them."""
         changed = self._changed(survey.extensions)
         if not changed.untraceable:
-            return 0
+            return [], True
         candidates, _ = comparable(survey, survey, changed)
         settled = compiled.settle(candidates, changed, suite)
-        told = sum(candidate.executes_change is True for candidate in settled)
-        return told or (COMPILED if any(candidate.executes_change is None for candidate in settled) else 0)
+        names = [candidate.name for candidate in settled if candidate.executes_change]
+        return names, all(candidate.executes_change is not None for candidate in settled)
 
     def _sources(
         self, stack: ExitStack, base: Session, first: SuiteFiles, read: ChangedCode
@@ -162,6 +166,13 @@ class Aiming:
         yield Source.SCRIPTS, suites_of_scripts(sides, shown, commit=commit, note=say)
         yield Source.OWN_TESTS, suites_of_tests(sides, patch=self.patch, commit=commit, note=say)
         yield Source.SNIPPETS, suites_of_snippets(sides, pr, self.patch, self._code[0], shown, note=say)
+
+
+def _modules(suite: SuiteFiles, names: Iterable[str]) -> str:
+    """The files of *suite* that the benchmarks *names* are in."""
+    modules = {name.partition(".")[0] for name in names}
+    files = {path: content for path, content in (suite.files or {}).items() if PurePosixPath(path).stem in modules}
+    return "\n\n".join(f"# {path}\n{content.decode(errors='replace')}" for path, content in files.items())
 
 
 def _clocked(suites: Iterator[SuiteFiles]) -> Iterator[tuple[SuiteFiles | None, float]]:

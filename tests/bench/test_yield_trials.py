@@ -78,6 +78,8 @@ def test_every_source_is_told_apart_where_that_is_asked(trial):
     }
     assert all(each.seconds >= 0 for each in timed.sources.values())
     assert timed.sources["own_tests"].seconds > 0
+    assert timed.workloads == ("own_tests.tests_test_core_test_total.time_call('test_total')",)
+    assert "class tests_test_core_test_total(_Workload):" in timed.laid
 
 
 def test_trials_take_engine_and_folders_from_the_settings(tmp_path, monkeypatch):
