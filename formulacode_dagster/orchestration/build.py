@@ -1,4 +1,4 @@
-"""Assembles the `Definitions`. Tests and the command line override resources here; nothing is patched."""
+"""Assembles the `Definitions`. Tests and the command line override resources here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
     from resources.defaults import default_resources
 
     from .jobs import HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, STAGE_JOBS
+    from .pool_waiting import sleep_while_pools_are_full
 
+    sleep_while_pools_are_full()
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=ASSET_CHECKS,
