@@ -3,8 +3,10 @@
 Every task is a patch, rebuilt and sampled on this machine, and judged by the rule that judges real ones. What is kept
 in `build/bench-aa.jsonl` is not done again: stop and start it as you like. Needs the package index once, for images.
 
-    python bench/aa.py --tasks 300 --per-effect 20 --arms both
+    python bench/aa.py --tasks 300 --per-effect 20 --arms both --repositories DIR
 
+DIR holds bare mirrors as owner/name.git; those whose image is built as the platform builds it take part in the tasks
+without effect, by the engine of the settings (FC_ENGINE …).
 The last line is JSON, with the figures of each way to run the arms of a round: at once, or in turns.
 """
 
@@ -19,15 +21,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
 
+from aa_mirrors import Mirrors
 from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.measurement.arms import Arms as ArmSessions
 from formulacode_dagster.measurement.budget import Budget
 from formulacode_dagster.measurement.cores import Cores
@@ -41,9 +45,11 @@ from formulacode_dagster.measurement.statistics.contrasts import contrast_of
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.questions import SurveyedBenchmark
 
 KEPT = Path("build/bench-aa.jsonl")
 SURVEY_SECONDS = 30.0
+MOST_BENCHMARKS = 6
 
 
 class Arms(StrEnum):
@@ -81,59 +87,77 @@ def main() -> None:
     parser.add_argument("--per-effect", type=int, default=20, help="tasks of each true effect")
     parser.add_argument("--arms", choices=[*Arms, "both"], default=Arms.AT_ONCE, help="how those of a round run")
     parser.add_argument("--sample-seconds", type=float, default=0.05)
+    parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--kept", type=Path, default=KEPT)
     options = parser.parse_args()
     done = read(options.kept)
     ways = list(Arms) if options.arms == "both" else [Arms(options.arms)]
-    asked = [(task, arms) for task in tasks(options.tasks, options.per_effect) for arms in ways]
+    mirrors = Mirrors(options.repositories) if options.repositories else None
+    kinds = mirrors.kinds() if mirrors else {}
+    asked = [(task, arms) for task in tasks(options.tasks, options.per_effect, kinds) for arms in ways]
     left = [key for key in asked if key not in done]
     options.kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
-        bench = Bench(Path(folder), options.sample_seconds)
+        bench = Bench(Path(folder), options.sample_seconds, mirrors)
         for place, (task, arms) in enumerate(left, start=1):
             outcome = bench.run(task, arms)
+            if outcome is None:
+                continue
             done[task, arms] = outcome
             with options.kept.open("a") as kept:
                 kept.write(json.dumps(asdict(outcome)) + "\n")
-            told = f"{task.kind} {task.effect:g}x, {arms}: {outcome.verdict}, {outcome.speedup:.3f}x"
+            place_of = f"{task.repository} {task.kind} {task.effect:g}x, {arms}".lstrip()
+            told = f"{place_of}: {outcome.verdict}, {outcome.speedup:.3f}x"
             print(
                 f"{place} of {len(left)}: {told}, control {outcome.control:.3f}x, {outcome.cpu_seconds:.0f} s",
                 flush=True,
             )
-    print(json.dumps({way: figures([done[task, arms] for task, arms in asked if arms is way]) for way in ways}))
+    print(json.dumps({way: figures(ended(done, asked, way)) for way in ways}))
+
+
+def ended(
+    done: Mapping[tuple[AaTask, Arms], Outcome], asked: Sequence[tuple[AaTask, Arms]], way: Arms
+) -> list[Outcome]:
+    """What was measured of what was *asked*; of repositories that have no image, nothing was."""
+    return [done[key] for key in asked if key[1] is way and key in done]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a task is measured in, and the patch."""
+
+    engine: Engine
+    image: BuiltImage
+    suite: SuiteFiles
+    patch: bytes
 
 
 class Bench:
-    """Two repositories, one pure and one compiled, and their images."""
+    """Two repositories of our own, one pure and one compiled, those of a folder of mirrors, and their images."""
 
-    def __init__(self, folder: Path, sample_seconds: float) -> None:
+    def __init__(self, folder: Path, sample_seconds: float, mirrors: Mirrors | None = None) -> None:
+        self._folder, self._mirrors = folder, mirrors
         self._engine = ProcessEngine(folder / "engine", ResourceLimits())
         self._repositories = {compiled: folder / f"repository{compiled:d}" for compiled in (False, True)}
         self._images: dict[bool, BuiltImage] = {}
         self._sample_seconds = sample_seconds
 
-    def run(self, task: AaTask, arms: Arms) -> Outcome:
-        """Sample and judge one task."""
-        image = self._image(task.is_compiled)
+    def run(self, task: AaTask, arms: Arms) -> Outcome | None:
+        """Sample and judge one task; None where its repository has no image, or no benchmark that runs."""
         seed = random.Random(f"{task}").randrange(2**31)  # noqa: S311 - an edit, not a secret
-        edit = changed(task, random.Random(seed))  # noqa: S311 - a draw, not a secret
-        patch = diff(self._repositories[task.is_compiled], edit)
+        subject = self._subject(task, random.Random(seed))  # noqa: S311 - a draw, not a secret
+        if subject is None:
+            return None
         plan = SamplingPlan(seconds_per_sample=self._sample_seconds, seed=seed, at_once=arms is Arms.AT_ONCE)
         start, spent = time.monotonic(), cpu_seconds()
         log, limits = Log(None), ResourceLimits()
-        with ArmSessions.open(self._engine, image, run_id="bench", limits=limits, log=log) as sessions:
-            sessions.prepare(changed_files(patch), patch, SuiteFiles("base"))
+        with ArmSessions.open(subject.engine, subject.image, run_id="bench", limits=limits, log=log) as sessions:
+            sessions.prepare(changed_files(subject.patch), subject.patch, subject.suite)
             budget = Budget(plan.max_seconds)
-            surveys = {
-                arm: {
-                    benchmark.name: benchmark
-                    for benchmark in remote.survey(lines={}, limit=20, budget=SURVEY_SECONDS).benchmarks
-                }
-                for arm, remote in sessions.remotes.items()
-            }
-            candidates = [
-                Candidate({arm: surveys[arm][name] for arm in Arm}, executes_change=True) for name in surveys[Arm.BASE]
-            ]
+            candidates = chosen(sessions)
+            if not candidates:
+                print(f"{task.repository or task.kind} is left out: no benchmark runs on all arms", file=sys.stderr)
+                return None
             with Cores().reserved(sessions.remotes[Arm.BASE].idlest_core) as core:
                 begun = cpu_seconds()
                 taken = sample(
@@ -159,12 +183,38 @@ class Bench:
             machine=taken.machine,
         )
 
+    def _subject(self, task: AaTask, generator: random.Random) -> Subject | None:
+        if not task.repository:
+            image = self._image(task.is_compiled)
+            patch = diff(self._repositories[task.is_compiled], changed(task, generator))
+            return Subject(self._engine, image, SuiteFiles("base"), patch)
+        built = self._mirrors.image(task.repository) if self._mirrors else None
+        if self._mirrors is None or built is None:
+            return None
+        image, suite = built
+        with tempfile.TemporaryDirectory(dir=self._folder) as scratch:
+            patch = self._mirrors.patch(task, image, generator, Path(scratch))
+        return Subject(self._mirrors.engine, image, suite, patch)
+
     def _image(self, compiled: bool) -> BuiltImage:
         if compiled not in self._images:
             repository = self._repositories[compiled]
             base = commit(repository, files(compiled=compiled))
             self._images[compiled] = build(self._engine, repository, base)
         return self._images[compiled]
+
+
+def chosen(sessions: ArmSessions) -> list[Candidate]:
+    """A few benchmarks that run on every arm."""
+    names: list[str] | None = None
+    surveys: dict[Arm, dict[str, SurveyedBenchmark]] = {}
+    for arm in Arm:
+        survey = sessions.remotes[arm].survey(
+            lines={}, limit=20, budget=SURVEY_SECONDS, only=names, enough=MOST_BENCHMARKS if names is None else None
+        )
+        surveys[arm] = {benchmark.name: benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"}
+        names = list(surveys[arm])
+    return [Candidate({arm: surveys[arm][name] for arm in Arm}, executes_change=True) for name in names or ()]
 
 
 def cpu_seconds() -> float:
@@ -206,6 +256,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
             # a mean over as many rounds as a second of the processor has
             after = [outcome.spread * math.sqrt(outcome.round_cpu_seconds) for outcome in cost]
             told[f"sd_after_a_cpu_second_{kind}"] = round(median(after), 4)
+    told["repositories"] = dict(Counter(outcome.task.repository for outcome in same if outcome.task.repository))
     told["machine"] = outcomes[-1].machine if outcomes else ""
     return told
 

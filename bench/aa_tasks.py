@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +62,8 @@ class AaTask:
     number: int
     kind: str
     effect: float
+    repository: str = ""
+    """A mirror's `owner/name`; `` for one of our own two."""
 
     @property
     def is_compiled(self) -> bool:
@@ -71,9 +75,18 @@ NO_EFFECT = ("py comments", "py helper", "c unrelated function", "c reordered fu
 EFFECTS = (1.05, 1.1, 1.2, 2.0)
 
 
-def tasks(count: int, per_effect: int) -> list[AaTask]:
-    """*count* tasks without effect, the kinds in turn, and *per_effect* of each effect, half of them compiled."""
-    asked = [AaTask(number, NO_EFFECT[number % len(NO_EFFECT)], 1.0) for number in range(count)]
+def tasks(count: int, per_effect: int, mirrors: Mapping[str, Sequence[str]] | None = None) -> list[AaTask]:
+    """*count* tasks without effect, and *per_effect* of each effect, half of them compiled.
+
+    Those without effect are of all kinds of our own repositories in turn, and of those that *mirrors* have, by name.
+    Effects of a known size are of our own alone.
+    """
+    places = [("", kind) for kind in NO_EFFECT]
+    places += [(name, kind) for name, kinds in sorted((mirrors or {}).items()) for kind in kinds]
+    asked = [
+        AaTask(number, kind, 1.0, name)
+        for number, (name, kind) in zip(range(count), itertools.cycle(places), strict=False)
+    ]
     for effect in EFFECTS:
         asked += [AaTask(n, "c effect" if n % 2 else "py effect", effect) for n in range(per_effect)]
     return asked
@@ -174,7 +187,7 @@ def lay(repository: Path, content: dict[str, str]) -> None:
     """Write files."""
     for path, text in content.items():
         (repository / path).parent.mkdir(parents=True, exist_ok=True)
-        (repository / path).write_text(text)
+        (repository / path).write_text(text, "utf-8", "surrogateescape", newline="")
 
 
 def diff(repository: Path, after: dict[str, str]) -> bytes:

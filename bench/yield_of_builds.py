@@ -27,7 +27,7 @@ from yield_report import Results, Trial, figures, table
 from yield_trials import Laboratory
 
 if TYPE_CHECKING:
-    pass
+    from formulacode_dagster.engines.protocol import Engine
 
 
 def main() -> None:
@@ -48,7 +48,9 @@ def main() -> None:
     apart = {entry["name"]: entry["apart"] for entry in entries if "apart" in entry}
     results = Results(options.results)
     if wanted:
-        laboratory = _laboratory(repositories, None if options.again else results, every_source=not options.until_aimed)
+        laboratory, _ = laboratory_of(
+            repositories, None if options.again else results, every_source=not options.until_aimed
+        )
 
     def trial(item: str) -> Trial:
         print(f"{item} …", file=sys.stderr, flush=True)
@@ -86,7 +88,8 @@ def is_wanted(item: str, only: list[str]) -> bool:
     return not only or item in only or item.partition("#")[0] in only
 
 
-def _laboratory(repositories: Path, results: Results | None, *, every_source: bool) -> Laboratory:
+def laboratory_of(repositories: Path, results: Results | None, *, every_source: bool) -> tuple[Laboratory, Engine]:
+    """Everything a trial needs, with the engine that the settings name for these repositories."""
     from resources.containers import ContainersResource
 
     containers = ContainersResource()
@@ -94,7 +97,8 @@ def _laboratory(repositories: Path, results: Results | None, *, every_source: bo
         f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git")
     )
     print(why, file=sys.stderr)
-    return Laboratory(repositories, containers, engine, results or Results(None), every_source=every_source)
+    results = results or Results(None)
+    return Laboratory(repositories, containers, engine, results, every_source=every_source), engine
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -99,36 +100,21 @@ class Laboratory:
         """The trial as it stands at the start of each stage, and at the end."""
         trial = Trial(item, stage="change")
         yield trial
-        facts = facts_of(self._repositories, item)
-        mirror = self._cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
-        change, patch = change_of(mirror, facts)
-        pr = PullRequest(facts=facts, change=change)
-        trial = replace(trial, stage="environment", merged=facts.merged_at.date().isoformat())
+        mirror, pr, patch = self.change(item)
+        trial = replace(trial, stage="environment", merged=pr.facts.merged_at.date().isoformat())
         yield trial
         begun = started = time.perf_counter()
-        environment = self._planned(mirror, pr, ())
+        environment = self.planned(mirror, pr, ())
         seconds = time.perf_counter() - started
         trial = replace(trial, stage="image", python=environment.python, plan_seconds=round(seconds, 1))
         yield trial
-        anchor = mirror.anchor(change.base_sha, Month.parse(facts.month).start)
-        os_image = self._containers.settings.os_image
-        spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
-        suite = first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha)
+        task, spec = self.task(mirror, pr, environment)
+        suite = task.suite
         trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}")
         yield trial
         if known := self._results.timed(item, trial.plan):
             yield known
             return
-        task = Task(
-            pr=pr,
-            environment=environment,
-            mirror=mirror,
-            anchor_sha=anchor,
-            os_image=os_image,
-            replan=partial(self._planned, mirror, pr),
-            submodules=partial(submodule_mirrors, self._cache),
-            suite=suite,
-        )
         attempts: list[BuildAttempt] = []
         try:
             image, _ = build_until_it_holds(self._engine, task, run_id="yield", keep=attempts.append)
@@ -152,7 +138,32 @@ class Laboratory:
         aimed = aiming.aimed(trial, suite)
         yield replace(aimed, seconds=round(time.perf_counter() - begun, 1))
 
-    def _planned(self, mirror: Mirror, pr: PullRequest, fixes: Sequence[Fix]) -> Environment:
+    def change(self, item: str) -> tuple[Mirror, PullRequest, bytes]:
+        """The mirror of *item*, the item with its true change, and the patch; raises ItemFailure, Rejection."""
+        facts = facts_of(self._repositories, item)
+        mirror = self._cache.ensure(facts.repository, commits=(facts.merge_commit_sha, facts.head_sha))
+        change, patch = change_of(mirror, facts)
+        return mirror, PullRequest(facts=facts, change=change), patch
+
+    def task(self, mirror: Mirror, pr: PullRequest, environment: Environment) -> tuple[Task, BuildSpec]:
+        """What stays the same through all attempts at its image, and the spec of the first."""
+        anchor = mirror.anchor(pr.change.base_sha, Month.parse(pr.facts.month).start)
+        os_image = self._containers.settings.os_image
+        spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
+        task = Task(
+            pr=pr,
+            environment=environment,
+            mirror=mirror,
+            anchor_sha=anchor,
+            os_image=os_image,
+            replan=partial(self.planned, mirror, pr),
+            submodules=partial(submodule_mirrors, self._cache),
+            suite=first_suite(mirror, pr, spec.benchmark_dir, suite_sha=environment.suite_sha),
+        )
+        return task, spec
+
+    def planned(self, mirror: Mirror, pr: PullRequest, fixes: Sequence[Fix]) -> Environment:
+        """What the platform would build, with *fixes*."""
         return plan_environment(
             mirror,
             pr,

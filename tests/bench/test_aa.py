@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import random
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.records import make_image, make_spec
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,11 +24,13 @@ def aa(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "asked", [], raising=False)
 
     class Scripted:
-        def __init__(self, folder, sample_seconds):
-            self.seconds = sample_seconds
+        def __init__(self, folder, sample_seconds, mirrors):
+            self.seconds, self.mirrors = sample_seconds, mirrors
 
         def run(self, task, arms):
             module.asked.append((task, arms))
+            if task.repository == "acme/broken":
+                return None
             is_found = task.effect >= 1.2
             return module.Outcome(
                 task=task, arms=arms, verdict="faster" if is_found else "unchanged", speedup=task.effect, control=1.0,
@@ -83,3 +88,54 @@ def test_a_false_accept_is_counted(aa):
     )  # fmt: skip
     same = dataclasses.replace(outcome, verdict="unchanged")
     assert aa.module.figures([outcome, same])["false_accepts"] == 1
+
+
+@pytest.fixture
+def mirrors(aa, tmp_path):
+    """A folder with one mirror that has Python and C, one without either, and what stands for their images."""
+    folder = tmp_path / "mirrors"
+    files = {
+        "pkg/core.py": "def f():\n    pass", "pkg/fast.c": "int x;\n", "pkg/tests/test_core.py": "",
+        "benchmarks/bench.py": "", "setup.py": "", "docs/conf.py": "",
+    }  # fmt: skip
+    tasks = importlib.import_module("aa_tasks")
+    for name, content in {"acme/wheels": files, "acme/words": {"README": "words\n"}}.items():
+        tasks.commit(tmp_path / "work" / name, content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "work" / name / ".git").rename(folder / f"{name}.git")
+    module = importlib.import_module("aa_mirrors")
+    made = module.Mirrors.__new__(module.Mirrors)
+    made._folder = folder
+    return made
+
+
+def test_mirrors_take_the_edits_that_their_files_allow(mirrors):
+    assert mirrors.kinds() == {"acme/wheels": ("py comments", "py helper", "c unrelated function", "c rebuild")}
+
+
+@pytest.mark.parametrize("kind", ["py comments", "py helper", "c unrelated function", "c rebuild"])
+def test_an_edit_of_a_mirror_adds_what_nothing_runs_to_a_file_of_the_package(aa, mirrors, tmp_path, kind):
+    task = aa.module.AaTask(0, kind, 1.0, "acme/wheels")
+    image = make_image(spec=make_spec(base_sha="HEAD", package_name="pkg"))
+    patch = mirrors.patch(task, image, random.Random(1), tmp_path / "scratch").decode()  # noqa: S311 - a draw
+    path = "pkg/fast.c" if task.is_compiled else "pkg/core.py"
+    assert f"--- a/{path}\n" in patch
+    # what ended without a line break gets one
+    removed = [line for line in patch.splitlines() if line.startswith("-") and not line.startswith("---")]
+    assert removed == ([] if task.is_compiled else ["-    pass"])
+
+
+def test_tasks_without_effect_are_of_mirrors_too_and_what_has_no_image_is_left_out(aa, capsys, monkeypatch):
+    class Mirrors:
+        def __init__(self, folder):
+            assert folder == Path("DIR")
+
+        def kinds(self):
+            return {"acme/broken": ("py helper",), "acme/wheels": ("py comments",)}
+
+    monkeypatch.setattr(aa.module, "Mirrors", Mirrors)
+    asked = aa("--tasks", "14", "--per-effect", "2", "--repositories", "DIR")
+    assert [task.repository for task, _ in asked[:7]] == ["", "", "", "", "", "acme/broken", "acme/wheels"]
+    assert not any(task.repository for task, _ in asked[14:]), "effects of a known size are of our own alone"
+    (told,) = printed(capsys).values()
+    assert (told["tasks"], told["repositories"]) == (12, {"acme/wheels": 2})

@@ -1,0 +1,115 @@
+"""Tasks without effect of real repositories: images as the platform builds them, and edits that nobody can notice."""
+
+from __future__ import annotations
+
+import random
+import sys
+import tomllib
+import zlib
+from pathlib import Path, PurePosixPath
+
+from aa_tasks import AaTask, commit, diff, git
+from yield_of_builds import laboratory_of, listed
+
+from formulacode_dagster.declarations.needs_of_tests import is_of_tests
+from formulacode_dagster.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.offline.side_file import RepositoryFacts
+from formulacode_dagster.suites.overlays import SuiteFiles
+from sandbox.github.tracker import read_tracker
+
+PULL_REQUESTS = Path(__file__).with_name("yield_pull_requests.toml")
+PYTHON_KINDS = ("py comments", "py helper")
+C_KINDS = ("c unrelated function", "c rebuild")
+NOT_BUILT = frozenset({"benchmarks", "benchmark", "bench", "asv_bench", "doc", "docs", "examples", "tools", "vendor"})
+
+
+class Mirrors:
+    """The folder of bare mirrors owner/name.git."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+        self._laboratory, self.engine = laboratory_of(self._folder, None, every_source=False)
+        self._images: dict[str, tuple[BuiltImage, SuiteFiles] | None] = {}
+
+    def kinds(self) -> dict[str, tuple[str, ...]]:
+        """Kinds of edits that each repository takes, by what its files are; of one without any, nothing."""
+        told = {}
+        for path in sorted(self._folder.glob("*/*.git")):
+            suffixes = {PurePosixPath(name).suffix for name in sources(path, "HEAD")}
+            kinds = (*(PYTHON_KINDS if ".py" in suffixes else ()), *(C_KINDS if ".c" in suffixes else ()))
+            if kinds:
+                told[f"{path.parent.name}/{path.stem}"] = kinds
+        return told
+
+    def image(self, repository: str) -> tuple[BuiltImage, SuiteFiles] | None:
+        """The image of the base of one of its pull requests, with its suite; None where it has none, which is told."""
+        if repository not in self._images:
+            try:
+                self._images[repository] = self._built(repository)
+            except (ItemFailure, Rejection) as end:
+                print(f"{repository} is left out: {end}", file=sys.stderr, flush=True)
+                self._images[repository] = None
+        return self._images[repository]
+
+    def patch(self, task: AaTask, image: BuiltImage, generator: random.Random, folder: Path) -> bytes:
+        """An edit of one source of the base that changes nothing; *folder* is scratch."""
+        mirror, base = self._folder / f"{task.repository}.git", image.spec.base_sha
+        suffix = ".c" if task.is_compiled else ".py"
+        paths = [path for path in sources(mirror, base) if path.endswith(suffix)]
+        package = image.spec.package_name.partition(".")[0]
+        path = generator.choice([path for path in paths if package in PurePosixPath(path).parts] or paths)
+        before = git(mirror, "show", f"{base}:{path}").decode("utf-8", "surrogateescape")
+        commit(folder, {path: before})
+        return diff(folder, {path: unnoticed(task.kind, before, generator)})
+
+    def _built(self, repository: str) -> tuple[BuiltImage, SuiteFiles]:
+        mirror, pr, _ = self._laboratory.change(self._item(repository))
+        task, _ = self._laboratory.task(mirror, pr, self._laboratory.planned(mirror, pr, ()))
+        attempts: list[BuildAttempt] = []
+        image, _ = build_until_it_holds(self.engine, task, run_id="bench", keep=attempts.append)
+        return image, task.suite
+
+    def _item(self, repository: str) -> str:
+        """The first pull request of the list of `make yield`, or the newest that was merged."""
+        entries = tomllib.loads(PULL_REQUESTS.read_text("utf-8"))["repository"]
+        chosen = [entry for entry in entries if entry["name"] == repository]
+        if chosen:
+            return next(listed(chosen, self._folder))
+        path = self._folder / f"{repository}.git"
+        tracker = read_tracker(path, repository, zlib.crc32(repository.encode()), RepositoryFacts())
+        merged = [found for found in tracker.pull_requests.values() if found.merged_at is not None]
+        if not merged:
+            raise ItemFailure(FailureKind.VANISHED, f"the history of {repository} holds no merge")
+        return f"{repository}#{max(merged, key=lambda found: (found.merged_at, found.number)).number}"
+
+
+def sources(mirror: Path, revision: str) -> list[str]:
+    """Python and C files of a package at *revision*: no tests, no benchmarks, nothing that only a build reads."""
+    listing = git(mirror, "ls-tree", "-r", "-z", revision).decode("utf-8", "surrogateescape").split("\0")
+    entries = [entry.partition("\t") for entry in listing if entry.startswith("100")]
+    paths = [PurePosixPath(path) for _, _, path in entries]
+    return [
+        str(path)
+        for path in paths
+        if path.suffix in {".py", ".c"}
+        and len(path.parts) > 1
+        and NOT_BUILT.isdisjoint(path.parts)
+        and not is_of_tests(path)
+    ]
+
+
+def unnoticed(kind: str, before: str, generator: random.Random) -> str:
+    """*before* with something at its end that nothing runs."""
+    number = generator.randrange(10**6)
+    loop = "for (long i = 0; i < n; i++) n ^= n << 7; return n;"
+    added = {
+        "py comments": "".join(f"# {generator.random()}\n" for _ in range(generator.randrange(1, 9))),
+        "py helper": f"\n\ndef unused_{number}(n):\n    return [i for i in range(n)]\n",
+        "c unrelated function": f"long fc_spare{number}(long n) {{ {loop} }}\n",
+        "c rebuild": f'const char fc_built{number}[] = "{generator.random()}";\n',
+    }[kind]
+    return before + ("" if before.endswith("\n") or not before else "\n") + added
