@@ -16,7 +16,6 @@ from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
-from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.offline.side_file import RepositoryFacts
 from formulacode_dagster.suites.overlays import SuiteFiles
 from sandbox.github.tracker import read_tracker
@@ -24,6 +23,8 @@ from sandbox.github.tracker import read_tracker
 PULL_REQUESTS = Path(__file__).with_name("yield_pull_requests.toml")
 PYTHON_KINDS = ("py comments", "py helper")
 C_KINDS = ("c unrelated function", "c rebuild")
+MOST_TRIES = 4
+"""Pull requests of a repository that are tried until one has an image."""
 NOT_BUILT = frozenset({"benchmarks", "benchmark", "bench", "asv_bench", "doc", "docs", "examples", "tools", "vendor"})
 
 
@@ -46,13 +47,11 @@ class Mirrors:
         return told
 
     def image(self, repository: str) -> tuple[BuiltImage, SuiteFiles] | None:
-        """The image of the base of one of its pull requests, with its suite; None where it has none, which is told."""
+        """The image of the base of one of its pull requests, with its suite; None where none has one, which is told."""
         if repository not in self._images:
-            try:
-                self._images[repository] = self._built(repository)
-            except (ItemFailure, Rejection) as end:
-                print(f"{repository} is left out: {end}", file=sys.stderr, flush=True)
-                self._images[repository] = None
+            self._images[repository] = next(filter(None, map(self._built, self._items(repository))), None)
+            if self._images[repository] is None:
+                print(f"{repository} is left out", file=sys.stderr, flush=True)
         return self._images[repository]
 
     def patch(self, task: AaTask, image: BuiltImage, generator: random.Random, folder: Path) -> bytes:
@@ -66,25 +65,27 @@ class Mirrors:
         commit(folder, {path: before})
         return diff(folder, {path: unnoticed(task.kind, before, generator)})
 
-    def _built(self, repository: str) -> tuple[BuiltImage, SuiteFiles]:
-        mirror, pr, _ = self._laboratory.change(self._item(repository))
-        task, _ = self._laboratory.task(mirror, pr, self._laboratory.planned(mirror, pr, ()))
+    def _built(self, item: str) -> tuple[BuiltImage, SuiteFiles] | None:
         attempts: list[BuildAttempt] = []
-        image, _ = build_until_it_holds(self.engine, task, run_id="bench", keep=attempts.append)
+        try:
+            mirror, pr, _ = self._laboratory.change(item)
+            task, _ = self._laboratory.task(mirror, pr, self._laboratory.planned(mirror, pr, ()))
+            image, _ = build_until_it_holds(self.engine, task, run_id="bench", keep=attempts.append)
+        except (ItemFailure, Rejection) as end:
+            print(f"{item} has no image: {end}", file=sys.stderr, flush=True)
+            return None
         return image, task.suite
 
-    def _item(self, repository: str) -> str:
-        """The first pull request of the list of `make yield`, or the newest that was merged."""
+    def _items(self, repository: str) -> list[str]:
+        """A few pull requests: the first of the list of `make yield`, or the newest that were merged."""
         entries = tomllib.loads(PULL_REQUESTS.read_text("utf-8"))["repository"]
         chosen = [entry for entry in entries if entry["name"] == repository]
         if chosen:
-            return next(listed(chosen, self._folder))
+            return list(listed(chosen, self._folder))[:MOST_TRIES]
         path = self._folder / f"{repository}.git"
         tracker = read_tracker(path, repository, zlib.crc32(repository.encode()), RepositoryFacts())
-        merged = [found for found in tracker.pull_requests.values() if found.merged_at is not None]
-        if not merged:
-            raise ItemFailure(FailureKind.VANISHED, f"the history of {repository} holds no merge")
-        return f"{repository}#{max(merged, key=lambda found: (found.merged_at, found.number)).number}"
+        merged = [(pr.merged_at, pr.number) for pr in tracker.pull_requests.values() if pr.merged_at is not None]
+        return [f"{repository}#{number}" for _, number in sorted(merged, reverse=True)[:MOST_TRIES]]
 
 
 def sources(mirror: Path, revision: str) -> list[str]:
