@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulacode_dagster.breakpoints import methods
-from formulacode_dagster.breakpoints.choices import Method
+from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
+from formulacode_dagster.breakpoints.steps import bounds_of_levels
 from formulacode_dagster.dashboards.site import read_site
 
 from .synthetic_site import ROWS, write_site
@@ -119,6 +120,11 @@ def best(work: Callable[[], T], times: int = 3) -> tuple[float, T]:
     return min(seconds), result
 
 
+def told(find: Find) -> Find:
+    """What a user is told of what *find* finds: steps below the least change are one level, by whatever method."""
+    return lambda values: bounds_of_levels(values, np.array(find(values), np.int64), MINIMUM_CHANGE)[1:-1]
+
+
 def by_pelt(values: Floats) -> Sequence[int]:
     """`ruptures.Pelt` with the kernel of `rbf` and its defaults; the penalty is the one of our `rbf`."""
     import ruptures
@@ -152,8 +158,8 @@ def grid_scores(finders: dict[str, Find], cells: Iterable[tuple[int, int]] = GRI
 
 
 def summed(find: Find, drawn: Iterable[tuple[Floats, NDArray[np.int64]]]) -> Score:
-    """What *find* comes to over all of *drawn*."""
-    return sum((score(find(values), truth.tolist()) for values, truth in drawn), Score())
+    """What *find* comes to over all of *drawn*, by what of it is told."""
+    return sum((score(told(find)(values), truth.tolist()) for values, truth in drawn), Score())
 
 
 def real_series(folder: Path) -> list[Floats]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .noise import local_deviation, long_run_variance
+from .noise import local_deviation, long_run_variance, median
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -26,6 +27,8 @@ CANDIDATE_SHARE = 0.5
 """The share of the penalty that makes a position a candidate: intervals see a step together with its neighbours."""
 OUTLIER_WINDOW = 5
 OUTLIER_DEVIATIONS = 4.0
+LONGEST_SPELL = 12
+"""Points of a level that counts as a spell of the machine when the series then returns to where it was."""
 ROUNDS = 2
 """How often the noise is estimated anew from what the fit left over."""
 LEAST_NOISE = 1e-3
@@ -51,7 +54,7 @@ def change_points(values: Floats) -> Positions:
         # what wanders looks like steps to whoever takes neighbours for independent
         variance = max(long_run_variance(scaled, noise, fitted), 1.0)
         fitted = _penalised_fit(sums, fitted, penalty * variance)
-    return _refined(sums, fitted)
+    return _without_spells(scaled, _refined(sums, fitted))
 
 
 @dataclass(frozen=True)
@@ -154,3 +157,24 @@ def _refined(sums: _Sums, fitted: Positions) -> Positions:
         places = np.arange(first + SHORTEST_SEGMENT, last - SHORTEST_SEGMENT + 1)
         bounds[index] = places[(sums.explained(first, places) + sums.explained(places, last)).argmax()]
     return bounds[1:-1]
+
+
+def _without_spells(values: Floats, fitted: Positions) -> Positions:
+    """*fitted* without the two ends of each short level from which *values* return at least half of the way.
+
+    What is undone within so few points cannot be told from another process on the machine; the shortest go first.
+    """
+    bounds = [0, *fitted.tolist(), len(values)]
+    levels = [median(values[first:last]) for first, last in pairwise(bounds)]
+    while True:
+        spells = [
+            (bounds[place + 1] - bounds[place], place)
+            for place in range(1, len(levels) - 1)
+            if bounds[place + 1] - bounds[place] <= LONGEST_SPELL
+            and 2 * abs(levels[place + 1] - levels[place - 1]) <= abs(levels[place] - levels[place - 1])
+        ]
+        if not spells:
+            return np.array(bounds[1:-1], np.int64)
+        _, place = min(spells)
+        del bounds[place : place + 2], levels[place : place + 2]
+        levels[place - 1] = median(values[bounds[place - 1] : bounds[place]])

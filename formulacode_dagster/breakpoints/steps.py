@@ -50,7 +50,7 @@ def find_steps(
     rows = []
     for number, revisions, values, weights in _each_series(points):
         kind, unit = kinds[number]
-        bounds = _bounds_of_levels(values, methods.change_points(values, method, weights), minimum_change)
+        bounds = bounds_of_levels(values, methods.change_points(values, method, weights), minimum_change)
         for first, position, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
             size = size_of_step(values[first:position], values[position:last])
             rows.append(
@@ -85,7 +85,7 @@ def _each_series(points: pl.DataFrame) -> Iterator[tuple[int, Any, Floats, Float
             yield int(numbers[first]), revisions[part], values[part], None if weights is None else weights[part]
 
 
-def _bounds_of_levels(values: Floats, positions: Positions, minimum_change: float) -> list[int]:
+def bounds_of_levels(values: Floats, positions: Positions, minimum_change: float) -> list[int]:
     """Where levels begin and end that differ from their neighbours by *minimum_change*; the least steps go first."""
     bounds = [0, *positions.tolist(), len(values)]
     levels = [median(values[first:last]) for first, last in pairwise(bounds)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.lite import grid_scores
+from bench.lite import grid_scores, told
 from bench.synthetic_site import GRAPHS, ROWS, write_site
 from bench.synthetic_steps import Score, score, synthetic_series
 from formulacode_dagster.dashboards.site import read_site
@@ -45,11 +45,20 @@ def test_a_series_has_its_steps_and_is_the_same_by_its_seed() -> None:
     assert all(1.08 < max(pair) / min(pair) < 1.45 for pair in pairwise(levels))
 
 
-def test_the_grid_tells_methods_apart() -> None:
-    finders = {"none": lambda _values: [], "everywhere": lambda values: list(range(0, len(values), 10))}
-    scores = grid_scores(finders, cells=[(200, 0)])
-    assert scores["200/0"] == {"none": 1.0, "everywhere": 0.0}
-    assert scores["all"] == {"none": 1.0, "everywhere": 0.0}
+def test_who_finds_nothing_is_right_only_where_there_is_nothing() -> None:
+    scores = grid_scores({"none": lambda _values: []}, cells=[(200, 0), (200, 2)])
+    assert {cell: score["none"] for cell, score in scores.items()} == {
+        "200/0": 1.0,
+        "200/0 wandering": 1.0,
+        "200/2": 0.0,
+        "200/2 wandering": 0.0,
+        "all": 0.0,
+    }
+
+
+def test_methods_are_scored_by_the_steps_that_are_told() -> None:
+    values = np.repeat([1.0, 1.02, 1.5], 10)
+    assert told(lambda _values: [10, 20])(values) == [20]
 
 
 @pytest.mark.slow

@@ -51,6 +51,16 @@ def test_a_spell_of_noise_is_no_series_of_steps() -> None:
     assert false <= 5
 
 
+def test_a_short_level_counts_unless_the_series_returns_to_where_it_was() -> None:
+    noise = np.exp(np.random.default_rng(4).normal(0, 0.01, 130))
+    returns = np.repeat([1.0, 1.4, 1.0], [60, 8, 62])
+    goes_on = np.repeat([1.0, 1.4, 1.9], [60, 8, 62])
+    lasts = np.repeat([1.0, 1.4, 1.0], [60, 30, 40])
+    assert seeded.change_points(noise * returns).tolist() == []
+    assert seeded.change_points(noise * goes_on).tolist() == [60, 68]
+    assert seeded.change_points(noise * lasts).tolist() == [60, 90]
+
+
 @pytest.mark.parametrize("place", [3, 40, 77])
 def test_a_step_is_placed_exactly_when_it_is_plain(place: int) -> None:
     values = np.where(np.arange(80) < place, 1.0, 1.2)
