@@ -13,8 +13,10 @@ Folder = Annotated[Path, typer.Argument(help="Folder to write into; empty, or a 
 From = Annotated[
     str | None, typer.Option("--from", help="Folder of a dataset, or owner/name on the Hub.", show_default="settings'")
 ]
-Months = Annotated[list[str] | None, typer.Option("--month", help="Month, YYYY-MM; may be repeated; all if left out.")]
-Revision = Annotated[str, typer.Option(help="Tag to show instead of the newest releases, as formulacode@2026-03.")]
+Months = Annotated[
+    list[str] | None, typer.Option("--month", help="Month, YYYY-MM; may be repeated.", show_default="all")
+]
+Revision = Annotated[str, typer.Option(help="Tag to show, as formulacode@2026-03.", show_default="the newest")]
 
 
 def site(folder: Folder, dataset: From = None, month: Months = None, revision: Revision = "") -> None:

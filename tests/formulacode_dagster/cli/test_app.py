@@ -61,7 +61,7 @@ def helped(*arguments: str) -> str:
 
 def test_the_commands_are_the_documented_ones() -> None:
     documented = {"run", "funnel", "why", "preflight", "migrate", "pools", "mirrors", "sandbox", "demo", "dev"}
-    documented |= {"accept", "housekeeping", "offline", "rebuild", "replay", "repositories", "show", "verify"}
+    documented |= {"accept", "dashboards", "housekeeping", "offline", "rebuild", "replay", "repositories", "show", "site", "verify"}
     assert documented == set(COMMANDS)
     text = helped()
     for name in documented:
