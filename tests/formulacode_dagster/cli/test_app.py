@@ -60,8 +60,30 @@ def helped(*arguments: str) -> str:
 
 
 def test_the_commands_are_the_documented_ones() -> None:
-    documented = {"run", "funnel", "why", "preflight", "migrate", "pools", "mirrors", "sandbox", "demo", "dev"}
-    documented |= {"accept", "dashboards", "housekeeping", "offline", "rebuild", "replay", "repositories", "show", "site", "verify"}
+    documented = {
+        "run",
+        "funnel",
+        "why",
+        "preflight",
+        "migrate",
+        "pools",
+        "mirrors",
+        "sandbox",
+        "site",
+        "demo",
+        "verify",
+    }
+    documented |= {
+        "accept",
+        "dashboards",
+        "dev",
+        "housekeeping",
+        "offline",
+        "rebuild",
+        "replay",
+        "repositories",
+        "show",
+    }
     assert documented == set(COMMANDS)
     text = helped()
     for name in documented:
