@@ -34,11 +34,12 @@ class LLMResource(SettingsResource):
     llm_dollars_per_million_out: float | None = setting("llm_dollars_per_million_out")
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask the endpoint for its models, and LLM_MODEL a question of two fields: in which form it understands one."""
+        """Ask the endpoint for its models, and each that is set a question: in which form it understands one."""
         import httpx
 
-        url, model = self.settings.llm_base_url, self.settings.llm_model
-        key = self.settings.llm_api_key.get_secret_value()
+        settings = self.settings
+        url, model = settings.llm_base_url, settings.llm_model
+        key = settings.llm_api_key.get_secret_value()
         if not key or not model:
             return False, f"{url}: LLM_API_KEY and LLM_MODEL must be set before anything is classified"
         try:
@@ -51,7 +52,8 @@ class LLMResource(SettingsResource):
             raise OutsideSystemError("llm", f"{url} refuses LLM_API_KEY", remedy="Set a valid key")
         if not answer.is_success:
             return False, f"{url} answers {answer.status_code}; model {model}"
-        named = dict.fromkeys(filter(None, (model, self.settings.classification_judge)))
+        writers = (settings.classification_judge, settings.statement_writer, settings.workload_writer)
+        named = dict.fromkeys(filter(None, (model, *writers, *settings.statement_judge_names)))
         understood = "; ".join(f"model {name}: {run_loop(self._understood(name))}" for name in named)
         return True, f"{url} answers {answer.status_code}; {understood}"
 
@@ -134,7 +136,7 @@ class LLMResource(SettingsResource):
     ) -> AsyncIterator[Models]:
         """Who writes and judges the month's problem statements, as FC_STATEMENT_WRITER and FC_STATEMENT_JUDGES say."""
         settings = self.settings
-        judges = [name for part in settings.statement_judges.split(",") if (name := part.strip())]
+        judges = settings.statement_judge_names
         async with AsyncExitStack() as stack:
 
             def connected(name: str) -> LanguageModel:

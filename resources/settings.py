@@ -203,6 +203,11 @@ class Settings(BaseSettings):
         """The tokens of `GH_TOKENS`."""
         return tuple(_parts(self.gh_tokens.get_secret_value()))
 
+    @property
+    def statement_judge_names(self) -> tuple[str, ...]:
+        """The models of `statement_judges`."""
+        return tuple(name for part in self.statement_judges.split(",") if (name := part.strip()))
+
     def failure_budget_of(self, stage: Stage) -> float:
         """The share of the items of *stage* that may fail; 0 where nothing is said of it."""
         shares = {

@@ -61,7 +61,7 @@ def _readable(file: FileDiff) -> str:
         text = f"{head}[binary content left out]\n"
     if len(text) > _LONGEST_LINE:
         text = re.sub(
-            rf"^(.{{{_LONGEST_LINE}}})(.+)$", lambda m: f"{m[1]} [{len(m[2])} characters left out]", text, flags=re.M
+            rf"^(.{{{_LONGEST_LINE}}})(.+)$", lambda m: f"{m[1]}\n[{len(m[2])} characters left out]", text, flags=re.M
         )
     return text
 

@@ -187,6 +187,10 @@ def test_a_model_that_answers_is_fine_and_one_that_is_not_there_is_an_error(monk
         monkeypatch.setenv("LLM_BASE_URL", f"{url}/v1")
         said = f"{url}/v1 answers 200; model sandbox-rules: json_schema, max_completion_tokens, temperature 0"
         assert default_resources()["llm"].preflight() == (True, said)
+        monkeypatch.setenv("FC_STATEMENT_JUDGES", "sandbox-rules, gpt-0")
+        with pytest.raises(OutsideSystemError, match="has no model 'gpt-0'"):
+            default_resources()["llm"].preflight()
+        monkeypatch.delenv("FC_STATEMENT_JUDGES")
     with serving(model(server=SERVERS["llama.cpp"])) as url:
         monkeypatch.setenv("LLM_BASE_URL", f"{url}/v1")
         assert (

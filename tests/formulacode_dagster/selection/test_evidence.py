@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from formulacode_dagster.selection.evidence import changed_lines, objection_to
+from formulacode_dagster.selection.excerpt import excerpt_of_patch
 
 DIFF = """\
 diff --git a/pkg/core.py b/pkg/core.py
@@ -65,6 +66,14 @@ def test_what_stands_in_a_changed_line_is_evidence(span: str) -> None:
 )
 def test_what_does_not_is_objected_to_by_name(span: str) -> None:
     assert repr(span) in objection_to(["return sum(values)", span], DIFF)
+
+
+def test_the_mark_of_a_cut_is_no_evidence() -> None:
+    whole = DIFF.replace("return sum(values)", f"return sum({'x' * 3_000})")
+    shown = excerpt_of_patch(whole.encode(), 6_000).text
+    (mark,) = (line for line in shown.splitlines() if "characters left out" in line)
+    assert objection_to(["x" * 500], shown) == ""
+    assert objection_to([mark], shown) != ""
 
 
 def test_none_is_objected_to_unless_the_diff_has_no_changed_line() -> None:
