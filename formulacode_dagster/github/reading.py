@@ -13,13 +13,13 @@ from formulacode_dagster.models.links import Link, UnreadableLink
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.timeline import TimelineEvent
 
 from .linked import whole_pull_request
 from .nodes import Answered, PullRequestNode, read
 from .queries import PULL_REQUEST_BY_NAME, PULL_REQUEST_FILES_PATH, PULL_REQUEST_PATH, TIMELINE_PATH
 from .references import Reference
 from .threads import as_it_stood, read_threads
+from .timeline import TimelineEvent
 
 DIFF = "application/vnd.github.diff"
 PAGE = 100

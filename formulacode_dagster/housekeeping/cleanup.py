@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from formulacode_dagster.engines.image_store import ImageStore, TrimmedCache
 from formulacode_dagster.models.image import ImageNeed
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.image_needs import image_needs
 
+from .image_needs import image_needs
 from .retention import Removal, plan_removals
 
 

@@ -14,6 +14,7 @@ from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.landing import wanted_commits
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.github import reading
+from formulacode_dagster.github.timeline import TimelineEvent
 from formulacode_dagster.github.transport import client
 from formulacode_dagster.github.transport.tokens import TokenPool
 from formulacode_dagster.models.base import Frozen
@@ -22,7 +23,6 @@ from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.links import Link
 from formulacode_dagster.models.pull_request import Change, ChangedFile, MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.timeline import TimelineEvent
 from formulacode_dagster.release.records import month_records
 from formulacode_dagster.release.task_tables import TaskRecords
 from formulacode_dagster.store.database import Database

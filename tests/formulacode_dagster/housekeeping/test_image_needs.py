@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from formulacode_dagster.housekeeping.image_needs import image_needs
 from formulacode_dagster.models.image import BuiltImage, ImageNeed
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.release import Release
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, RELEASES
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.image_needs import image_needs
 from tests.records import make_image, make_merged
 
 MONTH = "2026-02"

@@ -9,8 +9,7 @@ from sqlalchemy.sql.selectable import FromClause
 
 from formulacode_dagster.models.image import ImageNeed
 from formulacode_dagster.models.items import ItemState, Stage
-
-from .tables import IMAGES, LEDGER, MERGED_PULL_REQUESTS, RELEASES
+from formulacode_dagster.store.tables import IMAGES, LEDGER, MERGED_PULL_REQUESTS, RELEASES
 
 _NOWHERE = ("no_registry", "process_engine")
 """Why an image that was measured is not published, and will not be with these settings."""

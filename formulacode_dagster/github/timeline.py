@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from .base import Frozen
+from formulacode_dagster.models.base import Frozen
 
 
 class TimelineEvent(Frozen):
