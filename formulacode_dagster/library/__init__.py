@@ -16,7 +16,7 @@ from formulacode_dagster.verification.verifiers import (
 
 from .classifying import ClassifyJudge, Judged, PerfClassifier, Progress
 from .client import PR, GitHubClient, Source
-from .dataset import Dataset, Task
+from .dataset import Dataset, TableNotReleasedError, Task
 from .hooks import HookRegistry
 from .links import Links, scrape_links
 from .publishing import HuggingFacePublisher
@@ -38,6 +38,7 @@ __all__ = [
     "Progress",
     "SmokeVerifier",
     "Source",
+    "TableNotReleasedError",
     "Task",
     "TokenPool",
     "Verifier",

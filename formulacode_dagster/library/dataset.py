@@ -27,9 +27,16 @@ if TYPE_CHECKING:
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
+class TableNotReleasedError(ConfigurationError):
+    """The month was released before there was that table."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """One task: its row, and its rows in the other tables, which are read when they are asked for."""
+    """One task: its row, and its rows in the other tables, which are read when they are asked for.
+
+    Of a month that was released before there was a table, asking for it raises TableNotReleasedError.
+    """
 
     row: Mapping[str, Any]
     """The columns of the dataset's card, as this release has them."""
@@ -156,7 +163,7 @@ class Dataset(Mapping[str, Task]):
     def table(self, table: Table, month: str) -> pl.DataFrame:
         """One of the wide tables of `YYYY-MM`, for all its tasks.
 
-        Raises ConfigurationError where the month was released before there was that table.
+        Raises TableNotReleasedError where the month was released before there was that table.
         """
         if (table, month) not in self._tables:
             self._tables[table, month] = self._read_table(table, month)
@@ -173,7 +180,7 @@ class Dataset(Mapping[str, Task]):
         path = table_path(table, month)
         content = self._source.content(path, facts.tag if facts and self._is_tagged else "")
         if content is None:
-            raise ConfigurationError(
+            raise TableNotReleasedError(
                 f"{month} of {self.name} has no {table}",
                 why="it was released before they were",
                 remedy="Load the newest revision, or ask for one",

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from formulacode_dagster.library import Task
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.library import TableNotReleasedError, Task
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.index import standing_of
@@ -139,7 +138,7 @@ def _table_of(task: Task, table: str) -> pl.DataFrame | None:
     """None where the month was released before there was that table."""
     try:
         frame: pl.DataFrame = getattr(task, table)
-    except ConfigurationError:
+    except TableNotReleasedError:
         return None
     return frame
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from formulacode_dagster.library import Dataset, Task
+from formulacode_dagster.library import Dataset, TableNotReleasedError, Task
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.month import Month
@@ -68,7 +68,7 @@ def test_tasks_are_found_by_their_id_now_and_as_they_were_released(name: str) ->
     assert (task.workloads.height, task.tests.height, task.replays.height) == (0, 0, 0)
     assert list(newest.of_month("2026-02")) == ["acme__fast-2", "acme__fast-4"]
     assert newest.tasks["machine"].to_list() == [None, "a machine", "a machine"]
-    with pytest.raises(ConfigurationError, match=r"2026-01 of .* has no samples: it was released before"):
+    with pytest.raises(TableNotReleasedError, match=r"2026-01 of .* has no samples: it was released before"):
         _ = newest["acme__fast-1"].samples
     with pytest.raises(KeyError, match="acme__fast-3"):
         _ = newest["acme__fast-3"]

@@ -151,6 +151,13 @@ def test_a_release_from_before_there_were_samples_and_intervals_is_shown_as_it_i
     assert "not drawn" in text
 
 
+def test_samples_that_cannot_be_read_are_no_samples_that_were_never_released(tmp_path: Path) -> None:
+    dataset = hostile_dataset(tmp_path / "data", tasks=1)
+    (tmp_path / "data" / "samples" / "2026-01.parquet").write_bytes(b"cut")
+    with pytest.raises(ItemFailure, match=r"samples/2026-01\.parquet is no readable Parquet file"):
+        write_site(dataset, tmp_path / "site")
+
+
 def test_the_command_writes_the_site_of_the_dataset_it_is_told(tmp_path: Path, call_fc_data: FcData) -> None:
     hostile_dataset(tmp_path / "data", tasks=2)
     done = call_fc_data("site", "pages", "--from", "data")
