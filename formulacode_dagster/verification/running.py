@@ -28,8 +28,10 @@ def one_benchmark_runs(survey: Survey | ItemFailure) -> Verification:
     failed = [benchmark for benchmark in survey.benchmarks if benchmark.outcome not in ("skipped", "untraced")]
     problems = [f"{benchmark.name} {benchmark.outcome}: {last_line(benchmark.message)}" for benchmark in failed]
     if not problems:
-        untimed = "no benchmark measures time" if not survey.benchmarks else "every benchmark is skipped"
-        problems = ["there was no time to run one" if _ended_early(survey) else untimed]
+        nothing = (
+            "no benchmark is of a kind that is measured" if not survey.benchmarks else "every benchmark is skipped"
+        )
+        problems = ["there was no time to run one" if _ended_early(survey) else nothing]
     tail = "\n".join(f"{benchmark.name} {benchmark.outcome}\n{benchmark.message}" for benchmark in failed)
     return Verification(name=NAME, ok=False, detail=listed(problems), log_tail=tail)
 

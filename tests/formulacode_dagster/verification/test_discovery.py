@@ -74,7 +74,7 @@ def test_a_survey_that_broke_off_or_was_killed_is_no_pass() -> None:
 def test_benchmarks_that_measure_no_time_count_as_found_and_not_as_run() -> None:
     only = survey(untimed=("one.time_a", "one.Suite.time_b", "two.time_c"))
     assert benchmarks(only, READING).ok
-    assert one_benchmark_runs(only).detail == "no benchmark measures time"
+    assert one_benchmark_runs(only).detail == "no benchmark is of a kind that is measured"
 
 
 def test_discovery_alone_verifies_nothing() -> None:

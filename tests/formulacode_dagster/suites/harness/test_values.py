@@ -6,6 +6,7 @@ import pytest
 
 from formulacode_dagster.measurement.sampling import BLAMELESS
 from formulacode_dagster.models.measurement import Metric, Quantity
+from formulacode_dagster.suites.harness import suite, timing
 from formulacode_dagster.suites.questions import NotTimed, Timed
 from formulacode_dagster.suites.remote import Remote
 from tests.support.measurement import take
@@ -55,6 +56,7 @@ def surveyed(remote):
     return {benchmark.name: benchmark for benchmark in survey.benchmarks}
 
 
+@pytest.mark.slow
 def test_memory_and_tracked_values_are_surveyed_and_sampled_by_their_own_rules(remote, surveyed):
     quantities = {name.partition("(")[0]: benchmark.quantity for name, benchmark in surveyed.items()}
     assert quantities["bench.Suite.peakmem_much"] == Quantity(metric=Metric.PEAK_MEMORY, unit="bytes")
@@ -79,3 +81,40 @@ def test_memory_and_tracked_values_are_surveyed_and_sampled_by_their_own_rules(r
         assert isinstance(answer, NotTimed)
         assert answer.kind in BLAMELESS
     assert take(remote, surveyed["bench.track_no_number"]).kind == "error"
+
+
+class TrackBenchmark:
+    """What of asv_runner's is used; the type of a tracked value is its author's to set."""
+
+    type, _current_params = "time", (3,)
+
+    def __init__(self, value):
+        self.value = value
+
+    def run(self, parameter):
+        assert parameter == 3
+        return self.value
+
+
+class PeakMemBenchmark(TrackBenchmark):
+    type = "peakmemory"
+
+
+def test_what_a_benchmark_measures_is_its_kind_whatever_type_its_author_gives():
+    assert [suite.metric_of(kind(1)) for kind in (TrackBenchmark, PeakMemBenchmark)] == ["track", "peakmemory"]
+
+
+@pytest.mark.parametrize(("kind", "waited"), [(TrackBenchmark, True), (PeakMemBenchmark, False)])
+def test_a_process_gives_one_value(kind, waited):
+    assert timing._valued(kind(12)) == {"outcome": "timed", "waited": waited, "value": 12.0, "calls": 1}
+
+
+@pytest.mark.parametrize("value", [0, -1.5, float("nan"), float("inf")])
+def test_what_has_no_ratio_says_so(value):
+    assert timing._valued(TrackBenchmark(value))["outcome"] == "no_ratio"
+
+
+@pytest.mark.parametrize("value", [None, {}, "many"])
+def test_what_is_no_number_fails(value):
+    with pytest.raises((TypeError, ValueError)):
+        timing._valued(TrackBenchmark(value))
