@@ -80,7 +80,10 @@ def candidates(repository: str, path: Path) -> Iterator[Entry]:
         is_marked = stratum is Stratum.PERF_TITLED
         speaks = not is_marked and POSITIVE.search(without_prefixes(commit.message)) is not None
         most = MOST[stratum] if is_marked else MOST[stratum] // 2
-        if taken[stratum, speaks] >= most or not _is_readable(size := _size(path, commit), stratum):
+        if taken[stratum, speaks] >= most:
+            continue
+        size = _size(path, commit)
+        if size is None or not _is_readable(size, stratum):
             continue
         taken[stratum, speaks] += 1
         if is_marked and _is_measured(commit, size):
@@ -103,8 +106,8 @@ def _reason(stratum: Stratum) -> str:
     return f"marked as {stratum.value.replace('_', ' ')} by its maintainers"
 
 
-def _is_readable(size: _Size | None, stratum: Stratum) -> bool:
-    if size is None or size.lines > LONGEST_PATCH:
+def _is_readable(size: _Size, stratum: Stratum) -> bool:
+    if size.lines > LONGEST_PATCH:
         return False
     return stratum in (Stratum.BENCH, Stratum.TEST) or any(kind_of(path) is PathKind.CORE for path in size.paths)
 
