@@ -134,15 +134,27 @@ class LLMResource(SettingsResource):
     async def statement_models(
         self, cache: CompletionCache, month: str, spent: Cost, book: Book
     ) -> AsyncIterator[Models]:
-        """Who writes and judges the month's problem statements, as FC_STATEMENT_WRITER and FC_STATEMENT_JUDGES say."""
+        """Who writes and judges the month's problem statements, as FC_STATEMENT_WRITER and FC_STATEMENT_JUDGES say.
+
+        All spend out of one budget.
+        """
         settings = self.settings
         judges = settings.statement_judge_names
         async with AsyncExitStack() as stack:
+            budget: Budget | None = None
 
             def connected(name: str) -> LanguageModel:
+                nonlocal budget
                 model = self.language_model(
-                    cache, month=month, spent=spent, book=book, model=name, stage=Stage.PROBLEM_STATEMENTS
+                    cache,
+                    month=month,
+                    spent=spent,
+                    book=book,
+                    model=name,
+                    stage=Stage.PROBLEM_STATEMENTS,
+                    budget=budget,
                 )
+                budget = model.budget
                 stack.push_async_callback(model.close)
                 return model
 

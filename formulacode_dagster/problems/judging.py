@@ -5,7 +5,6 @@ Two of them, or one asked in two ways, and the stricter counts. A judge has to q
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +15,7 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import Leak, LeakKind
+from formulacode_dagster.prompting.sections import sectioned
 
 Form = TypeVar("Form", bound=Frozen)
 
@@ -103,15 +103,9 @@ class Judges:
         return list(dict.fromkeys(leaks)), cost
 
 
-def tagged(name: str, content: str) -> str:
-    """*content* between tags that it cannot hold: they are named after its checksum."""
-    tag = f"{name}-{hashlib.sha256(content.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
-    return f"<{tag}>\n{content}\n</{tag}>"
-
-
 async def _opinion(model: Model, instructions: str, text: str, patch: bytes) -> tuple[Opinion, Cost]:
     change = patch.decode("utf-8", "replace")[:PATCH_CHARACTERS]
-    material = f"{tagged('change', change)}\n\n{tagged('text', text)}"
+    material = sectioned([("change", change), ("text", text)])
     opinion, cost = await model.answer(instructions, material, Opinion)
     for _ in range(_ASKED - 1):
         if opinion.label is Label.NONE or (opinion.span and opinion.span in text):

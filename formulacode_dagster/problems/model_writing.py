@@ -13,8 +13,9 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.problem import Leak, ProblemStatement
+from formulacode_dagster.prompting.sections import sectioned
 
-from .judging import Judges, Model, tagged
+from .judging import Judges, Model
 from .statements import Stated
 from .view import WriterView
 from .writing import with_report
@@ -92,7 +93,7 @@ async def _judged(text: str, patch: bytes, judges: Judges | None) -> tuple[list[
 
 def _material(view: WriterView, told: list[Leak]) -> str:
     """The view, and of what it wrote before only the kinds of what was told: a span may be of the patch."""
-    material = tagged("reports", view.model_dump_json(indent=1))
+    material = sectioned([("reports", view.model_dump_json(indent=1))])
     kinds = sorted({leak.kind.value for leak in told})
     return (
         f"{material}\n\nYour last text told too much ({', '.join(kinds)}). Tell the symptom alone."

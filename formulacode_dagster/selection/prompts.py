@@ -12,10 +12,10 @@ from pydantic import Field
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.classification import Category, Difficulty
 from formulacode_dagster.models.pull_request import MergedPullRequest
+from formulacode_dagster.prompting.sections import sectioned
 
 from .excerpt import excerpt_of_patch, excerpt_of_text
 from .requests import Message
-from .sections import sectioned
 
 PROMPT_VERSION = "2"
 

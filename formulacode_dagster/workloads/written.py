@@ -19,7 +19,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
-from formulacode_dagster.problems.judging import tagged
+from formulacode_dagster.prompting.sections import sectioned
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 
 from .laying import functions_in, imported_as
@@ -123,7 +123,7 @@ def written_suites(
             yield SuiteFiles(f"benchmark by {writer.name}", files, Source.MODEL, commit, adapted)
             return
         note(f"it does not do: {fault}")
-        wrong = f"{tagged('your-last-module', draft.code)}\n\nIt does not do: {fault}"
+        wrong = f"{sectioned([('your-last-module', draft.code)])}\n\nIt does not do: {fault}"
 
 
 def changed_functions(path: str, source: bytes, lines: Collection[int]) -> list[ChangedFunction]:
@@ -186,13 +186,13 @@ def _material(functions: Sequence[ChangedFunction], code: Mapping[str, bytes], s
         }
         for function in functions
     ]
-    parts = [tagged("functions", json.dumps(names, indent=1))]
+    sections = [("functions", json.dumps(names, indent=1))]
     room = MOST_CHARACTERS
     for path in dict.fromkeys(function.path for function in functions):
         text = code[path].decode(errors="replace")[:room]
         room -= len(text)
-        parts += [tagged("code", f"# {path}\n{text}")] if text else []
-    return "\n\n".join(parts)
+        sections += [("code", f"# {path}\n{text}")] if text else []
+    return sectioned(sections)
 
 
 def _required(arguments: ast.arguments) -> tuple[str, ...]:

@@ -223,6 +223,20 @@ def test_a_second_judge_is_another_model_or_the_first_out_of_one_budget(
     assert asyncio.run(opened()) == (second, True)
 
 
+def test_who_writes_and_who_judge_statements_spend_out_of_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LLM_API_KEY": "key", "FC_STATEMENT_WRITER": "a", "FC_STATEMENT_JUDGES": "b,c"}.items():
+        monkeypatch.setenv(name, value)
+
+    async def budgets() -> list[object]:
+        llm = default_resources()["llm"]
+        async with llm.statement_models(Forgetful(), "2026-02", Cost(), lambda _: None) as models:
+            return [model.budget for model in (models.writer, *models.judges.models)]
+
+    first, *others = asyncio.run(budgets())
+    assert len(others) == 2
+    assert all(budget is first for budget in others)
+
+
 def test_no_token_for_github_is_a_warning_and_asks_nobody() -> None:
     healthy, said = GitHubResource().preflight()
     assert not healthy

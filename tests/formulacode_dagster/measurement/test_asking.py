@@ -11,7 +11,7 @@ import pytest
 
 from formulacode_dagster.measurement.asking import AskedFromThread
 from formulacode_dagster.models.items import Cost
-from formulacode_dagster.problems.judging import tagged
+from formulacode_dagster.prompting.sections import sectioned
 from formulacode_dagster.running.loops import in_thread, run_loop
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
 from resources.defaults import default_resources
@@ -44,7 +44,7 @@ def drafted(monkeypatch):
                 return None
             loop = asyncio.get_running_loop()
             writers = [AskedFromThread(model, loop) for _ in range(2)]
-            material = tagged("functions", FUNCTIONS)
+            material = sectioned([("functions", FUNCTIONS)])
             drafts = [await in_thread(writer.draft, "Write.", material) for writer in writers]
             return writers, drafts
 

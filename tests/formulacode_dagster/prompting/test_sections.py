@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from formulacode_dagster.selection import sections
-from formulacode_dagster.selection.sections import sectioned
+from formulacode_dagster.prompting import sections
+from formulacode_dagster.prompting.sections import sectioned
 
 
 def test_sections_stay_as_they_are_between_tags_of_one_suffix() -> None:

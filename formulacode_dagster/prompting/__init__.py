@@ -1,0 +1,1 @@
+"""What every stage that asks a model shows it texts of strangers with."""
