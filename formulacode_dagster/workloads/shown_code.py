@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import re
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -184,8 +185,26 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-def docstrings(code: Mapping[str, bytes], package: str) -> Iterator[Snippet]:
-    """What doctests in the files *code* show, each in the names of its module, as doctest has it."""
+def docstrings(
+    code: Mapping[str, bytes], package: str, lines: Mapping[str, Collection[int]] | None = None
+) -> list[Snippet]:
+    """What doctests in the files *code* show, each in the names of its module, as doctest has it.
+
+    Those of what holds one of *lines*, by path, come first, the smallest before what it is in.
+    """
+    shown = [
+        (_lines_around(node, (lines or {}).get(path, ())), snippet)
+        for path, node, snippet in _documented(code, package)
+    ]
+    return [snippet for _, snippet in sorted(shown, key=lambda each: each[0])]
+
+
+def _lines_around(node: ast.stmt, lines: Collection[int]) -> float:
+    end = node.end_lineno or node.lineno
+    return end - node.lineno if any(node.lineno <= line <= end for line in lines) else math.inf
+
+
+def _documented(code: Mapping[str, bytes], package: str) -> Iterator[tuple[str, ast.stmt, Snippet]]:
     for path, source in sorted(code.items()):
         tree = parsed(source.decode(errors="replace"))
         if tree is None or is_of_tests(PurePosixPath(path)):
@@ -195,6 +214,5 @@ def docstrings(code: Mapping[str, bytes], package: str) -> Iterator[Snippet]:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and ">>>" in (text := ast.get_docstring(node) or ""):
                 for snippet in snippets_in(text):
-                    yield Snippet(
-                        "\n".join(filter(None, [names, snippet.before])), snippet.timed, f"{path}: {node.name}"
-                    )
+                    before = "\n".join(filter(None, [names, snippet.before]))
+                    yield path, node, Snippet(before, snippet.timed, f"{path}: {node.name}")

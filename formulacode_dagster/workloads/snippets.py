@@ -7,6 +7,7 @@ is left out: a task is given with its workloads.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -51,12 +52,15 @@ def suites_of_snippets(
 ) -> Iterator[SuiteFiles]:
     """The suite of what runs on both sides with one result and executes the change, if there is anything.
 
-    *code* are the changed Python files of the base, by path; with what its documents have *shown*, what speaks most of
-    the change comes first. What is short is grown, as short tests are. Else *note* says why there is none. All is tried
-    in copies of the sessions.
+    *code* are the changed Python files of the base, by path: what they show of changed functions comes first, in turns
+    with what documents have *shown*, most of the change first. What is short is grown, as short tests are. Else *note*
+    says why there is none. All is tried in copies of the sessions.
     """
-    documented = [*docstrings(code, sides.image.spec.package_name), *snippets_of_documents(shown)]
-    documented.sort(key=lambda snippet: -shown.spoken(snippet.timed))
+    of_functions = docstrings(code, sides.image.spec.package_name, sides.lines[0])
+    of_documents = sorted(snippets_of_documents(shown), key=lambda snippet: -shown.spoken(snippet.timed))
+    # neither is to take all the room: the first of each come first
+    pairs = itertools.zip_longest(of_functions, of_documents)
+    documented = [snippet for pair in pairs for snippet in pair if snippet is not None]
     yield from _suites(
         sides, snippets_of(pr, patch, documented, shown.threads), Source.SNIPPETS, pr.change.base_sha, note
     )

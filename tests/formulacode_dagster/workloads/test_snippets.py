@@ -278,3 +278,13 @@ def test_what_cannot_be_tried_is_told_and_costs_nothing_else(written, image, mon
     sides = Sides(None, image, (None, None), (LINES, LINES), "run")
     assert list(suites_of_snippets(sides, written(fenced("pkg.total(5)")), b"", {}, Shown(), notes.append)) == []
     assert notes[-1] == "they cannot be tried: surveying the suite took too long"
+
+
+def test_doctests_of_what_changes_come_first_the_nearest_before_what_it_is_in():
+    shows = '    """\n    >>> total({n})\n    """\n'
+    functions = [f"def f{n}():\n{shows.format(n=n)}    return {n}\n" for n in (1, 2)]
+    inner = "\n".join(f"    {line}" for line in functions[1].splitlines())
+    source = functions[0] + f"class C:\n{shows.format(n=3)}{inner}\n"
+    last = len(source.splitlines())
+    timed = [snippet.timed for snippet in docstrings({"pkg/core.py": source.encode()}, "pkg", {"pkg/core.py": [last]})]
+    assert timed == ["total(2)", "total(3)", "total(1)"]
