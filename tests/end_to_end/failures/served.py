@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -44,9 +45,17 @@ class Served:
     turnstile: Turnstile | None
 
     def calls(self, service: str) -> int:
-        """Calls so far."""
-        books = httpx.get(f"{self.urls[service]}/_sandbox/calls", timeout=20).raise_for_status().json()
+        """Calls so far; of the model, questions about pull requests."""
+        books = self._books(service)
         return int(books["chat_completions"] if service == "model" else books["total"])
+
+    def probes(self) -> int:
+        """Questions so far that find out what form the model understands."""
+        return int(self._books("model")["probes"])
+
+    def _books(self, service: str) -> dict[str, Any]:
+        books: dict[str, Any] = httpx.get(f"{self.urls[service]}/_sandbox/calls", timeout=20).raise_for_status().json()
+        return books
 
     def wait_until_held(self) -> None:
         """Return when somebody stands at the turnstile."""
