@@ -19,9 +19,9 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
     from resources.defaults import default_resources
 
     from .jobs import HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, STAGE_JOBS
-    from .pool_waiting import sleep_while_pools_are_full
+    from .pool_waiting import mend_waiting_for_pools
 
-    sleep_while_pools_are_full()
+    mend_waiting_for_pools()
     return dg.Definitions(
         assets=ASSETS,
         asset_checks=ASSET_CHECKS,

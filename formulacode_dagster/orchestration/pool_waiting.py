@@ -1,7 +1,9 @@
-"""A run whose next step waits for a pool sleeps meanwhile.
+"""A run whose next step waits for a pool sleeps meanwhile, and is not forgotten there.
 
 Dagster's executor of one process asks how long it may sleep until it tries again, and is always told not at all (1.13's
-`min([0, …])`): a month that waits for another one's measurements would keep a core busy beside them.
+`min([0, …])`): a month that waits for another one's measurements would keep a core busy beside them. And a step that
+queues just after the pool's holder looked for whom to call next is called by nobody: Dagster gives out a slot as it
+becomes free, and never again.
 """
 
 from __future__ import annotations
@@ -15,13 +17,26 @@ from dagster._core.execution.plan.instance_concurrency_context import InstanceCo
 MOST_SECONDS = 1.0
 """Between two looks at what else there is to do."""
 
+_CLAIM = InstanceConcurrencyContext.claim
 
-def sleep_while_pools_are_full() -> None:
-    """Let runs of this process sleep while their next step waits for a pool."""
+
+def mend_waiting_for_pools() -> None:
+    """Let runs of this process sleep while their next step waits for a pool, and give out slots that stayed free."""
     amended: Any = InstanceConcurrencyContext
     amended.interval_to_next_pending_claim_check = _seconds_to_next_claim
+    amended.claim = _claim
 
 
 def _seconds_to_next_claim(context: InstanceConcurrencyContext) -> float:
     next_at: float = min(context._pending_timeouts.values(), default=0.0)
     return min(MOST_SECONDS, max(0.0, next_at - time.time()))
+
+
+def _claim(context: InstanceConcurrencyContext, concurrency_key: str, step_key: str, step_priority: int = 0) -> bool:
+    """Whether the step has a slot of the pool now; one that is free goes to whoever is first in the queue."""
+    if _CLAIM(context, concurrency_key, step_key, step_priority):
+        return True
+    storage: Any = context._instance.event_log_storage
+    if storage.has_unassigned_slots(concurrency_key):
+        storage.assign_pending_steps([concurrency_key])
+    return False

@@ -1,4 +1,4 @@
-"""A month that waits for another one's measurements leaves the processor to them."""
+"""A month that waits for another one's measurements leaves the processor to them, and is called when they are done."""
 
 from __future__ import annotations
 
@@ -45,3 +45,21 @@ def test_a_run_sleeps_while_another_has_the_pool_and_goes_on_once_it_is_free(tmp
     assert claims[0] is False, "the pool was full"
     assert claims[-1] is True
     assert len(claims) < 10, "between two looks it sleeps"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+def test_a_step_that_queues_just_after_the_pool_became_free_is_not_forgotten(tmp_path, monkeypatch) -> None:
+    build_definitions()
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        storage = instance.event_log_storage
+        queue = storage.add_pending_step
+
+        def queue_too_late(*arguments, **options):
+            storage.free_concurrency_slots_for_run("another run")
+            queue(*arguments, **options)
+
+        storage.set_concurrency_slots(POOL, 1)
+        assert storage.claim_concurrency_slot(POOL, "another run", "step").is_claimed
+        monkeypatch.setattr(storage, "add_pending_step", queue_too_late)
+        assert waiting.execute_in_process(instance=instance).success
