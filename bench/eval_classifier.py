@@ -22,7 +22,7 @@ from pathlib import Path
 
 from formulacode_dagster.git.history import Mirror
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError
 from formulacode_dagster.offline.mirrors import mirrors_in
 from formulacode_dagster.store.completions import StoredCompletions
 from formulacode_dagster.store.database import Database
@@ -52,12 +52,21 @@ FILTER, CLASSIFIER = "filter", "classifier"
 
 
 def main() -> int:
-    """Measure, and print the figures."""
+    """Measure, and print the figures: 1 where a target is missed, or something that it takes is not to be had."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--mode", action="append", choices=list(Mode), help="beside full; all where none is named")
     parser.add_argument("--only", choices=(FILTER, CLASSIFIER), help="measure nothing else")
     options = parser.parse_args()
+    try:
+        return measure(options)
+    except FormulaCodeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def measure(options: argparse.Namespace) -> int:
+    """What `main` does, with its *options*; raises FormulaCodeError."""
     entries = read_list()
     mirrors = mirrors_of(options.repositories, entries)
     listed = [entry for entry in entries if entry.repository in mirrors.names]

@@ -187,3 +187,11 @@ def test_a_folder_without_any_of_the_repositories_is_refused(tmp_path, capsys: p
     more = [*entries, entries[0].model_copy(update={"repository": "acme/gone"})]
     assert eval_classifier.mirrors_of(tmp_path, more).names == {"acme/wheels"}
     assert "left out: acme/gone" in capsys.readouterr().err
+
+
+def test_what_cannot_be_had_is_one_line(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["eval_classifier", "--repositories", str(tmp_path)])
+    assert eval_classifier.main() == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {tmp_path} has none of the 24 repositories")
+    assert "Mirror them there" in told
