@@ -82,18 +82,26 @@ def measure(options: argparse.Namespace) -> int:
     if options.only != FILTER:
         modes = list(dict.fromkeys((Mode.FULL, *(options.mode or Mode))))
         with closing(open_database()) as database:
-            figures[CLASSIFIER] = asyncio.run(evaluate(examples, modes, database))
+            figures[CLASSIFIER] = asyncio.run(evaluate(examples, modes, database, is_whole=len(listed) == len(entries)))
     print(json.dumps(figures))
     return 0 if reached else 1
 
 
-async def evaluate(examples: Sequence[Example], modes: Sequence[Mode], database: Database) -> dict[str, object]:
-    """Ask the first judge in each of *modes*, and the second; print, keep and give back what it comes to."""
+async def evaluate(
+    examples: Sequence[Example], modes: Sequence[Mode], database: Database, *, is_whole: bool = True
+) -> dict[str, object]:
+    """Ask the first judge in each of *modes*, and the second; print and give back what it comes to.
+
+    It is kept where it *is_whole*: a part of the list is no result that months could be told.
+    """
     async with asker(StoredCompletions(database)) as judges:
         answers = {mode: await judges.ask(questions(examples, mode)) for mode in modes}
         second = await judges.ask_second(questions(examples, Mode.FULL))
     together = agreement(answers[Mode.FULL].verdicts, second.verdicts)
     figures = report(judges.model, answers, judges.second, together)
+    if not is_whole:
+        print("not kept: some of the list was left out", file=sys.stderr)
+        return figures
     with database.transaction() as connection:
         add_evaluation(connection, evaluation(judges.model, answers, together))
     return figures

@@ -13,6 +13,11 @@ from formulacode_dagster.selection.language_model import Book, LanguageModel
 from .settings import Settings
 
 
+def monthly_budget(settings: Settings, period: str, spent: Cost = Cost()) -> Budget:
+    """What the settings allow for *period*, of which *spent* is gone; one that models share bounds all of them."""
+    return Budget(period, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent)
+
+
 def language_model(
     settings: Settings,
     cache: CompletionCache,
@@ -41,8 +46,7 @@ def language_model(
     return LanguageModel(
         endpoint,
         cache=cache,
-        budget=budget
-        or Budget(period, tokens=settings.llm_tokens_per_month, dollars=settings.llm_dollars_per_month, spent=spent),
+        budget=budget or monthly_budget(settings, period, spent),
         prices=Prices(
             dollars_per_million_in=settings.llm_dollars_per_million_in,
             dollars_per_million_out=settings.llm_dollars_per_million_out,

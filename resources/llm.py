@@ -17,7 +17,7 @@ from formulacode_dagster.selection.classifier import Judges as ClassificationJud
 from formulacode_dagster.selection.language_model import Book, LanguageModel
 
 from .base import SettingsResource, setting
-from .language_models import language_model
+from .language_models import language_model, monthly_budget
 
 
 class LLMResource(SettingsResource):
@@ -141,10 +141,9 @@ class LLMResource(SettingsResource):
         settings = self.settings
         judges = settings.statement_judge_names
         async with AsyncExitStack() as stack:
-            budget: Budget | None = None
+            budget = monthly_budget(settings, month, spent)
 
             def connected(name: str) -> LanguageModel:
-                nonlocal budget
                 model = self.language_model(
                     cache,
                     month=month,
@@ -154,7 +153,6 @@ class LLMResource(SettingsResource):
                     stage=Stage.PROBLEM_STATEMENTS,
                     budget=budget,
                 )
-                budget = model.budget
                 stack.push_async_callback(model.close)
                 return model
 

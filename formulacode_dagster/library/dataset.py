@@ -76,7 +76,7 @@ class Task:
 
     @property
     def samples(self) -> pl.DataFrame:
-        """A row for each benchmark in each process: `arm`, `round`, `seconds` of one call, …"""
+        """A row for each benchmark in each process: `arm`, `round`, `value` in the unit of its workload, …"""
         return self._table(Table.SAMPLES)
 
     @property

@@ -97,8 +97,7 @@ def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 def _svg(height: float, label: str, content: str) -> Markup:
     from markupsafe import Markup, escape
 
-    # all of *content* is numbers and names of classes, written above
-    return Markup(  # noqa: S704
+    return Markup(  # noqa: S704 - all of *content* is numbers and names of classes, written above
         f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" width="{WIDTH:.0f}" height="{height:.0f}" role="img">'
         f"<title>{escape(label)}</title>{content}</svg>"
     )

@@ -186,6 +186,7 @@ def test_a_build_aside_leaves_the_first_where_it_is(engine: Engine, pure: Sample
     assert "+ tinypure==1.0" in again.log
     kept = engine.build(spec, Origins(pure.mirror))
     assert (kept.digest, kept.tag) == (first.digest, first.tag)
+    engine.remove_rebuild(spec)
 
 
 def test_a_submodule_without_a_mirror_and_a_path_outside_are_refused(

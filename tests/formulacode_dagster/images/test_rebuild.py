@@ -163,7 +163,9 @@ def test_docker_builds_the_same_again_and_a_changed_file_is_named(
     client.images.remove(tampered)
     assert told(reproduction) == [("files", "tinyc", PYTHON_FILE)], "the extension was compiled to the same bytes"
     assert reproduction.differences[0].kind is DifferenceKind.FILES
-    mine = client.images.list(filters={"label": f"formulacode.installation={docker_installation}"})
+    labels = [f"formulacode.installation={docker_installation}", f"formulacode.repository={spec.repository}"]
+    mine = client.images.list(filters={"label": labels})
+    assert mine
     assert not [tag for image in mine for tag in image.tags if tag.endswith("-again")]
     assert client.images.get(outcome.tag).id == outcome.digest
     installs = [line for line in lines if "install-environment" in line or "install-package" in line]

@@ -49,7 +49,7 @@ def judge_all(
 ) -> tuple[list[Judged], Cost]:
     async def run() -> tuple[list[Judged], Cost]:
         async with PerfClassifier(database=database) as classifier:
-            judged = await classifier.classify_many(prs, ledger=ledger, max_concurrency=1, **how)  # type: ignore[arg-type]
+            judged = await classifier.classify_many(prs, ledger=ledger, max_concurrency=1, **how)
             return judged, classifier.spent
 
     return asyncio.run(run())
