@@ -12,7 +12,7 @@ from formulacode_dagster.models.pull_request import MergedPullRequest
 from formulacode_dagster.models.reasons import FailureKind
 
 from .evidence import objection_to
-from .language_model import Check, LanguageModel
+from .language_model import LanguageModel, Requirement
 from .prompts import PROMPT_VERSION, Judgement, Way, prompt_for
 from .symbolic import POSITIVE
 
@@ -46,8 +46,10 @@ async def opine(facts: MergedPullRequest, patch: bytes, model: LanguageModel, wa
     OutsideSystemError of `LanguageModel.ask` go through.
     """
     prompt = await asyncio.to_thread(prompt_for, facts, patch, way)
-    check = Check[Judgement](lambda judgement: objection_to(judgement.evidence, prompt.diff), FailureKind.EVIDENCE)
-    answered = await model.ask(prompt.messages, Judgement, check)
+    requirement = Requirement[Judgement](
+        lambda judgement: objection_to(judgement.evidence, prompt.diff), FailureKind.EVIDENCE
+    )
+    answered = await model.ask(prompt.messages, Judgement, requirement)
     judgement = answered.answer.model_dump()
     if not answered.answer.is_performance:
         judgement["category"] = Category.UNCATEGORIZED

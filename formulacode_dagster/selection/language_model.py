@@ -29,7 +29,7 @@ Book = Callable[[Cost], None]
 
 
 @dataclass(frozen=True)
-class Check(Generic[Answer]):
+class Requirement(Generic[Answer]):
     """What an answer must hold beyond its form."""
 
     objection: Callable[[Answer], str]
@@ -79,18 +79,19 @@ class LanguageModel:
         await self.endpoint.close()
 
     async def ask(
-        self, messages: Sequence[Message], answer: type[Answer], check: Check[Answer] | None = None
+        self, messages: Sequence[Message], answer: type[Answer], requirement: Requirement[Answer] | None = None
     ) -> Answered[Answer]:
         """The model's answer to *messages* as an *answer*, and what it cost; nothing when it was asked before.
 
-        What *check* objects to is asked for again as a useless answer is. Raises ItemFailure (for a second one in a row
-        `model_answer`, or the check's kind where it objects; `timeout`, `model_request`, `moderated`), which carries
-        what was spent; OutsideSystemError when the endpoint is dead or the month's budget spent.
+        What *requirement* objects to is asked for again as a useless answer is. Raises ItemFailure (for a second one
+        in a row `model_answer`, or the kind of *requirement* where it objects; `timeout`, `model_request`,
+        `moderated`), which carries what was spent; OutsideSystemError when the endpoint is dead or the month's budget
+        spent.
         """
         schema = strict_schema(answer)
         key = await asyncio.to_thread(self._key, messages, schema)
         cached = await asyncio.to_thread(self.cache.get, key)
-        if cached is not None and (kept := _parse(cached.content, answer, check)[0]) is not None:
+        if cached is not None and (kept := _parse(cached.content, answer, requirement)[0]) is not None:
             return Answered(kept, Cost(), cached.mode, cached.temperature)
         capabilities, cost = await self.probe()
         talk, said, problem = list(messages), "", _Problem(FailureKind.MODEL_ANSWER, "")
@@ -98,7 +99,7 @@ class LanguageModel:
             reply, capabilities, price = await self._send(talk, answer.__name__, schema, cost, capabilities)
             self.endpoint.capabilities = capabilities
             cost += price
-            parsed, problem = _judge(reply, answer, check)
+            parsed, problem = _judge(reply, answer, requirement)
             if parsed is not None:
                 completion = self._completion(key, reply.content, cost, capabilities)
                 await asyncio.to_thread(self.cache.put, completion)
@@ -227,23 +228,27 @@ class _Problem:
     text: str
 
 
-def _judge(reply: Reply, answer: type[Answer], check: Check[Answer] | None) -> tuple[Answer | None, _Problem]:
+def _judge(
+    reply: Reply, answer: type[Answer], requirement: Requirement[Answer] | None
+) -> tuple[Answer | None, _Problem]:
     if reply.refusal:
         return None, _Problem(FailureKind.MODEL_ANSWER, "it declined")
     if reply.cut:
         return None, _Problem(FailureKind.MODEL_ANSWER, "it was cut at the limit of tokens, LLM_MAX_TOKENS")
     if not reply.content:
         return None, _Problem(FailureKind.MODEL_ANSWER, "it was empty")
-    return _parse(reply.content, answer, check)
+    return _parse(reply.content, answer, requirement)
 
 
-def _parse(content: str, answer: type[Answer], check: Check[Answer] | None) -> tuple[Answer | None, _Problem]:
+def _parse(
+    content: str, answer: type[Answer], requirement: Requirement[Answer] | None
+) -> tuple[Answer | None, _Problem]:
     try:
         parsed = answer.model_validate_json(content)
     except ValidationError as error:
         return None, _Problem(FailureKind.MODEL_ANSWER, first_fault(error))
-    if check is not None and (objection := check.objection(parsed)):
-        return None, _Problem(check.kind, objection)
+    if requirement is not None and (objection := requirement.objection(parsed)):
+        return None, _Problem(requirement.kind, objection)
     return parsed, _Problem(FailureKind.MODEL_ANSWER, "")
 
 
