@@ -170,7 +170,9 @@ def _read_graphs(reader: _Reader, index: Index) -> None:
 
 
 def _points(columns: Mapping[str, Any], schema: pl.Schema) -> pl.DataFrame:
-    return pl.DataFrame(columns, schema=schema).with_columns(pl.col("value").fill_nan(None))
+    told = pl.DataFrame(columns, schema={name: schema[name] for name in columns})
+    missing = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in columns]
+    return told.with_columns(pl.col("value").fill_nan(None), *missing)
 
 
 def _summaries(read: Sequence[tuple[str, Graph]]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Sites by name: those that come along, and those that a user adds."""
+"""Dashboards by name: those that come along, and those that a user adds."""
 
 from __future__ import annotations
 
@@ -6,58 +6,111 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+
+from pydantic import ValidationError
 
 from formulacode_dagster.files.atomic import disk_errors, write_atomically
+from formulacode_dagster.models.base import Frozen, first_fault
 from formulacode_dagster.models.errors import ConfigurationError
 
 OWN_SITES = "dashboards.toml"
-"""The file under FC_HOME with the sites that a user added."""
+"""The file under FC_HOME with the dashboards that a user added."""
+RESULTS = "results"
+"""The folder under FC_HOME with a folder of raw results for each dashboard that names no other."""
 _SHIPPED = Path(__file__).with_name("sites.toml")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _SCHEMES = ("http", "https", "file")
 
 
-def sites_by_name(home: Path) -> dict[str, str]:
-    """The address of every site that comes along or was added under *home*, whose name for one counts.
+class Dashboard(Frozen):
+    """Where the series of a repository come from: a published site, raw results, or both."""
 
+    name: str
+    site: str = ""
+    results: str = ""
+    repository: str = ""
+
+
+def dashboards_by_name(home: Path) -> dict[str, Dashboard]:
+    """Every dashboard that comes along or was added under *home*, which counts where both name one.
+
+    Where none is named, `results` is the folder under *home* that is called like the dashboard.
     Raises ConfigurationError when what is there is no such list.
     """
-    return dict(sorted((_read(_SHIPPED) | _own(home)).items()))
+    listed = sorted((_read(_SHIPPED) | _own(home)).items())
+    return {
+        name: board if board.results else board.model_copy(update={"results": str(home / RESULTS / name)})
+        for name, board in listed
+    }
 
 
-def add_site(home: Path, name: str, address: str) -> None:
-    """Keep the site at *address* as *name* under *home*.
+def dashboard_named(home: Path, name: str) -> Dashboard:
+    """The dashboard called *name*; raises ConfigurationError where there is none."""
+    boards = dashboards_by_name(home)
+    if name not in boards:
+        raise ConfigurationError(
+            f"no dashboard is called {name}",
+            why=f"there are {', '.join(boards)}",
+            remedy=f"Add it: fc-data dashboards add {name} ADDRESS",
+        )
+    return boards[name]
 
-    Raises ConfigurationError when it is no name or no address, OutsideSystemError when the disk is full.
+
+def add_dashboard(home: Path, dashboard: Dashboard) -> None:
+    """Keep *dashboard* under *home*.
+
+    Raises ConfigurationError when it has no such name or no address, OutsideSystemError when the disk is full.
     """
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(dashboard.name):
         raise ConfigurationError(
-            f"{name} cannot be the name of a site", remedy="Use lower-case letters, digits, `-` and `_`"
+            f"{dashboard.name} cannot be the name of a dashboard", remedy="Use lower-case letters, digits, `-` and `_`"
         )
-    parts = urlsplit(address)
-    if parts.scheme not in _SCHEMES or not (parts.netloc or parts.scheme == "file"):
+    if not (dashboard.site or dashboard.results):
         raise ConfigurationError(
-            f"{address} is no address of a site", remedy="It begins with https://, http:// or file://"
+            f"{dashboard.name} has neither a site nor results", remedy="Give the address of a site, or --results"
         )
-    sites = dict(sorted((_own(home) | {name: address}).items()))
-    # a JSON string is one of TOML as well
-    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in sites.items())
+    if dashboard.site:
+        parts = urlsplit(dashboard.site)
+        if parts.scheme not in _SCHEMES or not (parts.netloc or parts.scheme == "file"):
+            raise ConfigurationError(
+                f"{dashboard.site} is no address of a site", remedy="It begins with https://, http:// or file://"
+            )
+    boards = dict(sorted((_own(home) | {dashboard.name: dashboard}).items()))
     with disk_errors(str(home / OWN_SITES)):
-        write_atomically(home / OWN_SITES, text.encode())
+        write_atomically(home / OWN_SITES, "\n".join(map(_toml, boards.values())).encode())
 
 
-def _own(home: Path) -> dict[str, str]:
+def folder_of(address: str) -> Path | None:
+    """The folder that *address* names, by its path or as `file://`; None where it is to be fetched."""
+    parts = urlsplit(address)
+    if parts.scheme in ("http", "https"):
+        return None
+    return Path(unquote(parts.path) if parts.scheme == "file" else address)
+
+
+def _toml(dashboard: Dashboard) -> str:
+    # a JSON string is one of TOML as well
+    fields = dashboard.model_dump(exclude={"name"}, exclude_defaults=True)
+    return f"[{dashboard.name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fields.items())
+
+
+def _own(home: Path) -> dict[str, Dashboard]:
     path = home / OWN_SITES
     return _read(path) if path.is_file() else {}
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read(path: Path) -> dict[str, Dashboard]:
     try:
-        sites = tomllib.loads(path.read_text(encoding="utf-8"))
+        listed = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"cannot read {path}", why=str(error), remedy="Mend or delete it") from error
-    wrong = [name for name, address in sites.items() if not isinstance(address, str)]
-    if wrong:
-        raise ConfigurationError(f"cannot read {path}", why=f"{wrong[0]} is no address", remedy="Mend or delete it")
-    return sites
+    boards = {}
+    for name, fields in listed.items():
+        try:
+            boards[name] = Dashboard.model_validate({**fields, "name": name} if isinstance(fields, dict) else fields)
+        except ValidationError as error:
+            raise ConfigurationError(
+                f"cannot read {path}", why=f"{name}: {first_fault(error)}", remedy="Mend or delete it"
+            ) from error
+    return boards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -27,8 +27,18 @@ SERIES = pl.Schema(
     }
 )
 """One row a benchmark with its parameters in an environment (a JSON object, with machine and branch), and its graph."""
-POINTS = pl.Schema({"series": pl.UInt32(), "revision": pl.Int64(), "value": pl.Float64()})
-"""One row a point, in the unit of its series; null is what was not measured, or failed."""
+POINTS = pl.Schema(
+    {
+        "series": pl.UInt32(),
+        "revision": pl.Int64(),
+        "value": pl.Float64(),
+        "low": pl.Float64(),
+        "high": pl.Float64(),
+    }
+)
+"""One row a point, in the unit of its series; null is what was not measured, or failed.
+
+`low` and `high` are the 99 % interval of asv, which published graphs do not tell."""
 SUMMARIES = pl.Schema({"benchmark": pl.String(), "revision": pl.Int64(), "value": pl.Float64()})
 """One row a point of a benchmark's summary, over all environments and parameters."""
 REGRESSIONS = pl.Schema(
@@ -66,7 +76,6 @@ class Site:
     graphs_read: int
     summaries_expected: int
     summaries_read: int
-
     benchmarks: tuple[str, ...]
     """What the index lists."""
 
@@ -91,7 +100,17 @@ def write_tables(tables: dict[str, pl.DataFrame], folder: Path) -> None:
             table.write_parquet(partial)
 
 
+FRAMES = {
+    "revisions": REVISIONS,
+    "series": SERIES,
+    "points": POINTS,
+    "summaries": SUMMARIES,
+    "regressions": REGRESSIONS,
+    "faults": FAULTS,
+}
+"""The tables of a site and their schemas."""
+
+
 def tables_of(site: Site) -> dict[str, pl.DataFrame]:
     """The tables of *site* by their names."""
-    values = {field.name: getattr(site, field.name) for field in fields(site)}
-    return {name: value for name, value in values.items() if isinstance(value, pl.DataFrame)}
+    return {name: getattr(site, name) for name in FRAMES}

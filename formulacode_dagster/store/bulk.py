@@ -5,7 +5,8 @@ Rows that are known to be new need no stage: they are copied to where they belon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import psycopg
@@ -71,17 +72,23 @@ def _copy(connection: Connection, table: Table, columns: Sequence[Column[Any]], 
     dialect = connection.dialect
     processors = [(column.name, column.type.dialect_impl(dialect).bind_processor(dialect)) for column in columns]
     names = sql.SQL(", ").join(sql.Identifier(column.name) for column in columns)
-    command = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), names)
+    with copying(connection, sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), names)) as copy:
+        for row in rows:
+            copy.write_row([process(row[name]) if process else row[name] for name, process in processors])
+
+
+@contextmanager
+def copying(connection: Connection, command: sql.Composed) -> Iterator[psycopg.Copy]:
+    """What is written into the block goes to *command*, a COPY from here; errors are those of every other statement."""
     raw = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
     try:
         with raw.cursor() as cursor, cursor.copy(command) as copy:
-            for row in rows:
-                copy.write_row([process(row[name]) if process else row[name] for name, process in processors])
+            yield copy
     except psycopg.Error as error:
         gone = raw.closed or raw.broken
         if gone:
             connection.invalidate(error)
-        # COPY goes past SQLAlchemy: its errors must be those of every other statement
+        # COPY goes past SQLAlchemy
         raise DBAPIError.instance(
-            command.as_string(raw), None, error, psycopg.Error, connection_invalidated=gone, dialect=dialect
+            command.as_string(raw), None, error, psycopg.Error, connection_invalidated=gone, dialect=connection.dialect
         ) from error

@@ -33,7 +33,9 @@ from .artifacts import (
     REPRODUCTIONS,
     Artifact,
 )
+from .comments import comments
 from .migrations import Views
+from .series_views import BENCHMARK_RESULTS, SERIES_RELATIONS
 
 _DIALECT = make_url("postgresql+psycopg://").get_dialect()()
 
@@ -67,12 +69,7 @@ class Relation:
         """The statements that make it, where it is a view, and that document it."""
         kind = "VIEW" if self.is_view else "TABLE"
         lines = [f"CREATE VIEW {self.name} AS {self._select()};"] if self.is_view else []
-        lines.append(f"COMMENT ON {kind} {self.name} IS {_literal(self.meaning)};")
-        lines += [
-            f'COMMENT ON COLUMN {self.name}."{column.name}" IS {_literal(column.description)};'
-            for column in self.columns
-        ]
-        return "\n".join(lines)
+        return "\n".join([*lines, comments(kind, self.name, self.meaning, self.columns)])
 
     def _select(self) -> str:
         first, *others = (artifact.table for artifact in self.artifacts)
@@ -91,11 +88,6 @@ class Relation:
 
 def _keys(table: Table) -> list[str]:
     return [column.name for column in table.primary_key]
-
-
-def _literal(text: str) -> str:
-    # the driver takes a lone % for a placeholder
-    return "'" + text.replace("'", "''").replace("%", "%%") + "'"
 
 
 def _relation(name: str, *artifacts: Artifact[Any], row: type[Frozen] | None = None) -> Relation:
@@ -125,7 +117,9 @@ RELATIONS: dict[str, Relation] = {
 }
 
 VIEWS = Views(
-    names=tuple(relation.name for relation in RELATIONS.values() if relation.is_view),
-    sql="\n".join(relation.sql() for relation in RELATIONS.values()),
+    names=(*(relation.name for relation in RELATIONS.values() if relation.is_view), BENCHMARK_RESULTS.name),
+    sql="\n".join(
+        [*(relation.sql() for relation in RELATIONS.values()), *(one.sql() for one in SERIES_RELATIONS.values())]
+    ),
 )
 """What `migrate` makes, once the tables are there."""

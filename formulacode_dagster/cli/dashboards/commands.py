@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -28,27 +27,29 @@ Folder = Annotated[Path, typer.Argument(help="Folder of the tables.", file_okay=
 
 @app.command()
 def sites() -> None:
-    """List the sites that have a name."""
-    from formulacode_dagster.dashboards.sites import sites_by_name
+    """List the dashboards that have a name."""
+    from formulacode_dagster.dashboards.sites import dashboards_by_name
     from resources.settings import read_settings
 
-    table = table_of("name", "address")
-    for name, address in sites_by_name(read_settings().home).items():
-        table.add_row(name, address)
+    table = table_of("name", "repository", "site", "raw results")
+    for name, dashboard in dashboards_by_name(read_settings().home).items():
+        table.add_row(name, dashboard.repository, dashboard.site, dashboard.results)
     console.print(table)
 
 
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(help="What to call it.")],
-    address: Annotated[str, typer.Argument(help="Where it is: https://…, or file://… for a folder.")],
+    address: Annotated[str, typer.Argument(help="Where its site is: https://…, or file://… for a folder.")] = "",
+    results: Annotated[str, typer.Option(help="Folder of raw results of asv; FC_HOME/results/NAME if not told.")] = "",
+    repository: Annotated[str, typer.Option(help="owner/name of what is benchmarked.")] = "",
 ) -> None:
-    """Give a site a name."""
-    from formulacode_dagster.dashboards.sites import add_site
+    """Give a dashboard a name: a published site, raw results, or both."""
+    from formulacode_dagster.dashboards.sites import Dashboard, add_dashboard
     from resources.settings import make_home
 
-    add_site(make_home(), name, address)
-    console.print(f"{name} is {address}", markup=False, highlight=False)
+    add_dashboard(make_home(), Dashboard(name=name, site=address, results=results, repository=repository))
+    console.print(f"{name} is {address or results}", markup=False, highlight=False)
 
 
 @app.command()
@@ -60,19 +61,19 @@ def scrape(
 ) -> None:
     """Write a site as Parquet. Over HTTP it is laid down in the folder first, and asked only for what is new."""
     from formulacode_dagster.dashboards.site import read_site
-    from formulacode_dagster.dashboards.sites import sites_by_name
+    from formulacode_dagster.dashboards.sites import dashboards_by_name, folder_of
     from formulacode_dagster.dashboards.tables import tables_of, write_tables
     from resources.settings import read_settings
 
     # a folder that is there is meant, whatever it is called
-    if not Path(site).is_dir():
-        site = sites_by_name(read_settings().home).get(site, site)
-    address = urlsplit(site)
-    if address.scheme in ("http", "https"):
+    if not Path(site).is_dir() and (named := dashboards_by_name(read_settings().home).get(site)):
+        site = named.site
+    on_disk = folder_of(site)
+    if on_disk is None:
         place = folder / SITE_FOLDER
         read = read_site(place, _download(site, place))
     else:
-        read = read_site(Path(unquote(address.path) if address.scheme == "file" else site))
+        read = read_site(on_disk)
     write_tables(tables_of(read), folder)
     tell_site(read, folder)
 

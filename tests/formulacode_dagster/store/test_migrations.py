@@ -12,6 +12,7 @@ from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.measurements import measurements_of
 from formulacode_dagster.store.migrations import Migration, Views, migrate, read_migrations
+from formulacode_dagster.store.series_tables import SITE_TABLES
 from formulacode_dagster.store.tables import METADATA
 from tests.records import KEY, make_image, make_measurement
 
@@ -26,6 +27,7 @@ def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> No
 def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) -> None:
     found = MetaData()
     found.reflect(database.engine)
+    assert {table.name for table in SITE_TABLES.values()} <= set(METADATA.tables)
     for table in METADATA.sorted_tables:
         there = found.tables[table.name]
         dialect = database.engine.dialect
