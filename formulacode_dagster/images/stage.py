@@ -1,4 +1,4 @@
-"""What the `images` stage does with one pull request: its mirror, its neighbours' recipe, its attempts in the store."""
+"""What the `images` stage does with one pull request: its mirror, recipes of other days, its attempts in the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.images.repairs.attempts import Task
+from formulacode_dagster.images.repairs.attempts import Author, Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
@@ -20,10 +20,12 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.attempts import ineffective_fixes, last_attempt, nearest_recipe, save_attempt
+from formulacode_dagster.store.attempts import ineffective_fixes, last_attempt, save_attempt
+from formulacode_dagster.store.contexts import contexts_of, save_context
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing
 
+from .recipes import context_of, declared_by, recipes_for
 from .reproducibility import keep_listings
 from .submodules import submodule_mirrors
 
@@ -37,6 +39,8 @@ class TaskBuilds:
     cache: MirrorCache
     resolver: Resolver
     os_image: str
+    author: Author | None = None
+    """Who is asked where no rule knows more."""
 
     def build(self, item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
         """Build the image of *item* until it holds, every attempt kept as it ends; raises as `build_until_it_holds`."""
@@ -63,15 +67,17 @@ class TaskBuilds:
             submodules=partial(submodule_mirrors, self.cache),
             suite=first_suite(mirror, pr, environment.benchmark_dir, suite_sha=environment.suite_sha),
         )
+        declared = declared_by(mirror, pr, environment)
         with self.run.database.transaction() as connection:
-            neighbour = nearest_recipe(connection, pr.facts.repository_id, pr.facts.merged_at)
+            contexts = contexts_of(connection, pr.facts.repository_id)
             ineffective = ineffective_fixes(connection, pr.facts.repository_id)
             before = last_attempt(connection, self.run.month, pr.key)
         image, log = build_until_it_holds(
             self.engine,
             task,
             run_id=self.run.run_id,
-            neighbour=neighbour,
+            recipes=recipes_for(contexts, pr.change.base_sha, declared),
+            author=self.author,
             ineffective=ineffective,
             first_attempt=before + 1,
             keep=self._keep,
@@ -79,6 +85,8 @@ class TaskBuilds:
             force=self.run.options.force,
             progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
         )
+        with self.run.database.transaction() as connection:
+            save_context(connection, context_of(image, task, declared))
         built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
         return Outcome(image, Cost(bytes=image.size_bytes), built, log=log)
 

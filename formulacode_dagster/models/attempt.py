@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 
 from pydantic import Field
 
 from .base import PullRequestRow
 from .image import BuildSpec
+
+
+class Rung(StrEnum):
+    """What an attempt was made of, in the order in which it is tried."""
+
+    STORED = "stored"
+    """The recipe of this very commit."""
+    NEAREST = "nearest"
+    """The recipe of a commit of the repository that is near to this one."""
+    RULES = "rules"
+    """What the repository declares, and what repair rules made of it."""
+    AGENT = "agent"
+    """What a command-line agent made of it."""
 
 
 class BuildAttempt(PullRequestRow):
@@ -23,5 +37,11 @@ class BuildAttempt(PullRequestRow):
     rc: int | None = Field(default=None, description="exit code of the step that ended it; None when it was killed")
     kind: str = Field(default="", description="kind of the failure, `` when it held")
     detail: str = ""
-    rule: str = Field(default="", description="repair rule whose fix this attempt was the first to have")
+    rule: str = Field(default="", description="rule, recipe or agent whose fix this attempt was the first to have")
+    rung: Rung = Field(default=Rung.RULES, description="what it was made of")
+    agent: str = Field(default="", description="agent that was asked, `` where none was")
+    agent_seconds: float = Field(default=0.0, description="of `seconds`, those that the agent took")
+    tokens_in: int = Field(default=0, description="tokens the agent was sent, cached ones included")
+    tokens_out: int = Field(default=0, description="tokens the agent was answered with")
+    dollars: float = Field(default=0.0, description="what the agent cost")
     log: str = Field(default="", repr=False, description="the whole log; kept compressed, by hash")

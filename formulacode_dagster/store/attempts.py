@@ -1,10 +1,9 @@
-"""Tries at building images, and the recipe that the next commit of a repository starts from."""
+"""Tries at building images, and what they say of fixes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from formulacode_dagster.models.recipe import Fix
 
 from .blobs import get_blob, put_blob
 from .bulk import insert_new
-from .tables import BUILD_ATTEMPTS, IMAGES, MERGED_PULL_REQUESTS
+from .tables import BUILD_ATTEMPTS, IMAGES
 
 _COLUMNS = BUILD_ATTEMPTS.c
 _STORED_APART = frozenset({"log"})
@@ -99,26 +98,6 @@ def summary_of(connection: Connection, month: str, run_id: str) -> AttemptSummar
         losses=tuple(losses.most_common()),
         rules=tuple(won.most_common()),
     )
-
-
-def nearest_recipe(connection: Connection, repository_id: int, merged_at: datetime) -> tuple[Fix, ...]:
-    """The fixes in the image of *repository_id* that was merged nearest to *merged_at*, in whatever month.
-
-    Empty when that image needed none, or there is no image.
-    """
-    merged = MERGED_PULL_REQUESTS.c
-    same = and_(
-        merged.month == IMAGES.c.month, merged.repository_id == IMAGES.c.repository_id, merged.number == IMAGES.c.number
-    )
-    statement = (
-        select(IMAGES.c.document["spec"]["fixes"])
-        .join(MERGED_PULL_REQUESTS, same)
-        .where(IMAGES.c.repository_id == repository_id)
-        .order_by(func.abs(func.extract("epoch", merged.merged_at) - merged_at.timestamp()), IMAGES.c.number)
-        .limit(1)
-    )
-    recipe = connection.execute(statement).scalar_one_or_none()
-    return tuple(Fix.model_validate(fix) for fix in recipe or ())
 
 
 def ineffective_fixes(connection: Connection, repository_id: int) -> tuple[Fix, ...]:

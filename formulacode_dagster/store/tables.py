@@ -235,6 +235,20 @@ BUILD_ATTEMPTS = Table(
     *_text("stage"),
     Column("rc", Integer),
     *_text("kind", "detail", "rule", "log_sha256"),
+    *_text("rung", "agent"),
+    *_real("agent_seconds"),
+    *_big("tokens_in", "tokens_out"),
+    *_real("dollars"),
+)
+
+CONTEXTS = Table(
+    "contexts",
+    METADATA,
+    *_text("context_id", key=True),
+    *_big("repository_id"),
+    *_text("repository", "base_sha"),
+    *_time("created_at"),
+    *_json("document"),
 )
 
 SURVEYS = Table(

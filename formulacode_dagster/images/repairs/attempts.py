@@ -6,16 +6,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.images.build import Built, build_and_verify
-from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, Submodule
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import plan_build
@@ -23,9 +26,57 @@ from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 
 PLAN = "plan"
 DONE = "done"
+AGENT = "agent"
+"""Stage of an attempt that ended before anything could be planned: the agent made no spec."""
+AGENT_RULE = "agent:"
+"""What the rule of a fix begins with that an agent made; its name follows."""
 
 Replan = Callable[[Sequence[Fix]], Environment]
 """Plans the environment again with fixes; raises what `plan_environment` raises."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All fixes of an image that held, as one attempt at another."""
+
+    rung: Rung
+    fixes: tuple[Fix, ...]
+    context_id: str = ""
+
+    @property
+    def rule(self) -> str:
+        """Stands for the rule of the attempt."""
+        return "recipe_of_this_commit" if self.rung is Rung.STORED else "recipe_of_a_neighbour"
+
+    def asks_the_same(self, other: Recipe) -> bool:
+        """Whether *other* has the same fixes, on whatever evidence."""
+        return len(self.fixes) == len(other.fixes) and all(
+            mine.asks_the_same(theirs) for mine, theirs in zip(self.fixes, other.fixes, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What an agent was asked for and came back with."""
+
+    agent: str
+    fixes: tuple[Fix, ...] = ()
+    """All fixes of the spec, the agent's own among them."""
+    failure: ItemFailure | None = None
+    """Why there is nothing to build."""
+    cost: Cost = Cost()
+    """Tokens, dollars, and its seconds."""
+    log: str = field(default="", repr=False)
+
+
+class Author(Protocol):
+    """Makes fixes where no rule knows one."""
+
+    def propose(self, tried: Sequence[BuildAttempt], task: Task) -> Proposal | None:
+        """What to build next after the attempts *tried* of this run; None when there is nothing more to ask.
+
+        Raises OutsideSystemError and ConfigurationError where no other item would fare better.
+        """
 
 
 @dataclass(frozen=True)
@@ -72,29 +123,67 @@ class Attempts:
     keep: Callable[[BuildAttempt], None]
     force: bool = False
     progress: Progress | None = None
-    made: int = field(default=0, init=False)
-    """How many there were."""
+    kept: list[BuildAttempt] = field(default_factory=list, init=False)
+    """Those that there were."""
 
-    def make(self, fixes: Sequence[Fix], rule: str) -> AttemptResult:
+    @property
+    def made(self) -> int:
+        """How many there were."""
+        return len(self.kept)
+
+    def make(self, fixes: Sequence[Fix], rule: str, rung: Rung = Rung.RULES) -> AttemptResult:
         """Plan with *fixes*, build, verify, and keep what came of it; *rule* is what made the last of them.
 
         Raises OutsideSystemError, after which nothing is known of the item, and what keeping raises.
         """
         started_at, started = datetime.now(tz=UTC), time.monotonic()
         result = self._attempt(fixes)
-        failure = result.failure
-        self.made += 1
-        facts = self.task.pr.facts
-        self.keep(
+        self._keep(result, rule, rung, started_at, time.monotonic() - started)
+        return result
+
+    def make_proposed(self, proposal: Proposal, asked_at: datetime, latest: AttemptResult) -> AttemptResult:
+        """Build what an agent proposed as everything else is built; one that proposed nothing is an attempt, too.
+
+        *asked_at* is when it was asked. Raises as `make`.
+        """
+        started = time.monotonic()
+        if proposal.failure is not None:
+            result = AttemptResult(latest.environment, latest.spec, None, proposal.failure, AGENT)
+        else:
+            try:
+                result = self._attempt(proposal.fixes)
+            except OutsideSystemError as error:
+                # what the agent cost is on the books, whatever comes of it
+                gone = ItemFailure(FailureKind.UNEXPECTED, str(error))
+                lost = AttemptResult(latest.environment, latest.spec, None, gone, AGENT)
+                self._keep(lost, AGENT_RULE + proposal.agent, Rung.AGENT, asked_at, proposal.cost.seconds, proposal)
+                raise
+        seconds = proposal.cost.seconds + time.monotonic() - started
+        self._keep(result, AGENT_RULE + proposal.agent, Rung.AGENT, asked_at, seconds, proposal)
+        return result
+
+    def _keep(
+        self,
+        result: AttemptResult,
+        rule: str,
+        rung: Rung,
+        started_at: datetime,
+        seconds: float,
+        proposal: Proposal | None = None,
+    ) -> None:
+        failure, facts = result.failure, self.task.pr.facts
+        cost = Cost() if proposal is None else proposal.cost
+        log = result.log if proposal is None else f"{proposal.log}\n{result.log}".strip("\n")
+        self.kept.append(
             BuildAttempt(
                 month=facts.month,
                 repository_id=facts.repository_id,
                 number=facts.number,
-                attempt=self.first + self.made - 1,
+                attempt=self.first + self.made,
                 run_id=self.run_id,
                 engine=self.engine.name.value,
                 started_at=started_at,
-                seconds=round(time.monotonic() - started, 3),
+                seconds=round(seconds, 3),
                 spec=result.spec,
                 stage=result.stage,
                 rc=0 if failure is None else getattr(failure, "rc", None),
@@ -103,10 +192,16 @@ class Attempts:
                 if result.holds and result.built
                 else str(failure),
                 rule=rule,
-                log=result.log,
+                rung=rung,
+                agent="" if proposal is None else proposal.agent,
+                agent_seconds=cost.seconds,
+                tokens_in=cost.tokens_in,
+                tokens_out=cost.tokens_out,
+                dollars=cost.dollars,
+                log=log,
             )
         )
-        return result
+        self.keep(self.kept[-1])
 
     def _attempt(self, fixes: Sequence[Fix]) -> AttemptResult:
         task = self.task

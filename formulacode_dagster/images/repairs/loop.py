@@ -1,9 +1,10 @@
-"""Building a task's image until it holds: recipes of its neighbours first, then rule by rule, within bounds."""
+"""Building a task's image until it holds, rung by rung: recipes, then rules, then an agent, within bounds."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
@@ -18,16 +19,14 @@ from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.suites.commits import find_suite
 from formulacode_dagster.verification.contents import Listing
 
-from .attempts import PLAN, AttemptResult, Attempts, Task
+from .attempts import PLAN, AttemptResult, Attempts, Author, Recipe, Task
 from .built_metadata import fix_of_metadata, is_unread
 from .propose import FailureLog, RepairContext, propose
 
 MOST_ATTEMPTS = 6
-"""Builds of one task in one run; the neighbour's recipe is one of them."""
+"""Builds of one task in one run by rules, and by the first of the recipes; further recipes and an agent come on top."""
 MOST_SECONDS = 5400.0
 """After so long no further attempt is begun."""
-NEIGHBOUR = "recipe_of_a_neighbour"
-"""Stands for the rule of an attempt that starts with all fixes of the nearest built commit."""
 _BEYOND_REPAIR = frozenset({FailureKind.TIMEOUT, FailureKind.CRATES})
 
 
@@ -40,7 +39,8 @@ def build_until_it_holds(
     task: Task,
     *,
     run_id: str,
-    neighbour: Sequence[Fix] = (),
+    recipes: Sequence[Recipe] = (),
+    author: Author | None = None,
     ineffective: Sequence[Fix] = (),
     first_attempt: int = 1,
     keep: Callable[[BuildAttempt], None] = forget,
@@ -50,8 +50,9 @@ def build_until_it_holds(
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
 
-    *neighbour* are the fixes of the nearest commit that was built, tried first; *ineffective* are those
-    that won nothing for an image of this repository that held without them, and are not tried again for that.
+    *recipes* of this commit and of others are tried first, in their order. Where no rule knows more, *author* is asked
+    as long as it proposes something. *ineffective* are fixes that won nothing for an image of this repository that held
+    without them, and are not tried again for that.
 
     Every attempt is handed to *keep* as it ends, numbered from *first_attempt* on; what is installed in the image that
     holds, to *keep_installed*.
@@ -60,14 +61,18 @@ def build_until_it_holds(
     the disk or the package index is gone.
     """
     attempts = Attempts(engine, task, run_id, first_attempt, keep, force, progress)
-    image, result = _Repair(attempts, task, ineffective).image(tuple(neighbour))
+    image, result = _Ladder(attempts, task, ineffective, author).image(recipes)
     if result.holds is not None:
         keep_installed(result.holds.installed)
     return image, result.log
 
 
-class _Repair:
-    def __init__(self, attempts: Attempts, task: Task, ineffective: Sequence[Fix]) -> None:
+class _Ladder:
+    def __init__(
+        self, attempts: Attempts, task: Task, ineffective: Sequence[Fix], author: Author | None = None
+    ) -> None:
+        self._author = author
+        self._most = MOST_ATTEMPTS
         self._attempts = attempts
         self._task = task
         self._ineffective = ineffective
@@ -75,15 +80,35 @@ class _Repair:
         self._refused: list[Fix] = []
         self._pythons: list[str] = []
 
-    def image(self, neighbour: tuple[Fix, ...]) -> tuple[BuiltImage, AttemptResult]:
-        result = self._attempts.make(neighbour, NEIGHBOUR) if neighbour else None
-        if result is None or result.holds is None:
+    def image(self, recipes: Sequence[Recipe]) -> tuple[BuiltImage, AttemptResult]:
+        result = self._by_recipe(recipes)
+        if result is None:
             result = self._repaired(self._attempts.make((), ""))
-        best = self._widened(result)
+        best = self._widened(result) if result.holds is not None else self._by_agent(result)
         if best.holds is None:
             raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} does not hold")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
         return image, best
+
+    def _by_recipe(self, recipes: Sequence[Recipe]) -> AttemptResult | None:
+        """The first attempt by one of *recipes* that holds."""
+        self._most += max(0, len(recipes) - 1)
+        for recipe in recipes:
+            result = self._attempts.make(recipe.fixes, recipe.rule, recipe.rung)
+            if result.holds is not None:
+                return result
+        return None
+
+    def _by_agent(self, result: AttemptResult) -> AttemptResult:
+        """The first attempt by an agent that holds, else *result*, which no rule knows how to mend."""
+        latest = result
+        while self._author is not None and latest.holds is None:
+            asked_at = datetime.now(tz=UTC)
+            proposal = self._author.propose(self._attempts.kept, self._task)
+            if proposal is None:
+                break
+            latest = self._attempts.make_proposed(proposal, asked_at, latest)
+        return latest
 
     def _repaired(self, result: AttemptResult) -> AttemptResult:
         """The first attempt that holds, else the last that was built."""
@@ -123,7 +148,7 @@ class _Repair:
 
     @property
     def _may_go_on(self) -> bool:
-        return self._attempts.made < MOST_ATTEMPTS and time.monotonic() - self._started < MOST_SECONDS
+        return self._attempts.made < self._most and time.monotonic() - self._started < MOST_SECONDS
 
     def _next(self, result: AttemptResult) -> Fix | None:
         failure = result.failure

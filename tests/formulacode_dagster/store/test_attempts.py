@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import select
@@ -16,7 +16,6 @@ from formulacode_dagster.store.attempts import (
     ineffective_fixes,
     last_attempt,
     log_of_attempt,
-    nearest_recipe,
     save_attempt,
     summary_of,
 )
@@ -85,16 +84,6 @@ def test_losses_are_counted_by_stage_and_by_the_rule_that_followed(database: Dat
     assert (summary.attempts, summary.seconds) == (4, 6.0)
     assert summary.losses == ((("task", "build", ""), 2), (("task", "build", "missing_header"), 1))
     assert summary.rules == (("missing_header", 1),)
-
-
-def test_the_recipe_is_that_of_the_image_merged_nearest_whatever_its_month(database: Database) -> None:
-    with database.transaction() as connection:
-        for number, days, fixes in ((1, -40, ()), (2, -3, (GSL,)), (3, 20, ())):
-            merged_at = MOMENT + timedelta(days=days)
-            _keep_image(database, number, merged_at, *fixes)
-        assert nearest_recipe(connection, 7, MOMENT) == (GSL,)
-        assert nearest_recipe(connection, 7, MOMENT + timedelta(days=15)) == ()
-        assert nearest_recipe(connection, 8, MOMENT) == ()
 
 
 def test_fixes_that_won_nothing_for_an_image_that_held_are_remembered(database: Database) -> None:

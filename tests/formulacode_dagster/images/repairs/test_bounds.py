@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.engines.failures import BuildFailure
-from formulacode_dagster.images.repairs.loop import MOST_ATTEMPTS, NEIGHBOUR, build_until_it_holds
-from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.images.repairs.attempts import Proposal, Recipe, Task
+from formulacode_dagster.images.repairs.loop import MOST_ATTEMPTS, build_until_it_holds
+from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.attempts import attempts_of, last_attempt, log_of_attempt
@@ -80,8 +82,9 @@ def test_a_fix_that_cannot_be_planned_is_recorded_and_another_is_tried() -> None
 def test_a_neighbours_recipe_counts_among_the_attempts_and_the_plain_build_knows_nothing_of_it() -> None:
     recipe = (Fix(rule="missing_header", evidence="", apt_packages=("libgsl-dev",)),)
     engine = FailingEngine("error: own words")
-    kept, _ = attempts_with(engine, neighbour=recipe, first_attempt=3)
-    assert [(attempt.attempt, attempt.rule) for attempt in kept] == [(3, NEIGHBOUR), (4, "")]
+    kept, _ = attempts_with(engine, recipes=[Recipe(Rung.NEAREST, recipe)], first_attempt=3)
+    assert [(attempt.attempt, attempt.rule) for attempt in kept] == [(3, "recipe_of_a_neighbour"), (4, "")]
+    assert [attempt.rung for attempt in kept] == [Rung.NEAREST, Rung.RULES]
     assert [spec.apt_packages for spec in engine.built] == [("libgsl-dev",), ()]
 
 
@@ -109,3 +112,62 @@ def test_attempts_outlive_a_kill_between_them_and_the_next_run_numbers_on(
         assert (kept.attempt, kept.stage, kept.rc) == (1, "task", 2)
         assert log_of_attempt(connection, "2026-02", (7, 5), 1) == NO_GSL
         assert last_attempt(connection, "2026-02", (7, 5)) == 1
+
+
+class Author:
+    """Proposes the next of *proposals*, and keeps which attempts it was shown."""
+
+    def __init__(self, *proposals: Proposal) -> None:
+        self._proposals = list(proposals)
+        self.shown: list[list[str]] = []
+
+    def propose(self, tried: Sequence[BuildAttempt], task: Task) -> Proposal | None:
+        self.shown.append([attempt.rule for attempt in tried])
+        return self._proposals.pop(0) if self._proposals else None
+
+
+BOUND = Fix(rule="agent:stub", evidence="own words", constraints=("setuptools<81",))
+COST = Cost(tokens_in=100, tokens_out=20, dollars=0.5, seconds=3.0)
+
+
+def test_an_agent_is_asked_when_no_rule_knows_more_and_each_of_its_specs_is_an_attempt() -> None:
+    refused = ItemFailure(FailureKind.TIMEOUT, "it was ended")
+    author = Author(Proposal("stub", (BOUND,), cost=COST, log="I bound it"), Proposal("stub", failure=refused))
+    engine = FailingEngine(NO_GSL, "error: own words")
+    kept, error = attempts_with(engine, author=author)
+    assert [(attempt.attempt, attempt.rung, attempt.rule, attempt.stage) for attempt in kept] == [
+        (1, Rung.RULES, "", "task"),
+        (2, Rung.RULES, "missing_header", "task"),
+        (3, Rung.AGENT, "agent:stub", "task"),
+        (4, Rung.AGENT, "agent:stub", "agent"),
+    ]
+    asked = kept[2]
+    assert (asked.agent, asked.tokens_in, asked.tokens_out, asked.dollars) == ("stub", 100, 20, 0.5)
+    assert asked.seconds >= asked.agent_seconds == 3.0
+    assert asked.log == "I bound it\nerror: own words"
+    assert engine.built[-1].fixes == (BOUND,)
+    assert author.shown == [
+        ["", "missing_header"],
+        ["", "missing_header", "agent:stub"],
+        [attempt.rule for attempt in kept],
+    ]
+    assert error is refused
+
+
+def test_what_an_agent_cost_is_kept_though_docker_is_gone_when_its_spec_is_to_be_built() -> None:
+    def gone() -> None:
+        raise OutsideSystemError("docker", "the daemon is gone")
+
+    author = Author(Proposal("stub", (BOUND,), cost=COST))
+    kept, error = attempts_with(FailingEngine("error: own words", gone), author=author)
+    assert isinstance(error, OutsideSystemError)
+    assert [(attempt.rung, attempt.tokens_in) for attempt in kept] == [(Rung.RULES, 0), (Rung.AGENT, 100)]
+
+
+def test_further_recipes_take_nothing_from_the_attempts_of_rules() -> None:
+    names = ("gsl/a.h", "ffi.h", "zmq.h", "png.h", "curl/curl.h", "yaml.h", "lz4.h", "snappy.h")
+    lacks = [f"fatal error: {name}: No such file or directory" for name in names]
+    recipes = [Recipe(Rung.STORED, (BOUND,)), Recipe(Rung.NEAREST, (BOUND, BOUND))]
+    kept, _ = attempts_with(FailingEngine("error: own words", "error: own words", *lacks), recipes=recipes)
+    assert [attempt.rung for attempt in kept[:3]] == [Rung.STORED, Rung.NEAREST, Rung.RULES]
+    assert len(kept) == MOST_ATTEMPTS + 1

@@ -14,10 +14,10 @@ from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.images.repairs.attempts import Task
-from formulacode_dagster.images.repairs.loop import NEIGHBOUR, build_until_it_holds
+from formulacode_dagster.images.repairs.attempts import Recipe, Task
+from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
-from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
@@ -71,7 +71,7 @@ class Workshop:
             self.engine,
             task,
             run_id="run",
-            neighbour=neighbour,
+            recipes=[Recipe(Rung.NEAREST, tuple(neighbour))] if neighbour else (),
             ineffective=ineffective,
             first_attempt=4,
             keep=self.kept.append,
@@ -107,14 +107,14 @@ def test_a_rule_repairs_a_build_and_the_next_commit_starts_from_what_worked(work
     assert first.spec.fixes[0].evidence.endswith("No module named 'pkg_resources'")
 
     second = workshop.build(workshop.task("second", OLD_API), neighbour=first.spec.fixes)
-    assert workshop.story == [(4, "done", NEIGHBOUR)]
+    assert workshop.story == [(4, "done", "recipe_of_a_neighbour")]
     assert second.attempts == 1
 
 
 def test_a_recipe_that_fails_is_left_for_a_plain_build(workshop: Workshop) -> None:
     broken = Command(argv=("false",), on_failure=OnFailure.STOP, source="test")
     image = workshop.build(workshop.task("plain", PURE), [Fix(rule="r", evidence="e", commands=(broken,))])
-    assert workshop.story == [(4, "task", NEIGHBOUR), (5, "done", "")]
+    assert workshop.story == [(4, "task", "recipe_of_a_neighbour"), (5, "done", "")]
     assert workshop.kept[0].rc == 1
     assert image.spec.fixes == ()
 
