@@ -1,5 +1,6 @@
 """`published_images`: measured images in the registry, pulled back by digest."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import dagster as dg
@@ -63,7 +64,8 @@ def published_images(
             if client is None:
                 raise NotAsked(SkipReason.NO_REGISTRY, "FC_REGISTRY_URL names no registry")
             pushed = client.publish(item.value, month=run.month)
-            return Outcome(pushed, Cost(bytes=pushed.size_bytes), f"{pushed.reference}@{pushed.digest}")
+            moved = pushed.pushed_bytes + pushed.pulled_bytes
+            return Outcome(pushed, Cost(bytes=moved), f"{pushed.reference}@{pushed.digest}")
 
         items = [
             WorkItem(
@@ -73,7 +75,8 @@ def published_images(
             )
             for pr in measured
         ]
-        summary = run_loop(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=1))
+        at_once = min(config.max_concurrency, registry.settings.pushed_at_once)
+        summary = run_loop(run_items(run, items, in_thread(publish), PUBLISHED_IMAGES.save, concurrency=at_once))
         with run.database.transaction() as connection:
             rows = PUBLISHED_IMAGES.read(connection, run.month)
     skipped = {
@@ -81,6 +84,15 @@ def published_images(
         for entry in summary.standing
         if entry.reason in (SkipReason.PROCESS_ENGINE, SkipReason.NO_REGISTRY)
     }
-    return report(
-        context, summary, rows=len(rows), **({"skipped_because": "; ".join(sorted(skipped))} if skipped else {})
-    )
+    transfer = {
+        "megabytes_pushed": _megabytes(row.pushed_bytes for row in rows),
+        "megabytes_saved": _megabytes(row.saved_bytes for row in rows),
+        "megabytes_pulled_back": _megabytes(row.pulled_bytes for row in rows),
+        "public": sum(row.is_public is True for row in rows),
+    }
+    why = {"skipped_because": "; ".join(sorted(skipped))} if skipped else {}
+    return report(context, summary, rows=len(rows), **transfer, **why)
+
+
+def _megabytes(sizes: Iterable[int]) -> float:
+    return round(sum(sizes) / 1e6, 3)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.release.registry import Registry
+from formulacode_dagster.release.registries.accounts import Account
+from formulacode_dagster.release.registries.client import Limits, base_url
+from formulacode_dagster.release.registries.publishing import Registry
 
 from .base import SettingsResource, setting
 from .settings import RegistryMode
@@ -16,6 +18,8 @@ class RegistryResource(SettingsResource):
     dockerhub_namespace: str | None = setting("dockerhub_namespace")
     dockerhub_username: str | None = setting("dockerhub_username")
     registry_mode: RegistryMode | None = setting("registry_mode")
+    rate_limit_seconds: float | None = setting("rate_limit_seconds")
+    pushed_at_once: int | None = setting("pushed_at_once")
 
     def preflight(self) -> tuple[bool, str]:
         """Ask the registry for its version endpoint."""
@@ -24,10 +28,8 @@ class RegistryResource(SettingsResource):
         url = self.settings.registry_url
         if not url:
             return True, "FC_REGISTRY_URL is empty: images are built and measured, not published"
-        scheme = "http" if url.startswith(("127.", "localhost")) else "https"
-        host = "registry-1.docker.io" if url == "docker.io" else url
         try:
-            answer = httpx.get(f"{scheme}://{host}/v2/", timeout=20)
+            answer = httpx.get(f"{base_url(url)}/v2/", timeout=20)
         except httpx.HTTPError as error:
             raise OutsideSystemError(
                 "registry", f"{url} does not answer", why=str(error), remedy="Start it, or fix FC_REGISTRY_URL"
@@ -44,7 +46,7 @@ class RegistryResource(SettingsResource):
         return Registry(
             settings.registry_url,
             settings.dockerhub_namespace,
-            settings.dockerhub_username,
-            settings.dockerhub_token.get_secret_value(),
+            Account(settings.dockerhub_username, settings.dockerhub_token.get_secret_value()),
             settings.registry_mode.value,
+            Limits(settings.rate_limit_seconds),
         )

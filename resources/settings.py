@@ -178,6 +178,10 @@ class Settings(BaseSettings):
     """token of that user"""
     registry_mode: RegistryMode = Field(RegistryMode.single, alias="FC_REGISTRY_MODE")
     """single: one registry repository for all tasks; mirror: one per repository"""
+    rate_limit_seconds: float = Field(900, alias="DOCKERHUB_RATE_LIMIT_WAIT", ge=1)
+    """seconds to wait where the registry's rate limit does not say how long; twelve hours in all"""
+    pushed_at_once: int = Field(3, alias="FC_PUSHED_AT_ONCE", ge=1)
+    """images pushed and pulled back at the same time"""
     hf_dataset: str = Field("", alias="HF_DATASET")
     """owner/name on the Hub; empty: the folder FC_DATASET_DIR"""
     dataset_dir: AbsolutePath | None = Field(None, alias="FC_DATASET_DIR")

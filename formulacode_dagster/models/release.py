@@ -20,7 +20,15 @@ class PublishedImage(PullRequestRow):
     digest: str = Field(description="sha256:… of the manifest in the registry")
     pulled_digest: str = Field(description="digest found when it was pulled back")
     image_digest: str = Field(description="the measured image")
-    size_bytes: int = Field(description="of the layers, as pushed")
+    size_bytes: int = Field(description="what somebody pulls who has none of its layers: compressed, manifest included")
+    pushed_bytes: int = Field(default=0, description="of them, what the registry did not have")
+    saved_bytes: int = Field(default=0, description="of them, what it had: layers of other images, or all of it")
+    pulled_bytes: int = Field(
+        default=0, description="what pulling it back took beside layers pulled before in that run"
+    )
+    is_public: bool | None = Field(
+        default=None, description="whether it was pulled back by a stranger without credentials; null: nobody tried"
+    )
 
 
 class TaskRecord(Frozen):

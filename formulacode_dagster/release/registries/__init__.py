@@ -1,0 +1,1 @@
+"""Registries of images: pushed once under a tag that never moves, pulled back blob by blob, and what is attached."""

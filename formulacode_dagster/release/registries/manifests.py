@@ -1,0 +1,72 @@
+"""Manifests as registries keep them (OCI image specification), as far as we read and write them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX = "application/vnd.oci.image.index.v1+json"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+ACCEPTED = ", ".join((DOCKER_MANIFEST, OCI_MANIFEST, OCI_INDEX, DOCKER_LIST))
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A blob, by digest."""
+
+    digest: str
+    size: int
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest of an image or an artifact, as its registry has it."""
+
+    digest: str
+    media_type: str
+    content: bytes
+
+    @classmethod
+    def of(cls, content: bytes, media_type: str) -> Manifest:
+        """The manifest with these bytes."""
+        return cls(digest_of(content), media_type, content)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The manifest as JSON; raises ValueError where it is none."""
+        document = json.loads(self.content)
+        if not isinstance(document, dict):
+            raise ValueError("the manifest is no JSON object")
+        return document
+
+    @property
+    def config(self) -> Descriptor:
+        """The configuration, whose digest is the image's id; raises ValueError where there is none."""
+        return _descriptor(self.document.get("config"))
+
+    @property
+    def layers(self) -> tuple[Descriptor, ...]:
+        """The layers, from the bottom; raises ValueError where one is malformed."""
+        return tuple(_descriptor(layer) for layer in self.document.get("layers", ()))
+
+    @property
+    def size(self) -> int:
+        """Bytes that somebody pulls who has none of it, the manifest included."""
+        return len(self.content) + self.config.size + sum(layer.size for layer in self.layers)
+
+
+def _descriptor(document: Any) -> Descriptor:
+    try:
+        return Descriptor(str(document["digest"]), int(document["size"]), str(document["mediaType"]))
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"no descriptor of a blob: {error!r}") from error
+
+
+def digest_of(content: bytes) -> str:
+    """`sha256:…` of *content*."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
