@@ -54,19 +54,23 @@ class Declared:
 
 def declared_by(reader: CommitReader, pr: PullRequest, environment: Environment) -> Declared:
     """What the base commit of *pr* declares, planned as *environment*."""
-    base = pr.change.base_sha
-    folders = {PurePosixPath(), PurePosixPath(environment.package_root)}
-    paths = [
-        path
-        for path in reader.list(base)
-        if PurePosixPath(path).name in _BUILD_FILES and PurePosixPath(path).parent in folders
-    ]
-    contents = {path: reader.read(base, path) or b"" for path in (*paths, environment.config_path) if path}
+    contents = build_files(reader, pr.change.base_sha, environment)
     return Declared(
         pr.facts.merged_at,
         tuple(sorted({*environment.requirements, *environment.build_requirements})),
         {path: hashlib.sha256(content).hexdigest()[:16] for path, content in contents.items()},
     )
+
+
+def build_files(reader: CommitReader, commit: str, environment: Environment) -> dict[str, bytes]:
+    """The files at *commit* that say how the package of *environment* is built and timed, by path."""
+    folders = {PurePosixPath(), PurePosixPath(environment.package_root)}
+    paths = [
+        path
+        for path in reader.list(commit)
+        if PurePosixPath(path).name in _BUILD_FILES and PurePosixPath(path).parent in folders
+    ]
+    return {path: reader.read(commit, path) or b"" for path in (*paths, environment.config_path) if path}
 
 
 def recipes_for(contexts: Sequence[StoredContext], base_sha: str, declared: Declared) -> tuple[Recipe, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,13 +15,16 @@ from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
 from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.context import StoredContext
 from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.attempts import ineffective_fixes, last_attempt, save_attempt
+from formulacode_dagster.store.attempts import agent_cost, ineffective_fixes, last_attempt, save_attempt
 from formulacode_dagster.store.contexts import contexts_of, save_context
+from formulacode_dagster.store.spending import Spent, add_spending
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing
 
@@ -39,8 +42,8 @@ class TaskBuilds:
     cache: MirrorCache
     resolver: Resolver
     os_image: str
-    author: Author | None = None
-    """Who is asked where no rule knows more."""
+    authors: Callable[[PullRequest, Sequence[StoredContext]], Author] | None = None
+    """Who is asked where no rule knows more, for one pull request of a repository with these contexts."""
 
     def build(self, item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
         """Build the image of *item* until it holds, every attempt kept as it ends; raises as `build_until_it_holds`."""
@@ -72,27 +75,38 @@ class TaskBuilds:
             contexts = contexts_of(connection, pr.facts.repository_id)
             ineffective = ineffective_fixes(connection, pr.facts.repository_id)
             before = last_attempt(connection, self.run.month, pr.key)
-        image, log = build_until_it_holds(
-            self.engine,
-            task,
-            run_id=self.run.run_id,
-            recipes=recipes_for(contexts, pr.change.base_sha, declared),
-            author=self.author,
-            ineffective=ineffective,
-            first_attempt=before + 1,
-            keep=self._keep,
-            keep_installed=self._keep_installed,
-            force=self.run.options.force,
-            progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
-        )
+        agents: list[Cost] = []
+
+        def keep(attempt: BuildAttempt) -> None:
+            agents.append(agent_cost(attempt))
+            self._keep(attempt, item.name)
+
+        try:
+            image, log = build_until_it_holds(
+                self.engine,
+                task,
+                run_id=self.run.run_id,
+                recipes=recipes_for(contexts, pr.change.base_sha, declared),
+                author=self.authors(pr, contexts) if self.authors else None,
+                ineffective=ineffective,
+                first_attempt=before + 1,
+                keep=keep,
+                keep_installed=self._keep_installed,
+                force=self.run.options.force,
+                progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
+            )
+        except ItemFailure as failure:
+            failure.cost += Cost.total(agents)
+            raise
         with self.run.database.transaction() as connection:
             save_context(connection, context_of(image, task, declared))
         built = f"{image.size_bytes / 1e6:.0f} MB, {len(image.benchmarks)} benchmarks, attempt {image.attempts}"
-        return Outcome(image, Cost(bytes=image.size_bytes), built, log=log)
+        return Outcome(image, Cost.total((Cost(bytes=image.size_bytes), *agents)), built, log=log)
 
-    def _keep(self, attempt: BuildAttempt) -> None:
+    def _keep(self, attempt: BuildAttempt, item: str) -> None:
         with self.run.database.transaction() as connection:
             save_attempt(connection, attempt)
+            add_spending(connection, [Spent(self.run.month, Stage.IMAGES, self.run.run_id, agent_cost(attempt), item)])
 
     def _keep_installed(self, listings: Sequence[Listing]) -> None:
         with self.run.database.transaction() as connection:

@@ -135,6 +135,16 @@ class FailureKind(StrEnum):
     NOTHING_KEPT = "nothing_kept"
     COLLECTOR = "collector"
 
+    # asking an agent for a spec: `agent_` and `agents.protocol.AgentOutcome`
+    AGENT_REFUSED = "agent_refused"
+    """A gate did not let its edit pass: the attempt names it as its stage."""
+    AGENT_GAVE_UP = "agent_gave_up"
+    AGENT_TIMED_OUT = "agent_timed_out"
+    AGENT_BUDGET = "agent_budget"
+    AGENT_CRASHED = "agent_crashed"
+    AGENT_LIMITED = "agent_limited"
+    AGENT_OVERLOADED = "agent_overloaded"
+
     # verifications of an image
     DECLARED_COMMIT = "declared_commit"
     IMPORTS = "imports"
@@ -189,6 +199,8 @@ TRANSIENT_KINDS = frozenset(
         FailureKind.MODEL_ANSWER,
         FailureKind.EVIDENCE,
         FailureKind.SURVEY_UNFINISHED,
+        FailureKind.AGENT_LIMITED,
+        FailureKind.AGENT_OVERLOADED,
     }
 )
 """What another attempt may cure; the others wait for `force`, new inputs or new code."""

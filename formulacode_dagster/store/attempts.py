@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, func, select, union
 
-from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
 
 from .blobs import get_blob, put_blob
@@ -19,6 +21,7 @@ from .tables import BUILD_ATTEMPTS, IMAGES
 
 _COLUMNS = BUILD_ATTEMPTS.c
 _STORED_APART = frozenset({"log"})
+_NOT_ASKED = (FailureKind.AGENT_LIMITED, FailureKind.AGENT_OVERLOADED)
 
 
 class AttemptEnd(NamedTuple):
@@ -98,6 +101,38 @@ def summary_of(connection: Connection, month: str, run_id: str) -> AttemptSummar
         losses=tuple(losses.most_common()),
         rules=tuple(won.most_common()),
     )
+
+
+def agent_cost(attempt: BuildAttempt) -> Cost:
+    """Tokens and dollars of the agent that *attempt* is by; its seconds are part of the item's."""
+    return Cost(tokens_in=attempt.tokens_in, tokens_out=attempt.tokens_out, dollars=attempt.dollars)
+
+
+def agent_costs(connection: Connection, month: str) -> dict[tuple[int, int], Cost]:
+    """What agents have cost *month* by (repository id, number): tokens, dollars and seconds, over all runs."""
+    names = ("tokens_in", "tokens_out", "dollars", "agent_seconds")
+    statement = (
+        select(_COLUMNS.repository_id, _COLUMNS.number, *(func.sum(_COLUMNS[name]) for name in names))
+        .where(_COLUMNS.month == month, _COLUMNS.rung == Rung.AGENT)
+        .group_by(_COLUMNS.repository_id, _COLUMNS.number)
+    )
+    return {
+        (repository_id, number): Cost(
+            tokens_in=int(tokens_in), tokens_out=int(tokens_out), dollars=dollars, seconds=seconds
+        )
+        for repository_id, number, tokens_in, tokens_out, dollars, seconds in connection.execute(statement)
+    }
+
+
+def asked_of(connection: Connection, month: str, rule: str) -> set[tuple[int, int]]:
+    """(repository id, number) of the pull requests of *month* with an attempt by *rule*, an agent's say.
+
+    An agent that only was not to be had does not count.
+    """
+    statement = select(_COLUMNS.repository_id, _COLUMNS.number).where(
+        _COLUMNS.month == month, _COLUMNS.rule == rule, _COLUMNS.kind.not_in(_NOT_ASKED)
+    )
+    return {(row.repository_id, row.number) for row in connection.execute(statement)}
 
 
 def ineffective_fixes(connection: Connection, repository_id: int) -> tuple[Fix, ...]:

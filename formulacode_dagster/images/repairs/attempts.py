@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
+from formulacode_dagster.agents.edit import RULE
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.git.mirror import Mirror
@@ -28,7 +29,7 @@ PLAN = "plan"
 DONE = "done"
 AGENT = "agent"
 """Stage of an attempt that ended before anything could be planned: the agent made no spec."""
-AGENT_RULE = "agent:"
+AGENT_RULE = f"{RULE}:"
 """What the rule of a fix begins with that an agent made; its name follows."""
 
 Replan = Callable[[Sequence[Fix]], Environment]
@@ -67,13 +68,21 @@ class Proposal:
     cost: Cost = Cost()
     """Tokens, dollars, and its seconds."""
     log: str = field(default="", repr=False)
+    made_by: str = ""
+    """Name and version of the agent."""
+    stage: str = AGENT
+    """Where it ended, when there is nothing to build: the gate that let its edit not pass, if one did not."""
 
 
 class Author(Protocol):
     """Makes fixes where no rule knows one."""
 
-    def propose(self, tried: Sequence[BuildAttempt], task: Task) -> Proposal | None:
+    def propose(
+        self, tried: Sequence[BuildAttempt], task: Task, build: Callable[[Sequence[Fix]], AttemptResult]
+    ) -> Proposal | None:
         """What to build next after the attempts *tried* of this run; None when there is nothing more to ask.
+
+        *build* makes an attempt with other fixes meanwhile, which is kept as any is.
 
         Raises OutsideSystemError and ConfigurationError where no other item would fare better.
         """
@@ -148,7 +157,7 @@ class Attempts:
         """
         started = time.monotonic()
         if proposal.failure is not None:
-            result = AttemptResult(latest.environment, latest.spec, None, proposal.failure, AGENT)
+            result = AttemptResult(latest.environment, latest.spec, None, proposal.failure, proposal.stage)
         else:
             try:
                 result = self._attempt(proposal.fixes)
@@ -193,7 +202,7 @@ class Attempts:
                 else str(failure),
                 rule=rule,
                 rung=rung,
-                agent="" if proposal is None else proposal.agent,
+                agent="" if proposal is None else proposal.made_by or proposal.agent,
                 agent_seconds=cost.seconds,
                 tokens_in=cost.tokens_in,
                 tokens_out=cost.tokens_out,

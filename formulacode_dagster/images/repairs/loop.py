@@ -11,7 +11,7 @@ from formulacode_dagster.declarations.declared_requirement import requirement_na
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.environments.repository import read_repository
-from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
@@ -104,11 +104,15 @@ class _Ladder:
         latest = result
         while self._author is not None and latest.holds is None:
             asked_at = datetime.now(tz=UTC)
-            proposal = self._author.propose(self._attempts.kept, self._task)
+            proposal = self._author.propose(self._attempts.kept, self._task, self._relayed)
             if proposal is None:
                 break
             latest = self._attempts.make_proposed(proposal, asked_at, latest)
         return latest
+
+    def _relayed(self, fixes: Sequence[Fix]) -> AttemptResult:
+        """An attempt that an agent asks for while it is at work."""
+        return self._attempts.make(fixes, fixes[-1].rule, Rung.AGENT)
 
     def _repaired(self, result: AttemptResult) -> AttemptResult:
         """The first attempt that holds, else the last that was built."""

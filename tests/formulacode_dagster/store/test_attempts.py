@@ -6,11 +6,14 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import (
+    agent_costs,
+    asked_of,
     attempts_of,
     engines_of,
     ineffective_fixes,
@@ -119,3 +122,26 @@ def test_a_months_engines_are_those_that_tried_and_those_that_built(database: Da
         IMAGES.save(connection, [make_image(month=MONTH, number=6, engine="process")])
         assert engines_of(connection, MONTH) == {EngineName.DOCKER, EngineName.PROCESS}
         assert engines_of(connection, "2026-01") == set()
+
+
+def test_what_agents_cost_is_summed_by_pull_request_over_all_runs_and_who_was_asked_is_known(
+    database: Database,
+) -> None:
+    by_agent = {"rung": Rung.AGENT, "rule": "agent:codex", "tokens_in": 90, "tokens_out": 10, "dollars": 0.25}
+    attempts = [
+        make_attempt(1),
+        make_attempt(2, agent_seconds=30.0, **by_agent),
+        make_attempt(3, agent_seconds=12.0, run_id="another", **by_agent),
+        make_attempt(1, number=6, kind="agent_limited", **by_agent),
+        make_attempt(1, number=7, month="2026-03", **by_agent),
+    ]
+    with database.transaction() as connection:
+        for attempt in attempts:
+            save_attempt(connection, attempt)
+        costs = agent_costs(connection, MONTH)
+        assert costs == {
+            KEY: Cost(tokens_in=180, tokens_out=20, dollars=0.5, seconds=42.0),
+            (7, 6): Cost(tokens_in=90, tokens_out=10, dollars=0.25),
+        }
+        assert asked_of(connection, MONTH, "agent:codex") == {KEY}, "a limit is no answer"
+        assert asked_of(connection, MONTH, "agent:claude") == set()

@@ -121,7 +121,7 @@ class Author:
         self._proposals = list(proposals)
         self.shown: list[list[str]] = []
 
-    def propose(self, tried: Sequence[BuildAttempt], task: Task) -> Proposal | None:
+    def propose(self, tried: Sequence[BuildAttempt], task: Task, build: object) -> Proposal | None:
         self.shown.append([attempt.rule for attempt in tried])
         return self._proposals.pop(0) if self._proposals else None
 
