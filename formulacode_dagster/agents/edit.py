@@ -60,7 +60,11 @@ class SpecEdit(Frozen):
     @property
     def is_empty(self) -> bool:
         """Whether it asks for nothing; a reason alone changes nothing."""
-        return self.model_copy(update={"reason": ""}) == SpecEdit()
+        return self.asks_the_same(SpecEdit())
+
+    def asks_the_same(self, other: SpecEdit) -> bool:
+        """Whether *other* asks for the same, for whatever reason."""
+        return self.model_copy(update={"reason": ""}) == other.model_copy(update={"reason": ""})
 
     def as_fix(self, agent: str) -> Fix:
         """The fix that *agent* made, for `plan_environment` and `with_fixes`, as any rule's is."""

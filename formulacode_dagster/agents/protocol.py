@@ -73,6 +73,10 @@ class EditGate(StrEnum):
     """A variable that changes what every program does, or where things come from."""
     PRE_BUILD = "pre_build"
     """A command that is no plain call of a build tool or of a file of the repository."""
+    CREDENTIAL = "credential"
+    """The key that the agent was given."""
+    RELAY = "relay"
+    """It asked the relay for something else than the build of what it has."""
 
 
 class AgentBudget(Frozen):

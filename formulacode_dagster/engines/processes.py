@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,10 +72,12 @@ def run_bounded(
     cwd: Path,
     stdin: bytes | None = None,
     progress: Progress | None = None,
+    most_output: int | None = None,
 ) -> Completed:
     """Run *argv* in *bounds*; on timeout, or when this process dies, every process it started is killed.
 
-    With *progress*, both streams come as one, in `stdout`, and line by line. Raises OutsideSystemError when this
+    With *progress*, both streams come as one, in `stdout`, and line by line. With *most_output*, it is killed once a
+    stream has had that many bytes, which are kept. Raises OutsideSystemError when this
     machine has no memory or process left to start it, Stopped when the run is to stop.
     """
     stop_request().raise_if_requested()
@@ -98,7 +100,11 @@ def run_bounded(
         if error.errno in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE):
             raise OutsideSystemError("this machine", f"cannot start {argv[0]}", why=str(error)) from error
         raise
-    streams = [_Reader(process.stdout, progress)] + ([_Reader(process.stderr, None)] if process.stderr else [])
+    cut = None if most_output is None else lifeline.cut
+    kept = min(KEPT_BYTES, most_output or KEPT_BYTES)
+    streams = [_Reader(process.stdout, progress, kept, cut)]
+    if process.stderr:
+        streams.append(_Reader(process.stderr, None, kept, cut))
     feeder = threading.Thread(target=_feed, args=(process, stdin), daemon=True)
     feeder.start()
     try:
@@ -169,10 +175,14 @@ class _Lifeline:
 class _Reader:
     """Reads a stream to its end in a thread, keeping the first and handing on every line."""
 
-    def __init__(self, stream: IO[bytes] | None, progress: Progress | None) -> None:
+    def __init__(
+        self, stream: IO[bytes] | None, progress: Progress | None, most: int, full: Callable[[], object] | None
+    ) -> None:
         self.kept = bytearray()
         self._stream = stream
         self._progress = progress
+        self._most = most
+        self._full = full
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
@@ -182,8 +192,13 @@ class _Reader:
         with self._stream:
             if self._progress is None:
                 while chunk := self._stream.read1(65536):  # type: ignore[attr-defined]
-                    self.kept += chunk[: KEPT_BYTES - len(self.kept)]
+                    self._keep(chunk)
                 return
             for line in self._stream:
-                self.kept += line[: KEPT_BYTES - len(self.kept)]
+                self._keep(line)
                 self._progress(line.decode(errors="replace").rstrip("\n"))
+
+    def _keep(self, content: bytes) -> None:
+        self.kept += content[: self._most - len(self.kept)]
+        if self._full is not None and len(self.kept) == self._most:
+            self._full()

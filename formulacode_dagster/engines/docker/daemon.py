@@ -70,9 +70,15 @@ class DockerDaemon:
             )
 
     def run(
-        self, arguments: Sequence[str], *, timeout: float, stdin: bytes | None = None, progress: Progress | None = None
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float,
+        stdin: bytes | None = None,
+        progress: Progress | None = None,
+        most_output: int | None = None,
     ) -> Completed:
-        """Run `docker` with *arguments*; it ends with us, whatever happens."""
+        """Run `docker` with *arguments*; it ends with us, whatever happens. See `run_bounded` for the rest."""
         return run_bounded(
             ["docker", *arguments],
             timeout=timeout,
@@ -81,6 +87,7 @@ class DockerDaemon:
             cwd=Path("/"),
             stdin=stdin,
             progress=progress,
+            most_output=most_output,
         )
 
     @contextmanager

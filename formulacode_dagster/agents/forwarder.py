@@ -1,0 +1,235 @@
+"""Hands an agent's requests on to the endpoint of its model, with the real key for the dummy, and keeps accounts.
+
+It listens at a unix socket of the host. Only answers can be asked for, by tools that the agent runs itself; the run is
+cut when its budget is used up, or when the endpoint has said that asking again is of no use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from formulacode_dagster.models.items import Cost
+
+from .bridge import MODEL_SOCKET
+from .limits import Ended, ended_by_answer
+from .protocol import AgentBudget, AgentOutcome
+from .wire import KEY_HEADERS, Wire, is_allowed, is_answer, remote_tools, tokens_of
+
+if TYPE_CHECKING:
+    import httpx
+
+LONGEST_REQUEST = 32 << 20
+LONGEST_ANSWER = 32 << 20
+IDLE_SECONDS = 120.0
+"""Without a byte of an answer."""
+MOST_FAILURES = 3
+"""In a row: then the endpoint answers nobody."""
+MOST_AT_ONCE = 8
+_HANDED_ON = frozenset({"content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "user-agent"})
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where models answer, and what an answer costs."""
+
+    wire: Wire
+    url: str
+    key: str = field(repr=False)
+    dollars_per_million_in: float = 0.0
+    dollars_per_million_out: float = 0.0
+
+
+class Account:
+    """What a run has used, and how it was ended, if it was."""
+
+    def __init__(self, endpoint: Endpoint, budget: AgentBudget, cut: Callable[[], None]) -> None:
+        """*cut* ends the agent, from any thread; it is called once."""
+        self._endpoint = endpoint
+        self._budget = budget
+        self._cut = cut
+        self._lock = threading.Lock()
+        self._failures = 0
+        self.cost = Cost()
+        self.ended: Ended | None = None
+
+    def begin(self) -> bool:
+        """Whether one more answer may be asked for; otherwise the run is cut."""
+        with self._lock:
+            if self.ended is None and self.cost.model_calls >= self._budget.turns:
+                self._end(Ended(AgentOutcome.BUDGET, f"{self._budget.turns} answers were asked for"))
+            if self.ended is None and not self._is_left:
+                self._end(Ended(AgentOutcome.BUDGET, self._said))
+            if self.ended is None:
+                self.cost += Cost(model_calls=1)
+            return self.ended is None
+
+    def spend(self, answer: bytes) -> None:
+        """Count what *answer* took, and cut the run when nothing is left."""
+        took = tokens_of(self._endpoint.wire, answer)
+        prices = self._endpoint
+        dollars = (took.given * prices.dollars_per_million_in + took.made * prices.dollars_per_million_out) / 1e6
+        with self._lock:
+            self._failures = 0
+            self.cost += Cost(tokens_in=took.given, tokens_out=took.made, dollars=dollars)
+            if not self._is_left:
+                self._end(Ended(AgentOutcome.BUDGET, self._said))
+
+    def fail(self, status: int, headers: dict[str, str], answer: str) -> None:
+        """Cut the run after an answer of *status* that no further request will better; 0 for none at all."""
+        ended = ended_by_answer(status, headers, answer, now=datetime.now(tz=UTC))
+        with self._lock:
+            self._failures += 1
+            if ended is not None and (ended.outcome is not AgentOutcome.OVERLOADED or self._failures >= MOST_FAILURES):
+                self._end(ended)
+
+    @property
+    def _is_left(self) -> bool:
+        tokens = self.cost.tokens_in + self.cost.tokens_out
+        has_price = self._endpoint.dollars_per_million_in or self._endpoint.dollars_per_million_out
+        return tokens < self._budget.tokens and (not has_price or self.cost.dollars < self._budget.dollars)
+
+    @property
+    def _said(self) -> str:
+        cost = self.cost
+        return f"{cost.tokens_in} tokens in, {cost.tokens_out} out, {cost.dollars:.2f} dollars are used up"
+
+    def _end(self, ended: Ended) -> None:
+        if self.ended is None:
+            self.ended = ended
+            # not by this thread, whose caller is what ends
+            threading.Thread(target=self._cut, daemon=True, name="agent-cut").start()
+
+
+class _Server(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, path: Path, account: Account, endpoint: Endpoint, client: httpx.Client) -> None:
+        super().__init__(str(path), _Handler)
+        self.account = account
+        self.endpoint = endpoint
+        self.client = client
+        self.slots = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+    def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002 - those of socketserver
+        return self.slots.acquire(blocking=False)
+
+    def process_request_thread(self, request: object, client_address: object) -> None:
+        try:
+            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+        finally:
+            self.slots.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A caller that is gone, as an agent that was ended leaves its calls."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = 30.0
+
+    def do_POST(self) -> None:
+        wire, account = self.server.endpoint.wire, self.server.account
+        path = urlsplit(self.path).path
+        length = self.headers.get("content-length", "")
+        if not is_allowed(wire, path):
+            return self._refuse(404, f"{path} is not handed on")
+        if not length.isdigit() or int(length) > LONGEST_REQUEST:
+            return self._refuse(413, "a request has a length, and not more than 32 MB")
+        request = self.rfile.read(int(length))
+        try:
+            tools = remote_tools(wire, request)
+        except ValueError:
+            return self._refuse(400, "a request is JSON")
+        if tools:
+            return self._refuse(400, f"{', '.join(tools)}: no tool but the agent's own")
+        if is_answer(wire, path) and not account.begin():
+            return self._refuse(403, "the budget of this run is used up")
+        return self._hand_on(request, counts=is_answer(wire, path))
+
+    def do_HEAD(self) -> None:
+        """What agents ask to see whether anybody is there."""
+        self._head(200, "text/plain")
+
+    def do_GET(self) -> None:
+        self._refuse(404, "only answers are handed on")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the account is kept, and a transcript."""
+
+    def _hand_on(self, request: bytes, *, counts: bool) -> None:
+        import httpx
+
+        endpoint, account = self.server.endpoint, self.server.account
+        name, form = KEY_HEADERS[endpoint.wire]
+        headers = {key: value for key, value in self.headers.items() if key.lower() in _HANDED_ON}
+        headers[name] = form.format(endpoint.key)
+        parts = urlsplit(self.path)
+        # a key may also be given in the query
+        query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "key"])
+        url = f"{endpoint.url.rstrip('/')}{parts.path}{'?' + query if query else ''}"
+        try:
+            with self.server.client.stream("POST", url, content=request, headers=headers) as answer:
+                kept = self._copy(answer)
+        except httpx.TimeoutException:
+            account.fail(0, {}, "no answer in time")
+            return self._refuse(504, "the endpoint does not answer")
+        except httpx.HTTPError as error:
+            account.fail(0, {}, type(error).__name__)
+            return self._refuse(502, "the endpoint cannot be reached")
+        if answer.is_error:
+            account.fail(answer.status_code, dict(answer.headers), kept.decode(errors="replace")[:4000])
+        elif counts:
+            account.spend(kept)
+        return None
+
+    def _copy(self, answer: httpx.Response) -> bytes:
+        """Hand the answer on as it comes; all of it."""
+        self._head(answer.status_code, answer.headers.get("content-type", "application/json"))
+        kept = bytearray()
+        for chunk in answer.iter_bytes():
+            kept += chunk[: LONGEST_ANSWER - len(kept)]
+            # what it costs is counted, though its caller is gone
+            with suppress(OSError):
+                self.wfile.write(chunk)
+                self.wfile.flush()
+        return bytes(kept)
+
+    def _refuse(self, status: int, why: str) -> None:
+        with suppress(OSError):
+            self._head(status, "application/json")
+            self.wfile.write(b'{"error": {"type": "forwarder", "message": "%s"}}' % why.replace('"', "'").encode())
+
+    def _head(self, status: int, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("connection", "close")
+        self.end_headers()
+
+
+@contextmanager
+def forwarding(folder: Path, endpoint: Endpoint, account: Account) -> Iterator[None]:
+    """Listen in *folder* for the length of a `with` block."""
+    import httpx
+
+    path = folder / MODEL_SOCKET
+    with httpx.Client(timeout=httpx.Timeout(IDLE_SECONDS, connect=20.0)) as client:
+        server = _Server(path, account, endpoint, client)
+        path.chmod(0o666)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name="agent-forwarder")
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()

@@ -1,0 +1,144 @@
+"""What endpoints and agents say when they do not go on: the key, a limit that ends at an instant, too many at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from .protocol import AgentOutcome
+
+_BAD_KEY = frozenset({401, 403})
+_BUSY = frozenset({0, 408, 500, 502, 503, 504, 529})
+_LIMIT = 429
+_SHORT = timedelta(seconds=20)
+"""Agents wait out a shorter pause by themselves."""
+
+_KEY_WORDS = re.compile(
+    r"invalid (x-)?api.?key|incorrect api key|api key not valid|authentication_error|not logged in|unauthorized"
+    r"|API_KEY_INVALID|invalid_api_key",
+    re.IGNORECASE,
+)
+_LIMIT_WORDS = re.compile(
+    r"hit your (usage )?limit|usage limit|rate.?limit|quota exceeded|RESOURCE_EXHAUSTED|too many requests"
+    r"|insufficient_quota|credit balance is too low",
+    re.IGNORECASE,
+)
+_BUSY_WORDS = re.compile(r"overloaded|server_is_overloaded|high demand|UNAVAILABLE|service unavailable", re.IGNORECASE)
+_RESETS = re.compile(r'"?(?:resetsAt|resets_at|reset_at)"?\s*[:=]\s*"?(\d{10})(?:\d{3})?\b')
+_IN = re.compile(
+    r"(?:try again|retry|resets?) (?:in|after) (?:(\d+)\s*d\w*\W+)?(?:(\d+)\s*h\w*\W+)?(?:(\d+)\s*m(?!s)\w*\W*)?"
+    r"(?:(?:and )?([\d.]+)\s*s)?",
+    re.IGNORECASE,
+)
+_AT = re.compile(r"(?:try again|resets?) at ([^\"\n]{4,60})", re.IGNORECASE)
+_ORDINAL = re.compile(r"(?<=\d)(st|nd|rd|th)\b")
+_FORMS = (
+    "%b %d, %Y %I:%M %p",
+    "%B %d, %Y %I:%M %p",
+    "%Y-%m-%d %H:%M:%S UTC",
+    "%Y-%m-%d %H:%M UTC",
+    "%Y-%m-%d %H:%M:%S",
+)
+_CLOCK = ("%I:%M %p", "%I %p", "%I%p", "%I:%M%p", "%H:%M")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Why a run is over before its agent says so."""
+
+    outcome: AgentOutcome
+    detail: str
+    until: datetime | None = None
+
+
+def ended_by_answer(status: int, headers: Mapping[str, str], answer: str, *, now: datetime) -> Ended | None:
+    """What an endpoint's error of *status* means for the run; None where the agent may ask again at once or never."""
+    said = f"HTTP {status}: {_line(answer)}" if status else _line(answer)
+    if status in _BAD_KEY or (status == 400 and _KEY_WORDS.search(answer)):
+        return Ended(AgentOutcome.BAD_KEY, said)
+    if status == _LIMIT:
+        until = until_of_headers(headers, now) or until_of_text(answer, now)
+        if until is not None and until - now <= _SHORT:
+            return None
+        return Ended(AgentOutcome.LIMITED, said, until)
+    return Ended(AgentOutcome.OVERLOADED, said) if status in _BUSY else None
+
+
+def ended_by_text(text: str, *, now: datetime) -> Ended | None:
+    """What an agent that failed says of its endpoint, where it says anything of it."""
+    for words, outcome in (
+        (_KEY_WORDS, AgentOutcome.BAD_KEY),
+        (_LIMIT_WORDS, AgentOutcome.LIMITED),
+        (_BUSY_WORDS, AgentOutcome.OVERLOADED),
+    ):
+        if match := words.search(text):
+            begin = text.rfind("\n", 0, match.start()) + 1
+            until = until_of_text(text[begin:], now) if outcome is AgentOutcome.LIMITED else None
+            return Ended(outcome, _line(text[begin:]), until)
+    return None
+
+
+def until_of_headers(headers: Mapping[str, str], now: datetime) -> datetime | None:
+    """The instant that `Retry-After` (RFC 9110, seconds or a date) or Anthropic's own header names."""
+    named = {name.lower(): value.strip() for name, value in headers.items()}
+    after = named.get("retry-after", "")
+    if re.fullmatch(r"\d+(\.\d+)?", after):
+        return now + timedelta(seconds=float(after))
+    for text, read in ((after, parsedate_to_datetime), (named.get("anthropic-ratelimit-unified-reset", ""), _epoch)):
+        try:
+            return read(text).astimezone(UTC)
+        except (ValueError, TypeError, OverflowError, OSError):
+            continue
+    return None
+
+
+def until_of_text(text: str, now: datetime) -> datetime | None:
+    """The instant after which it can be tried again, as *text* tells it; times without a zone are taken for UTC."""
+    if match := _RESETS.search(text):
+        return _epoch(match[1])
+    match = _IN.search(text)
+    if match and any(match.groups()):
+        days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return now + timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    match = _AT.search(text)
+    return None if match is None else _instant(_ORDINAL.sub("", match[1]).strip(" ."), now)
+
+
+def _instant(text: str, now: datetime) -> datetime | None:
+    try:
+        read = datetime.fromisoformat(text.split(" ")[0])
+    except ValueError:
+        pass
+    else:
+        if "T" in text:
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    # what follows the instant is not part of it
+    words = text.split(" ")
+    for count in range(len(words), 0, -1):
+        head = " ".join(words[:count]).rstrip(".,;")
+        for form in _FORMS:
+            if (read_at := _parsed(head, form)) is not None:
+                return read_at
+        for form in _CLOCK:
+            if (clock := _parsed(head, form)) is not None:
+                at = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
+                return at if at > now else at + timedelta(days=1)
+    return None
+
+
+def _parsed(text: str, form: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, form).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _epoch(text: str) -> datetime:
+    return datetime.fromtimestamp(int(text), tz=UTC)
+
+
+def _line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:300]

@@ -1,0 +1,115 @@
+"""The three ways in which agents speak to models: what may be asked, and what an answer says that it took."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Wire(StrEnum):
+    """A model's protocol."""
+
+    ANTHROPIC = "anthropic"
+    """https://docs.anthropic.com/en/api/messages"""
+    RESPONSES = "responses"
+    """https://platform.openai.com/docs/api-reference/responses"""
+    GEMINI = "gemini"
+    """https://ai.google.dev/api/generate-content"""
+
+
+_ANSWERS = {
+    Wire.ANTHROPIC: re.compile(r"/v1/messages"),
+    Wire.RESPONSES: re.compile(r"(/v1)?/responses"),
+    Wire.GEMINI: re.compile(r"/v1(beta|alpha)?/models/[\w.-]+:(stream)?[gG]enerateContent"),
+}
+_COUNTS = {
+    Wire.ANTHROPIC: re.compile(r"/v1/messages/count_tokens"),
+    Wire.RESPONSES: re.compile(r"(?!)"),
+    Wire.GEMINI: re.compile(r"/v1(beta|alpha)?/models/[\w.-]+:countTokens"),
+}
+KEY_HEADERS = {
+    Wire.ANTHROPIC: ("x-api-key", "{}"),
+    Wire.RESPONSES: ("authorization", "Bearer {}"),
+    Wire.GEMINI: ("x-goog-api-key", "{}"),
+}
+_OWN_TOOLS = {
+    Wire.ANTHROPIC: frozenset({"", "custom"}),
+    Wire.RESPONSES: frozenset({"function", "custom", "local_shell", "namespace"}),
+}
+"""Types of tools that the agent runs itself. Others the endpoint runs: they search and fetch, past the confinement."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What one answer took."""
+
+    given: int = 0
+    made: int = 0
+
+
+def is_answer(wire: Wire, path: str) -> bool:
+    """Whether *path*, without its query, asks for an answer, which costs something."""
+    return _ANSWERS[wire].fullmatch(path) is not None
+
+
+def is_allowed(wire: Wire, path: str) -> bool:
+    """Whether an agent may ask for *path*: for an answer or a count of tokens, and nothing else that a key opens."""
+    return is_answer(wire, path) or _COUNTS[wire].fullmatch(path) is not None
+
+
+def remote_tools(wire: Wire, request: bytes) -> list[str]:
+    """Tools in *request* that the endpoint would run on the agent's behalf; raises ValueError for what is no JSON."""
+    asked = json.loads(request)
+    tools = asked.get("tools") if isinstance(asked, dict) else None
+    if not isinstance(tools, list):
+        return ["mcp_servers"] if isinstance(asked, dict) and asked.get("mcp_servers") else []
+    named = [tool for tool in tools if isinstance(tool, dict)]
+    if wire is Wire.GEMINI:
+        return [key for tool in named for key in tool if key not in ("functionDeclarations", "function_declarations")]
+    types = [str(tool.get("type", "")) for tool in named]
+    extra = ["mcp_servers"] if asked.get("mcp_servers") else []
+    return [kind for kind in types if kind not in _OWN_TOOLS[wire]] + extra
+
+
+def tokens_of(wire: Wire, answer: bytes) -> Tokens:
+    """What *answer*, JSON or a stream of events, says that it took; the newest figures of a stream count."""
+    usage: dict[str, int] = {}
+    for message in _messages(answer):
+        usage |= _usage(wire, message)
+    if wire is Wire.ANTHROPIC:
+        given = sum(usage.get(name, 0) for name in _ANTHROPIC_IN)
+        return Tokens(given, usage.get("output_tokens", 0))
+    if wire is Wire.RESPONSES:
+        return Tokens(usage.get("input_tokens", 0), usage.get("output_tokens", 0))
+    made = usage.get("candidatesTokenCount", 0) + usage.get("thoughtsTokenCount", 0)
+    return Tokens(usage.get("promptTokenCount", 0), made)
+
+
+_ANTHROPIC_IN = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def _messages(answer: bytes) -> Iterator[Mapping[str, Any]]:
+    text = answer.decode(errors="replace")
+    lines = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")] or [text]
+    for line in lines:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        for part in message if isinstance(message, list) else [message]:
+            if isinstance(part, dict):
+                yield part
+
+
+def _usage(wire: Wire, message: Mapping[str, Any]) -> dict[str, int]:
+    outer = message.get("response", message.get("message", message))
+    found = message.get("usageMetadata") if wire is Wire.GEMINI else message.get("usage")
+    if found is None and isinstance(outer, dict):
+        found = outer.get("usageMetadata" if wire is Wire.GEMINI else "usage")
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, int)}
