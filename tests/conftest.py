@@ -23,6 +23,7 @@ pytest_plugins = [
     "tests.support.github_folder",
     "tests.support.images",
     "tests.support.docker",
+    "tests.support.confined_agents",
     "tests.support.published",
 ]
 
