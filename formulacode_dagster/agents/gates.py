@@ -79,7 +79,8 @@ def require_honest(edit: SpecEdit, spec: BuildSpec, own_names: Iterable[str] = (
     """
     if key and key in edit.model_dump_json():
         raise EditRefused(EditGate.CREDENTIAL, "the edit holds the key of the agent's environment", edit=edit)
-    names: set[str] = {canonicalize_name(name) for name in (*own_names, spec.package_name, spec.repository.rpartition("/")[2])}
+    own = (*own_names, spec.package_name, spec.repository.rpartition("/")[2])
+    names: set[str] = {canonicalize_name(name) for name in own}
     for gate, fault in (
         *((EditGate.SYSTEM_PACKAGE, fault) for fault in _of_packages(edit)),
         *_of_requirements(edit, names),
