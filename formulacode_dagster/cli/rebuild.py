@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -17,14 +17,21 @@ if TYPE_CHECKING:
     from formulacode_dagster.store.database import Database
 
 
-def rebuild(item: Annotated[str, typer.Argument(help="owner/repo#123.")]) -> None:
-    """Build an image again from spec and locks alone, and compare every installed file; status 1 when one differs."""
+def rebuild(
+    item: Annotated[str, typer.Argument(help="owner/repo#123, or a published image: host/name@sha256:…")],
+) -> None:
+    """Build an image again from spec and locks alone, and compare every installed file; status 1 when one differs.
+
+    Of a published image, the attached provenance is all that is read: whoever has no database can rebuild it.
+    """
     from formulacode_dagster.images.reproducibility import rebuild_stored
     from resources.containers import ContainersResource
     from resources.mirrors import MirrorsResource
 
     from .operate import database
 
+    if "#" not in item and (":" in item or "@" in item):
+        _end(_rebuild_published(item))
     name = ItemName.parse(item)
     with database() as store:
         image, told = _image_of(store, name)
@@ -32,8 +39,27 @@ def rebuild(item: Annotated[str, typer.Argument(help="owner/repo#123.")]) -> Non
         console.print(why, highlight=False)
         with console.status(f"building {image.tag} again"):
             made = rebuild_stored(store, engine, MirrorsResource().cache(), image, item=told)
+    _end(made)
+
+
+def _end(made: Reproduction) -> NoReturn:
     _show(made)
     raise typer.Exit(0 if made.is_equal else 1)
+
+
+def _rebuild_published(reference: str) -> Reproduction:
+    from formulacode_dagster.images.rebuild import rebuild
+    from resources.containers import ContainersResource
+    from resources.mirrors import MirrorsResource
+    from resources.registry import RegistryResource
+
+    image = RegistryResource().puller().attested_image(reference)
+    name = f"{image.spec.repository}#{image.number}"
+    engine, why = ContainersResource().engine_for_repositories([image.spec.repository], [image.engine])
+    console.print(why, highlight=False)
+    with console.status(f"building {image.tag} again"):
+        # of the listings, the statement has the hashes alone
+        return rebuild(engine, image, cache=MirrorsResource().cache(), kept=lambda _: None, item=name)
 
 
 def _image_of(store: Database, name: ItemName) -> tuple[BuiltImage, str]:

@@ -29,6 +29,8 @@ class PublishedImage(PullRequestRow):
     is_public: bool | None = Field(
         default=None, description="whether it was pulled back by a stranger without credentials; null: nobody tried"
     )
+    provenance_digest: str = Field(default="", description="of the attached in-toto statement's manifest")
+    sbom_digest: str = Field(default="", description="of the attached CycloneDX document's manifest")
 
 
 class TaskRecord(Frozen):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
+
+from formulacode_dagster.models.errors import ConfigurationError
 
 MAX_NAME = 128
 """Longest tag a registry accepts; container names are kept as short."""
@@ -11,6 +14,32 @@ MAX_NAME = 128
 _FINGERPRINT = 8
 _WORD = re.compile(r"[a-z0-9]+")
 _COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
+
+
+_IMAGE = re.compile(
+    r"(?:(?P<host>localhost(?=[:/])(?::\d+)?|[a-z0-9.-]+(?:\.[a-z0-9-]+|:\d+))/)?"
+    r"(?P<path>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)(?::(?P<tag>[\w][\w.-]*))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+)
+
+
+@dataclass(frozen=True)
+class ImageName:
+    """An image as people and Docker write it: `host/namespace/repository:tag@sha256:…`."""
+
+    host: str
+    """Empty for Docker Hub."""
+    path: str
+    version: str
+    """The digest where there is one, else the tag."""
+
+    @classmethod
+    def parse(cls, text: str) -> ImageName:
+        """The name in *text*; raises ConfigurationError where it is none."""
+        match = _IMAGE.fullmatch(text)
+        version = (match["digest"] or match["tag"]) if match else None
+        if match is None or version is None:
+            raise ConfigurationError(f"{text!r} names no image", remedy="Write it as host/namespace/name@sha256:…")
+        return cls(match["host"] or "", match["path"], version)
 
 
 def docker_name(name: str) -> str:

@@ -24,6 +24,7 @@ from sandbox.content import WrongContentError
 from .store import REPOSITORY, RefusedError, RegistryStore, hex_of
 
 MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+INDEX = "application/vnd.oci.image.index.v1+json"
 VERSION_HEADER = {"Docker-Distribution-Api-Version": "registry/2.0"}
 _CONTENT_RANGE = re.compile(r"^(?:bytes )?(\d+)-(\d+)")
 Handler = Callable[[Request], Awaitable[Response]]
@@ -47,6 +48,7 @@ def app(folder: Path) -> Starlette:
             Route(blob, _guarded(registry.blob), methods=["GET", "HEAD"]),
             Route(manifest, _guarded(registry.manifest), methods=["GET", "HEAD"]),
             Route(manifest, _guarded(registry.put_manifest), methods=["PUT"]),
+            Route("/v2/{name:path}/referrers/{digest:str}", _guarded(registry.referrers), methods=["GET"]),
         ],
         middleware=[Middleware(calls.middleware)],
     )
@@ -132,8 +134,15 @@ class _Registry:
                 raise RefusedError(413, "MANIFEST_INVALID", f"a manifest has at most {MAX_MANIFEST_BYTES} bytes")
         media_type = request.headers.get("content-type", "application/vnd.oci.image.manifest.v1+json")
         stored = self._store.put_manifest(name, request.path_params["reference"], bytes(content), media_type)
-        location = {"Location": f"/v2/{name}/manifests/{stored.digest}", "Docker-Content-Digest": stored.digest}
-        return Response(status_code=201, headers={**location, **VERSION_HEADER})
+        headers = {"Location": f"/v2/{name}/manifests/{stored.digest}", "Docker-Content-Digest": stored.digest}
+        if subject := self._store.subject_of(bytes(content)):
+            headers["OCI-Subject"] = subject
+        return Response(status_code=201, headers={**headers, **VERSION_HEADER})
+
+    async def referrers(self, request: Request) -> Response:
+        entries = self._store.referrers(request.path_params["name"], request.path_params["digest"])
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}
+        return JSONResponse(index, media_type=INDEX, headers=VERSION_HEADER)
 
     async def _complete(self, request: Request, upload: str, digest: str) -> Response:
         path, sha256 = self._store.upload(upload), hex_of(digest)

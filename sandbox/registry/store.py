@@ -89,7 +89,27 @@ class RegistryStore:
         write_atomically(folder / "manifests" / stored.digest.replace(":", "-"), line)
         if not DIGEST.match(reference):
             write_atomically(folder / "tags" / reference, line)
+        if subject := self.subject_of(content):
+            write_atomically(self._referrers(repository, subject) / stored.digest.replace(":", "-"), line)
         return stored
+
+    def referrers(self, repository: str, digest: str) -> list[dict[str, Any]]:
+        """Descriptors of the manifests of *repository* whose subject is *digest*."""
+        entries = []
+        for path in sorted(self._referrers(repository, digest).glob("*")):
+            stored = StoredManifest.model_validate_json(path.read_bytes())
+            content = self.blob(stored.digest).read_bytes()
+            kind = json.loads(content).get("artifactType")
+            told = {"mediaType": stored.media_type, "digest": stored.digest, "size": len(content)}
+            entries.append({**told, "artifactType": kind})
+        return entries
+
+    def subject_of(self, content: bytes) -> str:
+        """The digest that a manifest is attached to; empty where it is to none."""
+        return str((json.loads(content).get("subject") or {}).get("digest", ""))
+
+    def _referrers(self, repository: str, digest: str) -> Path:
+        return self._folder(repository) / "referrers" / hex_of(digest)
 
     def _named_by(self, repository: str, content: bytes) -> Iterator[str]:
         try:

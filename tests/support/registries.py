@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.release.registries.client import Limits
+from formulacode_dagster.release.registries.manifests import DOCKER_MANIFEST, Descriptor, Manifest
 
 MONTH = "2026-02"
 USER, PASSWORD = "someone", "dckr_pat_SecretOfTheTest"
@@ -47,6 +49,13 @@ def header_of(scope: Scope, name: str) -> str:
 def basic(user: str = USER, password: str = PASSWORD) -> str:
     """The header of *user*."""
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def image_of(config: Descriptor, *layers: Descriptor) -> Manifest:
+    """The manifest of an image that was pushed blob by blob."""
+    document = {"schemaVersion": 2, "mediaType": DOCKER_MANIFEST, "config": config.document}
+    document["layers"] = [layer.document for layer in layers]
+    return Manifest.of(json.dumps(document).encode(), DOCKER_MANIFEST)
 
 
 def refusal(status: int, code: str, **headers: str) -> Response:

@@ -22,6 +22,11 @@ class Descriptor:
     size: int
     media_type: str
 
+    @property
+    def document(self) -> dict[str, Any]:
+        """As manifests have it."""
+        return {"mediaType": self.media_type, "digest": self.digest, "size": self.size}
+
 
 @dataclass(frozen=True)
 class Manifest:

@@ -1,4 +1,4 @@
-"""Images in a registry: pushed once under a tag that never moves, and pulled back blob by blob."""
+"""Images in a registry: pushed once under a tag that never moves, pulled back, and said where they come from."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage
-from formulacode_dagster.release.names import MAX_NAME, docker_name
+from formulacode_dagster.release.names import MAX_NAME, ImageName, docker_name
+from formulacode_dagster.release.provenance import PROVENANCE_TYPE, image_of, provenance_of
+from formulacode_dagster.release.sbom import SBOM_TYPE, sbom_of
 
 from .accounts import STRANGER, Account, Credentials
 from .client import Limits, RegistryClient, base_url
 from .daemon import SYSTEM, ImageDaemon, Push, RateLimitedError
 from .manifests import Manifest
 from .pull_back import PullBack
+from .referrers import attach, attached_content
 
 SINGLE_REPOSITORY = "formulacode"
 RATE_LIMIT_SECONDS = 900.0
@@ -67,6 +70,13 @@ class Registry:
                 is_public = stranger.may_read(path, manifest.digest)
                 puller, store = (stranger, self._public) if is_public else (client, self._ours)
                 pulled = store.pull(puller, path, manifest.digest)
+            told = {"reference": reference, "digest": manifest.digest}
+            provenance = attach(
+                client, path, manifest, PROVENANCE_TYPE, provenance_of(image, **told), "provenance.intoto.json"
+            )
+            sbom = attach(
+                client, path, manifest, SBOM_TYPE, sbom_of(image, created=pulled.created, **told), "sbom.cdx.json"
+            )
         pushed_bytes = _sent_bytes(manifest, push) if push else 0
         return PublishedImage(
             month=month,
@@ -81,7 +91,26 @@ class Registry:
             saved_bytes=manifest.size - pushed_bytes,
             pulled_bytes=pulled.bytes,
             is_public=is_public,
+            provenance_digest=provenance,
+            sbom_digest=sbom,
         )
+
+    def attested_image(self, reference: str) -> BuiltImage:
+        """The image that the provenance attached to *reference*, of any registry, tells of.
+
+        Raises ConfigurationError where *reference* is none, ItemFailure (`image_missing`, `not_pulled_back`,
+        `unreadable`), and what reading a registry raises.
+        """
+        named = ImageName.parse(reference)
+        is_ours = named.host == self._host
+        account = self._account if is_ours else STRANGER
+        url = self._base if is_ours else base_url(named.host)
+        with closing(RegistryClient(url, account, self._limits)) as client:
+            manifest = client.manifest(named.path, named.version)
+            if manifest is None:
+                raise ItemFailure(FailureKind.IMAGE_MISSING, f"{reference} is not in its registry")
+            statement = attached_content(client, named.path, manifest.digest, PROVENANCE_TYPE)
+        return image_of(statement, digest=manifest.digest, image_id=manifest.config.digest)
 
     @contextmanager
     def pulled(self, reference: str, digest: str) -> Iterator[str]:

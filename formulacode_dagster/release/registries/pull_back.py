@@ -11,6 +11,7 @@ import json
 import threading
 import zlib
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -34,6 +35,8 @@ class Pulled:
     """Of the manifest."""
     image_id: str
     """Of its configuration: what Docker calls the image's id."""
+    created: datetime
+    """As its configuration says; 1970 where it does not."""
     bytes: int
     """What was transferred for it; less than its size where it shares layers with one pulled before."""
 
@@ -64,7 +67,7 @@ class PullBack:
         told = len(manifest.content) + len(content)
         if len(content) != config.size or digest_of(content) != config.digest:
             raise _not_back(where, f"the configuration hashes to {digest_of(content)}, not to {config.digest}")
-        unpacked = _layers_of(content, where)
+        unpacked, created = _told_by(content, where)
         if len(unpacked) != len(layers):
             raise _not_back(where, f"{len(layers)} layers are there, and the configuration tells of {len(unpacked)}")
         for layer, expected in zip(layers, unpacked, strict=True):
@@ -72,7 +75,7 @@ class PullBack:
             told += transferred
             if came != expected:
                 raise _not_back(where, f"the layer {layer.digest} holds {came}, and not {expected}")
-        return Pulled(manifest.digest, config.digest, told)
+        return Pulled(manifest.digest, config.digest, created, told)
 
     def _layer(self, client: RegistryClient, repository: str, layer: Descriptor, where: str) -> tuple[str, int]:
         """Digest of the unpacked layer, and what was transferred for it now."""
@@ -135,10 +138,13 @@ def _unpacker(layer: Descriptor, where: str) -> Any:
     raise _not_back(where, f"the layer {layer.digest} is {layer.media_type}, which nobody unpacks")
 
 
-def _layers_of(config: bytes, where: str) -> tuple[str, ...]:
+def _told_by(config: bytes, where: str) -> tuple[tuple[str, ...], datetime]:
+    """Digests of the unpacked layers from the bottom, and when the image was made."""
     try:
-        return tuple(str(layer) for layer in json.loads(config)["rootfs"]["diff_ids"])
-    except (ValueError, KeyError, TypeError) as error:
+        document = json.loads(config)
+        layers = tuple(str(layer) for layer in document["rootfs"]["diff_ids"])
+        return layers, datetime.fromisoformat(document.get("created") or "1970-01-01T00:00:00Z")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _not_back(where, f"its configuration is malformed: {error!r}") from error
 
 

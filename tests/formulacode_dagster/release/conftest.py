@@ -10,7 +10,7 @@ import pytest
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.image import BuiltImage, InstalledDistribution, Toolchain
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
@@ -81,7 +81,13 @@ def pull_request() -> PullRequest:
 def image() -> BuiltImage:
     """The image of `Acme/Fast.py#7`."""
     spec = make_spec(task_id="Acme__Fast.py-7", repository="Acme/Fast.py", repository_id=42)
-    return make_image(month=MONTH, repository_id=42, number=7, spec=spec, digest=IMAGE)
+    toolchain = Toolchain(os_digest="sha256:" + "3" * 64, apt=("libc6=2.36-9", "zlib1g=1:1.2"), python="3.12.4")
+    installed = (
+        InstalledDistribution(name="numpy", version="2.0.0", files=3, sha256="4" * 64),
+        InstalledDistribution(name="(no distribution)", version="", files=1, sha256="5" * 64),
+    )
+    facts = {"toolchain": toolchain, "installed": installed}
+    return make_image(month=MONTH, repository_id=42, number=7, spec=spec, digest=IMAGE, **facts)
 
 
 @pytest.fixture

@@ -11,10 +11,20 @@ from starlette.types import ASGIApp, Scope
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.release.registries.accounts import STRANGER, Account
 from formulacode_dagster.release.registries.client import ATTEMPTS, RegistryClient, base_url
-from formulacode_dagster.release.registries.manifests import Manifest, digest_of
+from formulacode_dagster.release.registries.manifests import digest_of
 from sandbox.registry import app
 from sandbox.server import serving
-from tests.support.registries import PASSWORD, USER, Trouble, Waits, header_of, in_front, refusal, with_tokens
+from tests.support.registries import (
+    PASSWORD,
+    USER,
+    Trouble,
+    Waits,
+    header_of,
+    image_of,
+    in_front,
+    refusal,
+    with_tokens,
+)
 
 OURS = Account(USER, PASSWORD)
 Open = Callable[..., AbstractContextManager[RegistryClient]]
@@ -114,9 +124,7 @@ def test_a_manifest_that_is_not_what_was_asked_for_is_refused(registry: ASGIApp)
 def test_a_manifest_is_kept_under_its_tag(registry: ASGIApp) -> None:
     with reading(registry) as client:
         config = client.put_blob("acme/tasks", b"{}", "application/json")
-        descriptor = {"digest": config.digest, "size": config.size, "mediaType": config.media_type}
-        content = f'{{"config": {descriptor}, "layers": []}}'.replace("'", '"').encode()
-        manifest = Manifest.of(content, "application/vnd.oci.image.manifest.v1+json")
+        manifest = image_of(config)
         client.put_manifest("acme/tasks", "v1", manifest)
         assert client.manifest("acme/tasks", "v1") == client.manifest("acme/tasks", manifest.digest) == manifest
         assert client.may_read("acme/tasks", "v1")

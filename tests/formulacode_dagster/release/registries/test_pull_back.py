@@ -13,11 +13,11 @@ from starlette.types import ASGIApp
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.release.registries.accounts import STRANGER
 from formulacode_dagster.release.registries.client import RegistryClient
-from formulacode_dagster.release.registries.manifests import DOCKER_MANIFEST, Descriptor, Manifest, digest_of
+from formulacode_dagster.release.registries.manifests import Descriptor, Manifest, digest_of
 from formulacode_dagster.release.registries.pull_back import PullBack
 from sandbox.registry import app
 from sandbox.server import serving
-from tests.support.registries import Trouble, Waits, in_front
+from tests.support.registries import Trouble, Waits, image_of, in_front
 
 NAME = "acme/tasks"
 LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
@@ -32,14 +32,6 @@ def push(client: RegistryClient, *contents: bytes, told: tuple[bytes, ...] = ())
     manifest = image_of(*blobs)
     client.put_manifest(NAME, manifest.digest, manifest)
     return manifest
-
-
-def image_of(config: Descriptor, *layers: Descriptor) -> Manifest:
-    def written(blob: Descriptor) -> dict[str, object]:
-        return {"digest": blob.digest, "size": blob.size, "mediaType": blob.media_type}
-
-    document = {"config": written(config), "layers": [written(layer) for layer in layers]}
-    return Manifest.of(json.dumps(document).encode(), DOCKER_MANIFEST)
 
 
 def test_every_blob_comes_once_and_is_counted(tmp_path: Path) -> None:
