@@ -56,6 +56,9 @@ RUN_BY = {
         ),
         "tests/end_to_end/test_readme_offline.py::test_a_month_goes_in_from_mirrors_and_out_and_in_again",
     ),
+    "fc-data benchmark --repository owner/name --commits v1.0..v2.0 --steps 20": "tests/formulacode_dagster/"
+    "commit_benchmarks/test_order.py::test_the_command_of_the_documentation_benchmarks_commits",
+    "fc-data tune": HERE,
     "fc-data verify --task path/to/task": "tests/formulacode_dagster/images/test_verify_command.py::"
     "test_a_task_folder_is_built_and_verified_and_so_is_one_in_which_something_was_planted",
     ACCEPT: HERE,
@@ -92,6 +95,7 @@ SAID = {
     ACCEPT: "1 of 1 pull requests failed, 40% may; accepted by Ada Byron: their mirror is gone for good",
     "fc-data migrate": "is up to date",
     "fc-data pools": "measure: 1",
+    "fc-data tune": "are not shown",
     "fc-data housekeeping": "builds: to remove: leftovers of dead processes",
     "fc-data housekeeping --remove": "builds: removed: leftovers of dead processes",
     f"fc-data why {ITEM}": "failed (build)",

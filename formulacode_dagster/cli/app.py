@@ -33,7 +33,9 @@ from . import (
     why,
 )
 from .console import complain, complaints, console
+from .dashboards.benchmark import benchmark
 from .dashboards.commands import app as dashboards_app
+from .dashboards.tune import tune
 from .offline import app as offline_app
 from .repositories import app as repositories_app
 
@@ -64,6 +66,7 @@ class Group(StrEnum):
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.MONTHS: (run.run, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
     Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify),
+    Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),
 }

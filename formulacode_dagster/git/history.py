@@ -131,6 +131,30 @@ class Mirror:
         options = ("--first-parent", f"--max-count={most}")
         return tuple(self._git("rev-list", *options, commit, "--", *specs, globs=True).decode().split())
 
+    def resolve(self, revision: str) -> str:
+        """The commit that *revision* names: a hash, a part of one, a branch, a tag.
+
+        Raises ItemFailure `commit_missing` where it names none.
+        """
+        try:
+            named = git(self.path, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        except GitError as error:
+            if error.code == _NOTHING_MATCHED and not error.stderr:
+                raise ItemFailure(
+                    FailureKind.COMMIT_MISSING,
+                    f"{revision} names no commit in the mirror of {self.repository}",
+                    remedy="Name a hash, a branch or a tag that its host has",
+                ) from error
+            raise self._failure(error) from error
+        # git older than 2.43 repeats what ends the options
+        return named.decode().split()[-1]
+
+    def between(self, first: str, last: str) -> tuple[str, ...]:
+        """Commits of *last*'s first-parent history that *first* does not hold, oldest first; as asv's `first..last`."""
+        for sha in (first, last):
+            self.commit(sha)
+        return tuple(self._git("rev-list", "--first-parent", "--reverse", f"{first}..{last}").decode().split())
+
     def anchor(self, base_sha: str, before: datetime) -> str:
         """The last commit of *base_sha*'s first-parent history committed before *before*; the first one if none was.
 

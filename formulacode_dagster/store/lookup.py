@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from formulacode_dagster.models.pull_request import Change, MergedPullRequest
 
@@ -24,9 +25,8 @@ class StoredPullRequest:
 
 def find_pull_request(connection: Connection, repository: str, number: int) -> StoredPullRequest | None:
     """`repository#number` by any name the repository was tracked under, case aside; None when it was never taken in."""
-    columns, known = MERGED_PULL_REQUESTS.table.c, REPOSITORIES.c
-    name = repository.lower()
-    ids = select(known.id).where(or_(func.lower(known.full_name) == name, known.aliases.contains([repository])))
+    columns, name = MERGED_PULL_REQUESTS.table.c, repository.lower()
+    ids = _ids(repository)
     statement = (
         MERGED_PULL_REQUESTS.select()
         .where(columns.number == number)
@@ -41,3 +41,15 @@ def find_pull_request(connection: Connection, repository: str, number: int) -> S
     key = (facts.repository_id, facts.number)
     change = CHANGES.read_keys(connection, facts.month, [key]).get(key)
     return StoredPullRequest(facts, change, get_blob(connection, change.patch_sha256) if change else None)
+
+
+def repository_id(connection: Connection, repository: str) -> int | None:
+    """The id of *repository* by any name it was tracked under; None when it never was."""
+    newest = _ids(repository).order_by(REPOSITORIES.c.month.desc()).limit(1)
+    found: int | None = connection.execute(newest).scalar_one_or_none()
+    return found
+
+
+def _ids(repository: str) -> Select[Any]:
+    named = func.lower(REPOSITORIES.c.full_name) == repository.lower()
+    return select(REPOSITORIES.c.id).where(or_(named, REPOSITORIES.c.aliases.contains([repository])))

@@ -75,6 +75,19 @@ class SurveyedBenchmark(Frozen):
         return Quantity(metric=self.metric, unit=self.unit)
 
 
+class Description(Frozen):
+    """What a benchmark is, as asv writes it down."""
+
+    name: str = Field(description="asv's, without parameters")
+    metric: Metric
+    unit: str
+    parameters: tuple[tuple[str, ...], ...] = Field(description="of each parameter its values, as asv shows them")
+    parameter_names: tuple[str, ...]
+    code: str = Field(description="source of the benchmark and its setups")
+    version: str = Field(description="asv's: results of another one are of another benchmark")
+    timeout: float = Field(description="seconds that its author allows; 0 where nothing is said")
+
+
 class Coverage(Frozen):
     """Compilers that count the lines of what they compile, and where the counts are kept."""
 

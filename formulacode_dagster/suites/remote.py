@@ -22,6 +22,7 @@ from .questions import (
     Asked,
     Conditions,
     Coverage,
+    Description,
     KeptBuild,
     NotTimed,
     ProcessAnswer,
@@ -156,6 +157,20 @@ class Remote:
                 uninstalled=_all_names(answers, "uninstalled"),
                 seen=_all_names(answers, "seen"),
             )
+
+    def describe(self, *, skip: Iterable[str], import_limit: float) -> tuple[Description, ...]:
+        """What every benchmark is, but those of the modules to *skip*: a survey tells which cannot be imported."""
+        request = {
+            "command": "describe",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "skip": sorted(skip),
+            "import_limit": import_limit,
+        }
+        completed, answers = self.ask(request, timeout=FILE_SECONDS + import_limit)
+        require_end(completed, answers, "describing the suite")
+        return tuple(_parse(Description, answer) for answer in answers if answer["event"] == "description")
 
     def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""

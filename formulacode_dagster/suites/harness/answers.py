@@ -43,6 +43,7 @@ def main() -> None:
     module, function = {
         "imports": ("imports", "import_all"),
         "survey": ("survey", "survey"),
+        "describe": ("describing", "describe"),
         "collect": ("collect", "collect"),
         "test": ("testing", "run_tests"),
         "time": ("timing", "time_all"),

@@ -39,6 +39,9 @@ class Benchmark(Protocol):
     unit: str
     func: Callable[..., object]
     params: list[list[str]]
+    param_names: list[str]
+    code: str
+    version: str
     number: int
     repeat: Any
     min_run_count: int

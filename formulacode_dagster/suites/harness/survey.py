@@ -44,7 +44,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
-    modules = _import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
+    modules = import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
     benchmarks = [
@@ -91,7 +91,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
         )
 
 
-def _import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> list[ModuleType]:
+def import_all(root: str, skip: frozenset[str], seconds: float, emit: Emit) -> list[ModuleType]:
     """Import every module of the suite; one that fails is reported by name and takes no other with it."""
 
     def on_alarm(_signal: int, _frame: FrameType | None) -> None:

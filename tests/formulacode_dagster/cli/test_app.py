@@ -75,6 +75,7 @@ def test_the_commands_are_the_documented_ones() -> None:
     }
     documented |= {
         "accept",
+        "benchmark",
         "dashboards",
         "dev",
         "housekeeping",
@@ -83,6 +84,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "replay",
         "repositories",
         "show",
+        "tune",
     }
     assert documented == set(COMMANDS)
     text = helped()

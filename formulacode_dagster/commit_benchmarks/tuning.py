@@ -1,0 +1,188 @@
+"""What of the tuning that `pyperf system tune` makes is off on this machine. Only read, never changed.
+
+The recommendations are pyperf's (https://pyperf.readthedocs.io/en/latest/system.html); what a virtual machine or a
+container does not show is told as unknown, never as fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from formulacode_dagster.models.base import Frozen
+
+CPU = "sys/devices/system/cpu"
+BUSY_LOAD = 0.1
+"""Of a core, in the last minute: what runs beside a benchmark disturbs it."""
+
+
+class Tuned(StrEnum):
+    """Whether a setting is as it should be."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+    """The machine does not show it."""
+
+
+class Finding(Frozen):
+    """One setting of the system."""
+
+    name: str
+    tuned: Tuned
+    value: str
+    """As it is."""
+    remedy: str
+    """What pyperf would do, or a person can."""
+
+
+def read_tuning(root: Path = Path("/")) -> list[Finding]:
+    """The settings of the machine whose `/proc` and `/sys` are below *root*."""
+    return [check(root) for check in _CHECKS]
+
+
+def _governor(root: Path) -> Finding:
+    values = _each_core(root, "cpufreq/scaling_governor")
+    return _finding(
+        "governor", values, lambda value: value == "performance", "`cpupower frequency-set --governor performance`"
+    )
+
+
+def _lowest_clock(root: Path) -> Finding:
+    lowest, highest = (_each_core(root, f"cpufreq/scaling_{end}_freq") for end in ("min", "max"))
+    text = ", ".join(sorted({f"{low} to {high} kHz" for low, high in zip(lowest, highest, strict=False)}))
+    tuned = Tuned.UNKNOWN if not lowest else Tuned.YES if lowest == highest else Tuned.NO
+    return Finding(name="clock", tuned=tuned, value=text, remedy="Raise scaling_min_freq to scaling_max_freq")
+
+
+def _turbo(root: Path) -> Finding:
+    remedy = "Write 1 to intel_pstate/no_turbo, or 0 to cpufreq/boost"
+    if (no_turbo := _text(root / CPU / "intel_pstate/no_turbo")) is not None:
+        return _finding("turbo", [no_turbo], lambda value: value == "1", remedy)
+    boost = _text(root / CPU / "cpufreq/boost")
+    return _finding("turbo", [boost] if boost is not None else [], lambda value: value == "0", remedy)
+
+
+def _address_layout(root: Path) -> Finding:
+    value = _text(root / "proc/sys/kernel/randomize_va_space")
+    remedy = "Write 2 to /proc/sys/kernel/randomize_va_space: samples of many processes need every layout"
+    return _finding("address layout", [value] if value is not None else [], lambda text: text == "2", remedy)
+
+
+def _isolated(root: Path) -> Finding:
+    value = _text(root / CPU / "isolated")
+    return _finding(
+        "isolated cores", [value] if value is not None else [], bool, "Boot with isolcpus= naming the cores to time on"
+    )
+
+
+def _ticks(root: Path) -> Finding:
+    value = _text(root / CPU / "nohz_full")
+    return _finding(
+        "ticks",
+        [value] if value is not None else [],
+        lambda text: text not in ("", "(null)"),
+        "Boot with nohz_full= naming the cores to time on",
+    )
+
+
+def _interrupts(root: Path) -> Finding:
+    """Whether interrupts keep away from a core at least, as they do where some are isolated."""
+    value, cores = _text(root / "proc/irq/default_smp_affinity"), _online(root)
+    remedy = "Keep interrupts to the cores that nothing is timed on: /proc/irq/*/smp_affinity"
+    if value is None or not cores:
+        return Finding(name="interrupts", tuned=Tuned.UNKNOWN, value=value or "", remedy=remedy)
+    mask = int(value.replace(",", ""), 16)
+    everywhere = all(mask >> core & 1 for core in cores)
+    return Finding(name="interrupts", tuned=Tuned.NO if everywhere else Tuned.YES, value=f"mask {value}", remedy=remedy)
+
+
+def _perf_events(root: Path) -> Finding:
+    value = _text(root / "proc/sys/kernel/perf_event_max_sample_rate")
+    return _finding(
+        "perf events",
+        [value] if value is not None else [],
+        lambda text: text == "1",
+        "Write 1 to /proc/sys/kernel/perf_event_max_sample_rate",
+    )
+
+
+def _siblings(root: Path) -> Finding:
+    value = _text(root / CPU / "smt/active")
+    return _finding(
+        "hyper-threads",
+        [value] if value is not None else [],
+        lambda text: text == "0",
+        "Time on a core whose sibling is idle, or write off to smt/control",
+    )
+
+
+def _virtual(root: Path) -> Finding:
+    flags = next((line for line in (_text(root / "proc/cpuinfo") or "").split("\n") if line.startswith("flags")), None)
+    if flags is None:
+        return Finding(name="hypervisor", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
+    virtual = "hypervisor" in flags.split()
+    tuned, value = (Tuned.NO, "virtual machine") if virtual else (Tuned.YES, "bare metal")
+    return Finding(
+        name="hypervisor", tuned=tuned, value=value, remedy="Benchmark on bare metal: others share its cores"
+    )
+
+
+def _stolen(root: Path) -> Finding:
+    """The share of all time since boot that a hypervisor gave to others."""
+    line = (_text(root / "proc/stat") or "").partition("\n")[0].split()
+    if len(line) < 9 or not (total := sum(map(float, line[1:9]))):
+        return Finding(name="stolen time", tuned=Tuned.UNKNOWN, value="", remedy="Benchmark on bare metal")
+    share = float(line[8]) / total
+    tuned = Tuned.YES if share < 0.001 else Tuned.NO
+    return Finding(name="stolen time", tuned=tuned, value=f"{share:.1%} since boot", remedy="Take a host of one's own")
+
+
+def _load(root: Path) -> Finding:
+    text = (_text(root / "proc/loadavg") or "").partition(" ")[0]
+    return _finding(
+        "load", [text] if text else [], lambda value: float(value) < BUSY_LOAD, "Wait until nothing else runs"
+    )
+
+
+_CHECKS: tuple[Callable[[Path], Finding], ...] = (
+    _governor,
+    _lowest_clock,
+    _turbo,
+    _address_layout,
+    _isolated,
+    _ticks,
+    _interrupts,
+    _perf_events,
+    _siblings,
+    _virtual,
+    _stolen,
+    _load,
+)
+
+
+def _finding(name: str, values: list[str], is_tuned: Callable[[str], bool], remedy: str) -> Finding:
+    tuned = Tuned.UNKNOWN if not values else Tuned.YES if all(map(is_tuned, values)) else Tuned.NO
+    return Finding(name=name, tuned=tuned, value=", ".join(sorted(set(values))) or "none" * bool(values), remedy=remedy)
+
+
+def _each_core(root: Path, name: str) -> list[str]:
+    texts = (_text(root / CPU / f"cpu{core}" / name) for core in _online(root))
+    return [text for text in texts if text is not None]
+
+
+def _online(root: Path) -> list[int]:
+    """Cores of `0-3,6`; none where that is not told."""
+    cores: list[int] = []
+    for part in filter(None, (_text(root / CPU / "online") or "").split(",")):
+        first, _, last = part.partition("-")
+        cores += range(int(first), int(last or first) + 1)
+    return cores
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return None
