@@ -5,6 +5,7 @@ from __future__ import annotations
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.release.registries.accounts import Account
 from formulacode_dagster.release.registries.client import Limits, base_url
+from formulacode_dagster.release.registries.ecr import EcrAccount
 from formulacode_dagster.release.registries.publishing import Registry
 
 from .base import SettingsResource, setting
@@ -43,10 +44,12 @@ class RegistryResource(SettingsResource):
     def puller(self) -> Registry:
         """The client for images that any registry has; the password goes to the one of the settings alone."""
         settings = self.settings
+        password = settings.dockerhub_token.get_secret_value()
+        amazon = EcrAccount.of(settings.registry_url)
         return Registry(
             settings.registry_url,
             settings.dockerhub_namespace,
-            Account(settings.dockerhub_username, settings.dockerhub_token.get_secret_value()),
+            amazon or Account(settings.dockerhub_username, password),
             settings.registry_mode.value,
             Limits(settings.rate_limit_seconds),
         )

@@ -44,6 +44,10 @@ class Account:
         """What proves who we are, now."""
         return self._credentials
 
+    def path_of(self, path: str) -> str:
+        """*path*, which Docker accepts, as this registry names the repository."""
+        return path
+
     def prepare(self, repository: str) -> None:
         """Make *repository*, a path below the registry's host, ready to be pushed to."""
 

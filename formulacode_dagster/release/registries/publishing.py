@@ -133,7 +133,7 @@ class Registry:
         name = SINGLE_REPOSITORY
         if self._mode == "mirror":
             name = docker_name(image.spec.repository.replace("/", "__"))
-        return "/".join(part for part in (self._namespace, name) if part)
+        return self._account.path_of("/".join(part for part in (self._namespace, name) if part))
 
     def repository_of(self, image: BuiltImage) -> str:
         """`registry/namespace/repository`, as Docker takes it."""
