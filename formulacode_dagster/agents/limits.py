@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -35,13 +36,7 @@ _IN = re.compile(
 )
 _AT = re.compile(r"(?:try again|resets?) at ([^\"\n]{4,60})", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<=\d)(st|nd|rd|th)\b")
-_FORMS = (
-    "%b %d, %Y %I:%M %p",
-    "%B %d, %Y %I:%M %p",
-    "%Y-%m-%d %H:%M:%S UTC",
-    "%Y-%m-%d %H:%M UTC",
-    "%Y-%m-%d %H:%M:%S",
-)
+_FORMS = ("%b %d, %Y %I:%M %p", "%B %d, %Y %I:%M %p")
 _CLOCK = ("%I:%M %p", "%I %p", "%I%p", "%I:%M%p", "%H:%M")
 
 
@@ -108,32 +103,22 @@ def until_of_text(text: str, now: datetime) -> datetime | None:
 
 
 def _instant(text: str, now: datetime) -> datetime | None:
-    try:
-        read = datetime.fromisoformat(text.split(" ")[0])
-    except ValueError:
-        pass
-    else:
-        if "T" in text:
-            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
-    # what follows the instant is not part of it
+    """The instant that *text* begins with."""
     words = text.split(" ")
     for count in range(len(words), 0, -1):
         head = " ".join(words[:count]).rstrip(".,;")
+        with suppress(ValueError):
+            read = datetime.fromisoformat(head)
+            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
         for form in _FORMS:
-            if (read_at := _parsed(head, form)) is not None:
-                return read_at
+            with suppress(ValueError):
+                return datetime.strptime(head, form).replace(tzinfo=UTC)
         for form in _CLOCK:
-            if (clock := _parsed(head, form)) is not None:
+            with suppress(ValueError):
+                clock = datetime.strptime(head, form).replace(tzinfo=UTC)
                 at = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
                 return at if at > now else at + timedelta(days=1)
     return None
-
-
-def _parsed(text: str, form: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, form).replace(tzinfo=UTC)
-    except ValueError:
-        return None
 
 
 def _epoch(text: str) -> datetime:

@@ -38,7 +38,7 @@ KEY_HEADERS = {
 }
 _OWN_TOOLS = {
     Wire.ANTHROPIC: frozenset({"", "custom"}),
-    Wire.RESPONSES: frozenset({"function", "custom", "local_shell", "namespace"}),
+    Wire.RESPONSES: frozenset({"function", "custom", "local_shell", "namespace", "tool_search"}),
 }
 """Types of tools that the agent runs itself. Others the endpoint runs: they search and fetch, past the confinement."""
 
@@ -70,7 +70,9 @@ def remote_tools(wire: Wire, request: bytes) -> list[str]:
     named = [tool for tool in tools if isinstance(tool, dict)]
     if wire is Wire.GEMINI:
         return [key for tool in named for key in tool if key not in ("functionDeclarations", "function_declarations")]
-    types = [str(tool.get("type", "")) for tool in named]
+    # a namespace holds tools of its own
+    nested = [inner for tool in named for inner in tool.get("tools") or () if isinstance(inner, dict)]
+    types = [str(tool.get("type", "")) for tool in (*named, *nested)]
     extra = ["mcp_servers"] if asked.get("mcp_servers") else []
     return [kind for kind in types if kind not in _OWN_TOOLS[wire]] + extra
 
