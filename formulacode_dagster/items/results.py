@@ -11,7 +11,7 @@ from typing import Generic
 from formulacode_dagster.models.errors import ItemFailure, NotAsked, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
-from formulacode_dagster.store import blobs, ledger
+from formulacode_dagster.store import blobs, claims, ledger
 from formulacode_dagster.store.spending import Spent, add_spending
 
 from .work import Outcome, R, Save, StageRun, T, WorkItem
@@ -85,10 +85,16 @@ def skipped(run: StageRun, item: WorkItem[T]) -> LedgerEntry:
     )
 
 
-def keep(run: StageRun, results: Sequence[Result[R]], save: Save[R]) -> None:
-    """Write values, logs and entries of *results* in one transaction."""
-    values = [result.value for result in results if result.value is not None]
+def keep(run: StageRun, results: Sequence[Result[R]], save: Save[R]) -> list[Result[R]]:
+    """Write values, logs and entries of *results* in one transaction; returns those that were this run's to write.
+
+    An item of a shared stage may have been taken over, after its lease had run out: it is its new worker's.
+    """
     with run.database.transaction() as connection:
+        if run.sharing is not None:
+            held = claims.finish(connection, run.sharing.worker, [result.entry.item for result in results])
+            results = [result for result in results if result.entry.item in held]
+        values = [result.value for result in results if result.value is not None]
         if values:
             save(connection, values)
         for result in results:
@@ -105,6 +111,7 @@ def keep(run: StageRun, results: Sequence[Result[R]], save: Save[R]) -> None:
                 )
         ledger.record(connection, [result.entry for result in results])
         add_spending(connection, [_spent(result.entry) for result in results])
+    return list(results)
 
 
 def _spent(entry: LedgerEntry) -> Spent:

@@ -23,8 +23,9 @@ from formulacode_dagster.store.spending import Spent, add_spending
 from .outages import Outages
 from .pending import is_pending, within
 from .progress import listener
+from .queues import Queue, queue_of
 from .results import Result, keep, result_of, skipped
-from .work import BatchWork, Finish, Outcome, R, Save, StageRun, StageSummary, T, Work, WorkItem
+from .work import BatchWork, Finish, Outcome, Part, R, Save, StageRun, StageSummary, T, Work, WorkItem
 
 KEEP_SECONDS = 0.25
 """Between two writes: an item that ends alone is written at once, quick ones are written together."""
@@ -71,15 +72,17 @@ async def run_items(
             dry_run=True,
             standing=tuple(before[item.name] for item in items if item.name in before),
         )
-    with run.database.transaction() as connection:
-        ledger.record(connection, [skipped(run, item) for item in excluded if item.name not in before])
-        if prune:
-            known = {item.name for item in items} | set(besides)
-            ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
+    if run.sharing is None or run.sharing.part is Part.LEADS:
+        with run.database.transaction() as connection:
+            ledger.record(connection, [skipped(run, item) for item in excluded if item.name not in before])
+            if prune:
+                known = {item.name for item in items} | set(besides)
+                ledger.forget(connection, run.month, run.stage, [name for name in before if name not in known])
     batch_work = work if isinstance(work, BatchWork) else _one_by_one(work)
     listener().stage_started(run.stage, run.month, len(pending), unchanged)
     try:
-        worked = await _work_off(run, pending, before, batch_work, save, concurrency or run.options.max_concurrency)
+        async with queue_of(run, items, pending, batch_work.size or max(1, len(pending))) as queue:
+            worked = await _work_off(run, queue, before, batch_work, save, concurrency or run.options.max_concurrency)
     finally:
         listener().stage_finished(run.stage)
     with run.database.transaction() as connection:
@@ -102,14 +105,12 @@ def _one_by_one(work: Work[T, R]) -> BatchWork[T, R]:
 
 async def _work_off(
     run: StageRun,
-    pending: Sequence[WorkItem[T]],
+    queue: Queue[T],
     before: Mapping[str, LedgerEntry],
     work: BatchWork[T, R],
     save: Save[R],
     concurrency: int,
 ) -> list[LedgerEntry]:
-    size = work.size or max(1, len(pending))
-    waiting = [pending[at : at + size] for at in range(0, len(pending), size)][::-1]
     running: set[asyncio.Task[None]] = set()
     finished: list[Result[R]] = []
     worked: list[LedgerEntry] = []
@@ -129,18 +130,21 @@ async def _work_off(
         while finished:
             results = finished[:KEPT_AT_ONCE]
             del finished[:KEPT_AT_ONCE]
-            await asyncio.to_thread(keep, run, results, save)
-            worked.extend(result.entry for result in results)
+            kept = await asyncio.to_thread(keep, run, results, save)
+            worked.extend(result.entry for result in kept)
 
     try:
-        while running or (waiting and dead is None):
-            while waiting and dead is None and len(running) < concurrency:
-                task = asyncio.create_task(_work_on(run, waiting.pop(), before, work, outages, finish, cut_short))
+        while running or (dead is None and not queue.is_over):
+            while dead is None and len(running) < concurrency and (batch := await queue.take()):
+                task = asyncio.create_task(_work_on(run, batch, before, work, outages, finish, cut_short))
                 task.add_done_callback(lambda _: news.set())
                 running.add(task)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, due - time.monotonic()) if finished else None):
-                    await news.wait()
+            keep_in = max(0.0, due - time.monotonic()) if finished else None
+            look_in = queue.look_again_in if dead is None and len(running) < concurrency else None
+            if running or finished or look_in is not None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min((t for t in (keep_in, look_in) if t is not None), default=None)):
+                        await news.wait()
             news.clear()
             for task in [task for task in running if task.done()]:
                 running.remove(task)

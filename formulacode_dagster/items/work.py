@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
@@ -12,10 +13,32 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.store.claims import Worker
 from formulacode_dagster.store.database import Database
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Part(StrEnum):
+    """What a run does for a stage that several share."""
+
+    LEADS = "leads"
+    """Decides what is to be done, works on it, and ends when all of it is finished."""
+    JOINS = "joins"
+    """Came while another leads: works with it, and ends when all is finished."""
+    HELPS = "helps"
+    """Works as long as there is something nobody is at."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A run's part in a stage that several share, and the name under which it claims items."""
+
+    part: Part
+    worker: Worker
+    look_again_seconds: float = 1.0
+    """Between two looks at whether what others are at has become free, or is finished."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +50,8 @@ class StageRun:
     month: str
     run_id: str
     options: RunOptions = RunOptions()
+    sharing: Sharing | None = None
+    """None for a run that works alone."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +63,15 @@ class WorkItem(Generic[T]):
     value: T
     always: bool = False
     """Whether it is part of every run, whatever the run was limited to."""
+    shared_with: str = ""
+    """What it has in common with items that are better done by the same worker; empty for its repository."""
+    is_here: bool = True
+    """Whether what it takes is on this machine: runs that share a stage leave to others what is not."""
+
+    @property
+    def neighbours(self) -> str:
+        """Equal for items that are better done by one worker."""
+        return self.shared_with or self.repository
 
     @property
     def repository(self) -> str:

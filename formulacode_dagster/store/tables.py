@@ -37,6 +37,25 @@ LEDGER = Table(
     *_time("finished_at"),
 )
 
+SHARED_STAGES = Table(
+    "shared_stages",
+    METADATA,
+    *_text("month", "stage", key=True),
+    *_text("run_id"),
+    *_json("options"),
+    *_time("opened_at"),
+)
+
+CLAIMS = Table(
+    "claims",
+    METADATA,
+    *_text("month", "stage", "item", key=True),
+    *_text("inputs", "neighbours"),
+    *_real("expected_seconds"),
+    *_text("claimed_by"),
+    *_time("lease_until"),
+)
+
 CHECK_VERDICTS = Table(
     "check_verdicts",
     METADATA,
