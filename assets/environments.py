@@ -8,7 +8,7 @@ from formulacode_dagster.environments import checks as verdicts
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
@@ -50,6 +50,7 @@ def interpreter_is_declared(month: JudgedMonth) -> Judgement:
     description="One row is the pinned environment of one task: a declared interpreter and a hashed lock of its date.",
     columns=RELATIONS["environments"].columns,
     pool="build",
+    is_shared=True,
     checks=[failures_within_budget, every_lock_is_hashed, interpreter_is_declared],
 )
 def environments(
@@ -61,23 +62,28 @@ def environments(
 ) -> dg.MaterializeResult[Any]:
     """Plan and lock the environment of every performance pull request."""
     with stage_run(context, postgres, environments, config) as run:
-        with run.database.transaction() as connection:
-            pull_requests = done_in(connection, run.month, Stage.CLASSIFICATIONS)
-        cache = mirrors.cache()
-        engine, _ = containers.engine_for(run.database, run.month)
-        resolver = containers.resolver()
-        month = Month.parse(run.month)
-        interpreters = engine.interpreters()
-
-        def plan(item: WorkItem[PullRequest]) -> Outcome[Environment]:
-            pr = item.value
-            mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
-            planned = plan_environment(mirror, pr, month=month, interpreters=interpreters, resolver=resolver)
-            return Outcome(planned, detail=f"Python {planned.python}, {len(planned.dropped)} requirements dropped")
-
-        items = [
-            WorkItem(pr.item, fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or [])), pr)
-            for pr in pull_requests
-        ]
-        summary = run_loop(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))
+        summary = plan_environments(run, mirrors, containers)
     return report(context, summary)
+
+
+def plan_environments(run: StageRun, mirrors: MirrorsResource, containers: ContainersResource) -> StageSummary:
+    """Plan what is pending of the month, or this run's part of it."""
+    with run.database.transaction() as connection:
+        pull_requests = done_in(connection, run.month, Stage.CLASSIFICATIONS)
+    cache = mirrors.cache()
+    engine, _ = containers.engine_for(run.database, run.month)
+    resolver = containers.resolver()
+    month = Month.parse(run.month)
+    interpreters = engine.interpreters()
+
+    def plan(item: WorkItem[PullRequest]) -> Outcome[Environment]:
+        pr = item.value
+        mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
+        planned = plan_environment(mirror, pr, month=month, interpreters=interpreters, resolver=resolver)
+        return Outcome(planned, detail=f"Python {planned.python}, {len(planned.dropped)} requirements dropped")
+
+    items = [
+        WorkItem(pr.item, fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or [])), pr)
+        for pr in pull_requests
+    ]
+    return run_loop(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))

@@ -4,11 +4,12 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.engines.protocol import Engine, keeps
 from formulacode_dagster.images import checks as verdicts
 from formulacode_dagster.images.stage import TaskBuilds
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import WorkItem
+from formulacode_dagster.items.work import StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
@@ -51,6 +52,7 @@ def verifications_hold(month: JudgedMonth) -> Judgement:
     description="One row is the image of one task: the repository at the base commit, compiled, verified by the host.",
     columns=RELATIONS["images"].columns,
     pool="build",
+    is_shared=True,
     checks=[failures_within_budget, verifications_hold, reproduces],
 )
 def images(
@@ -64,32 +66,41 @@ def images(
     with stage_run(context, postgres, images, config) as run:
         engine, why = containers.engine_for(run.database, run.month)
         context.log.info(why)
-        os_image = containers.settings.os_image
-        builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image)
-        with run.database.transaction() as connection:
-            environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
-            keys = [pr.key for pr in environments_done]
-            planned = ENVIRONMENTS.read_keys(connection, run.month, keys)
-            built = IMAGES.read_keys(connection, run.month, keys)
-            measured = MEASUREMENTS.read_keys(connection, run.month, keys)
-        if not config.dry_run:
-            engine.clean()
-
-        items = [
-            WorkItem(pr.item, _inputs(planned[pr.key], os_image, engine.name), (pr, planned[pr.key]))
-            for pr in environments_done
-        ]
-        threads = min(config.max_concurrency, BUILDS_AT_ONCE)
-        # an image that was pruned before it was measured is built again
-        gone = [
-            pr.item
-            for pr in environments_done
-            if pr.key in built.keys() - measured.keys() and not engine.exists(built[pr.key])
-        ]
-        summary = run_loop(run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone))
+        summary = build_images(run, mirrors, containers, engine)
         with run.database.transaction() as connection:
             tries = summary_of(connection, run.month, run.run_id)
     return report(context, summary, engine=why, **attempts_metadata(tries))
+
+
+def build_images(
+    run: StageRun, mirrors: MirrorsResource, containers: ContainersResource, engine: Engine
+) -> StageSummary:
+    """Build what is pending of the month, or this run's part of it."""
+    os_image = containers.settings.os_image
+    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image)
+    with run.database.transaction() as connection:
+        environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
+        keys = [pr.key for pr in environments_done]
+        planned = ENVIRONMENTS.read_keys(connection, run.month, keys)
+        built = IMAGES.read_keys(connection, run.month, keys)
+        measured = MEASUREMENTS.read_keys(connection, run.month, keys)
+    if not run.options.dry_run:
+        engine.clean()
+
+    items = [
+        WorkItem(
+            pr.item,
+            _inputs(planned[pr.key], os_image, engine.name),
+            (pr, planned[pr.key]),
+            shared_with=f"{pr.facts.repository} {planned[pr.key].lock_sha256}",
+        )
+        for pr in environments_done
+    ]
+    # an image that was pruned before it was measured is built again
+    needed = {key: image for key, image in built.items() if key not in measured and keeps(engine, image)}
+    gone = [pr.item for pr in environments_done if pr.key in needed and not engine.exists(needed[pr.key])]
+    threads = min(run.options.max_concurrency, BUILDS_AT_ONCE)
+    return run_loop(run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone))
 
 
 def _inputs(environment: Environment, os_image: str, engine: str) -> str:

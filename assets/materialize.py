@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -14,14 +17,15 @@ from formulacode_dagster.items.failures import accept_failures, judge_failures
 from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.log_lines import AlsoLogged
 from formulacode_dagster.items.progress import listener, listening
-from formulacode_dagster.items.work import StageRun, StageSummary
-from formulacode_dagster.models.errors import FormulaCodeError, OutsideSystemError
-from formulacode_dagster.models.items import ItemState, RunOptions
+from formulacode_dagster.items.work import Part, Sharing, StageRun, StageSummary
+from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
+from formulacode_dagster.models.items import ItemState, RunOptions, Stage
+from formulacode_dagster.store.claims import Worker, shared_stage
 from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
-from .partitions import month_of
+from .partitions import StepContext, month_of
 from .stage_asset import StageAsset
 from .stopping import stoppable
 
@@ -55,20 +59,66 @@ def stage_run(
 
     Errors that only a person can mend are not retried.
     """
-    stage = asset.stage
+    with _failing_as_dagster_does(context), stoppable(context):
+        run = StageRun(postgres.database(), asset.stage, month_of(context).key, context.run.run_id, config.options())
+        if config.dry_run:
+            yield run
+            return
+        require_open(run.database, run.month, asset.gates)
+        with _held(run, asset) as held, listening(AlsoLogged(listener(), context.log.info, context.log.warning)):
+            yield held
+            _accept_if_asked(held, config)
+
+
+@contextmanager
+def helper_run(context: dg.OpExecutionContext, postgres: PostgresResource, stage: Stage) -> Iterator[StageRun | None]:
+    """The frame around the help for a stage of a month, with the options of the run that leads it.
+
+    None where no run leads it any more.
+    """
+    with _failing_as_dagster_does(context), stoppable(context):
+        database, month = postgres.database(), month_of(context).key
+        with database.transaction() as connection:
+            led = shared_stage(connection, stage, month)
+        if led is None:
+            yield None
+            return
+        run_id = context.run.run_id
+        sharing = Sharing(Part.HELPS, _worker(stage, month, run_id))
+        with listening(AlsoLogged(listener(), context.log.info, context.log.warning)):
+            yield StageRun(database, stage, month, run_id, led.options, sharing)
+
+
+@contextmanager
+def _held(run: StageRun, asset: StageAsset) -> Iterator[StageRun]:
+    """*run* with the month its own; where another leads a stage that is shared, as one that joins it."""
+    if not (asset.is_shared and read_settings().helper_runs):
+        with run.database.month_lock(run.stage, run.month, run.run_id):
+            yield run
+        return
+    part = Part.LEADS
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(run.database.month_lock(run.stage, run.month, run.run_id))
+        except BusyError:
+            with run.database.transaction() as connection:
+                if shared_stage(connection, run.stage, run.month) is None:
+                    raise
+            part = Part.JOINS
+        yield replace(run, sharing=Sharing(part, _worker(run.stage, run.month, run.run_id)))
+
+
+def _worker(stage: Stage, month: str, run_id: str) -> Worker:
+    # a step that is tried again has the same run: what its first try was at is not its own
+    name = f"{run_id} {uuid.uuid4().hex[:8]}"
+    return Worker(stage, month, name, timedelta(seconds=read_settings().lease_seconds))
+
+
+@contextmanager
+def _failing_as_dagster_does(context: StepContext) -> Iterator[None]:
+    """Our errors as Dagster's: what an outside system did may be tried once more, what a person can mend is not."""
     try:
-        with stoppable(context):
-            month = month_of(context).key
-            database = postgres.database()
-            if config.dry_run:
-                yield StageRun(database, stage, month, context.run.run_id, config.options())
-                return
-            require_open(database, month, asset.gates)
-            logged = AlsoLogged(listener(), context.log.info, context.log.warning)
-            with database.month_lock(stage, month, context.run.run_id), listening(logged):
-                run = StageRun(database, stage, month, context.run.run_id, config.options())
-                yield run
-                _accept_if_asked(run, config)
+        yield
     except OutsideSystemError as error:
         failure = dg.Failure(description=str(error), metadata={"system": error.system})
         # no RetryPolicy: its delay would have to be known when definitions load

@@ -7,6 +7,8 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.correctness import checks as correctness
+from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.measurement import checks as verdicts
 from formulacode_dagster.measurement.stage import Measurements
 from formulacode_dagster.models.check import Judgement
@@ -56,6 +58,7 @@ def controls_within_promise(month: JudgedMonth) -> Judgement:
     description="One row is the author's patch timed against its base, with all samples and a control.",
     columns=RELATIONS["measurements"].columns,
     pool="measure",
+    is_shared=True,
     checks=[failures_within_budget, speedup_is_real, right_by_their_tests, controls_within_promise],
 )
 def measurements(
@@ -70,19 +73,7 @@ def measurements(
     """Time every image's benchmarks, one task at a time unless FC_MEASURED_AT_ONCE says otherwise."""
     with stage_run(context, postgres, measurements, config) as run:
         engine, why = containers.engine_for(run.database, run.month)
-        at_once = sampling.settings.measured_at_once
-        writer = partial(llm.workload_writer, postgres.completions(reask=config.reask), run.month)
-        stage = Measurements(
-            run,
-            engine,
-            mirrors.cache(),
-            sampling.plan(),
-            containers.limits,
-            at_once=at_once,
-            suite_repositories=mirrors.settings.suite_repositories,
-            writer=writer,
-        )
-        summary = run_loop(stage.measure_month())
+        summary = time_images(run, postgres, mirrors, containers, sampling, llm, engine)
         with run.database.transaction() as connection:
             rows = MEASUREMENTS.read(connection, run.month)
     faster = [row.speedup for row in rows if row.is_faster]
@@ -95,3 +86,26 @@ def measurements(
         largest_speedup=round(max(faster, default=1.0), 2),
         **{verdict.value: counts[verdict] for verdict in Verdict},
     )
+
+
+def time_images(
+    run: StageRun,
+    postgres: PostgresResource,
+    mirrors: MirrorsResource,
+    containers: ContainersResource,
+    sampling: SamplingResource,
+    llm: LLMResource,
+    engine: Engine,
+) -> StageSummary:
+    """Measure what is pending of the month, or this run's part of it."""
+    stage = Measurements(
+        run,
+        engine,
+        mirrors.cache(),
+        sampling.plan(),
+        containers.limits,
+        at_once=sampling.settings.measured_at_once,
+        suite_repositories=mirrors.settings.suite_repositories,
+        writer=partial(llm.workload_writer, postgres.completions(reask=run.options.reask), run.month),
+    )
+    return run_loop(stage.measure_month())

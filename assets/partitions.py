@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import dagster as dg
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 
+StepContext: TypeAlias = dg.OpExecutionContext | dg.AssetExecutionContext | dg.AssetCheckExecutionContext
+
 MONTHS = dg.MonthlyPartitionsDefinition(start_date=FIRST_MONTH, fmt="%Y-%m")
 
 
-def month_of(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Month:
+def month_of(context: StepContext) -> Month:
     """The month of this run; raises ConfigurationError when the run was launched without one."""
     if not context.has_partition_key:
         raise ConfigurationError(

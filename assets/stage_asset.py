@@ -25,6 +25,8 @@ class StageAsset:
     definition: dg.AssetsDefinition
     upstream: tuple[StageAsset, ...]
     checks: tuple[MonthCheck, ...]
+    is_shared: bool = False
+    """Whether helper runs may work on its items too."""
 
     @property
     def gates(self) -> tuple[tuple[Stage, str], ...]:
@@ -57,6 +59,7 @@ def stage_asset(
     after: Sequence[StageAsset] = (),
     checks: Sequence[MonthCheck] = (),
     pool: str | None = None,
+    is_shared: bool = False,
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
     """`@dg.asset`, and the policy of this platform: owner, code version, retries.
 
@@ -76,4 +79,4 @@ def stage_asset(
         metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
         pool=pool,
     )
-    return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks))
+    return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks), is_shared)

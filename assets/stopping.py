@@ -9,9 +9,13 @@ import dagster as dg
 
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
 
+from .partitions import StepContext
+
 
 @contextmanager
-def stoppable(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Iterator[None]:
+def stoppable(
+    context: StepContext,
+) -> Iterator[None]:
     """The frame around a step: a signal ends it in order, once, and marks the run as being canceled."""
     try:
         with signals_heard() as request, interrupted_once(Stopped):

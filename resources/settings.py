@@ -164,6 +164,10 @@ class Settings(BaseSettings):
     """seconds that surveys, warm-up and rounds of one task may take; builds, and looking for workloads, come on top"""
     measured_at_once: int = Field(1, alias="FC_MEASURED_AT_ONCE", ge=1)
     """tasks built, timed and tested at the same time; more than one disturb each other's timings"""
+    helper_runs: int = Field(0, alias="FC_HELPER_RUNS", ge=0)
+    """runs that may help one run of environments, images, measurements or published images; 0: it works alone"""
+    lease_seconds: int = Field(60, alias="FC_LEASE_SECONDS", ge=3)
+    """after so long without a sign of life, what a helper was at is done by others"""
     images_gb: float = Field(100, alias="FC_IMAGES_GB", ge=0)
     """gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit"""
     build_cache_gb: float = Field(20, alias="FC_BUILD_CACHE_GB", ge=0)

@@ -94,6 +94,10 @@ class Engine(Protocol):
 
     name: EngineName
 
+    @property
+    def store(self) -> str:
+        """What holds its images, told from those of other machines; raises OutsideSystemError when it is gone."""
+
     def interpreters(self) -> frozenset[str] | None:
         """The `3.x` versions it can provide; None when any can be fetched."""
 
@@ -139,3 +143,8 @@ class Engine(Protocol):
 
     def clean(self) -> int:
         """Remove what killed runs left behind; returns how much was removed."""
+
+
+def keeps(engine: Engine, image: BuiltImage) -> bool:
+    """Whether *image* was built into the store of *engine*, not into that of another machine."""
+    return image.store in ("", engine.store)

@@ -64,6 +64,7 @@ def build_and_verify(
         tag=outcome.tag,
         digest=outcome.digest,
         location=outcome.location,
+        store=engine.store,
         size_bytes=outcome.size_bytes,
         build_seconds=outcome.seconds,
         tiers=outcome.tiers,

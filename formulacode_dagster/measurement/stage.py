@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.correctness.summary import report_of_tests, summary_of_tests
-from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.engines.protocol import Engine, keeps
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
@@ -103,7 +103,13 @@ class Measurements:
             model = await stack.enter_async_context(self.writer(spent, self._book)) if self.writer else None
             writer = (model.name, WRITER_VERSION) if model else ()
             items = [
-                WorkItem(pr.item, inputs_of(task, self.plan, self.limits, sources), task)
+                WorkItem(
+                    pr.item,
+                    inputs_of(task, self.plan, self.limits, sources),
+                    task,
+                    shared_with=task.image.tiers[-2].tag,
+                    is_here=keeps(self.engine, task.image),
+                )
                 for pr in longest_build_first(prs, images)
                 for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
                 for sources in [(*candidates_for(pr.facts.repository, self.suite_repositories), *writer)]

@@ -131,6 +131,7 @@ class BuiltImage(PullRequestRow):
     tag: str = Field(description="names all that varies inside")
     digest: str = Field(description="content digest: image id with Docker, hash of the installed files with `process`")
     location: str = Field(description="image reference, or folder")
+    store: str = Field(default="", description="what holds it: id of the Docker daemon, or machine and folder")
     size_bytes: int = Field(description="of the whole image")
     build_seconds: float = Field(description="what the build took")
     tiers: tuple[Tier, ...] = Field(description="tag, seconds and size of each tier, from the bottom")

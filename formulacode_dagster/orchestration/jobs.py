@@ -1,4 +1,4 @@
-"""Jobs and schedules. No assets here, and no configuration of outside systems."""
+"""Jobs, schedules and sensors. No assets here, and no configuration of outside systems."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dagster as dg
 
 from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
+from .helpers import helper, helpers_sensor
 from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
 
 MONTH_JOB = dg.define_asset_job(
@@ -34,4 +35,6 @@ MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
 )
 
 HOUSEKEEPING_JOB = housekeeping
+HELPER_JOB = helper
+SENSORS = (helpers_sensor,)
 SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE)

@@ -64,6 +64,12 @@ class DockerEngine:
         """The daemon that builds."""
         return self._daemon
 
+    @cached_property
+    def store(self) -> str:
+        """The id of the daemon, which may be one that several machines use."""
+        with self._daemon.watched("ask the daemon who it is"):
+            return str(self._daemon.client.info()["ID"])
+
     def uv_runner(self) -> DockerUvRunner:
         """Where the source distributions of a lock are read: steps of builds."""
         return DockerUvRunner(self._daemon, self._settings, self._os_image)

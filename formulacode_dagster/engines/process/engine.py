@@ -13,6 +13,7 @@ and file size.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -64,6 +65,11 @@ class ProcessEngine:
         """Whether this machine lets us take the network away from a process."""
         bounds = Bounds(self._limits, isolate_network=True)
         return run_bounded(["/bin/true"], timeout=20, bounds=bounds, environment={}, cwd=Path("/")).ok
+
+    @cached_property
+    def store(self) -> str:
+        """Name of the machine, and the folder."""
+        return f"{socket.gethostname()}:{self._images}"
 
     def interpreters(self) -> frozenset[str]:
         """Installed interpreters that the instrument runs on."""

@@ -112,6 +112,7 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
     assert {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")} == {
         "month",
         "housekeeping",
+        "helper",
         *(f"{stage.value}_only" for stage in Stage),
     }
     month = definitions.resolve_job_def("month").asset_layer.executable_asset_keys

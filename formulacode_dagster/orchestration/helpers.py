@@ -1,0 +1,131 @@
+"""Runs that help: they work on the items of a month's stage that another run leads, on this machine or another.
+
+The stage stays one asset of one month, with its checks, materialized by the run that leads it. A helper claims items as
+long as there are some that nobody is at, and leaves no materialization behind. The unit of scale is the run, which
+every launcher of Dagster spreads.
+"""
+
+from collections.abc import Iterator
+
+import dagster as dg
+from pydantic import Field
+
+from assets.environments import environments, plan_environments
+from assets.images import build_images, images
+from assets.materialize import helper_run
+from assets.measurements import measurements, time_images
+from assets.partitions import MONTHS
+from assets.published_images import publish_images, published_images
+from formulacode_dagster.items.work import StageRun, StageSummary
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.store.claims import SharedStage, shared_stages
+from resources.containers import ContainersResource
+from resources.llm import LLMResource
+from resources.mirrors import MirrorsResource
+from resources.postgres import PostgresResource
+from resources.registry import RegistryResource
+from resources.sampling import SamplingResource
+from resources.settings import read_settings
+
+HELPS = "formulacode/helps"
+"""Tag of a helper run: the stage, the month and the run that it helps."""
+LOOK_SECONDS = 30
+MOST_LAUNCHES = 3
+"""Times FC_HELPER_RUNS that helpers of one run are launched: those that die are replaced, but not for ever."""
+_UNDER_WAY = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+]
+
+
+_SHARED = ", ".join(asset.stage for asset in (environments, images, measurements, published_images))
+
+
+class HelperConfig(dg.Config):
+    """Which stage of the month is helped."""
+
+    stage: str = Field(description=f"one of {_SHARED}")
+
+
+@dg.op(description="Works on items of a stage that another run leads, as long as there are some that nobody is at.")
+def help_stage(
+    context: dg.OpExecutionContext,
+    config: HelperConfig,
+    postgres: PostgresResource,
+    mirrors: MirrorsResource,
+    containers: ContainersResource,
+    sampling: SamplingResource,
+    llm: LLMResource,
+    registry: RegistryResource,
+) -> dg.Output[None]:
+    """Do this run's part of the stage; the metadata of the output tell how much that was."""
+
+    def work(run: StageRun) -> StageSummary:
+        engine, _ = containers.engine_for(run.database, run.month)
+        match run.stage:
+            case environments.stage:
+                return plan_environments(run, mirrors, containers)
+            case images.stage:
+                return build_images(run, mirrors, containers, engine)
+            case measurements.stage:
+                return time_images(run, postgres, mirrors, containers, sampling, llm, engine)
+            case published_images.stage:
+                return publish_images(run, containers, registry)
+        raise ConfigurationError(f"{run.stage} is no stage that is shared", remedy=f"Take one of {_SHARED}")
+
+    with helper_run(context, postgres, Stage(config.stage)) as run:
+        if run is None:
+            context.log.info(f"nobody leads {config.stage} of {context.partition_key} any more")
+            return dg.Output(None, metadata={"items": 0})
+        summary = work(run)
+    return dg.Output(None, metadata={"items": len(summary.worked), "seconds": round(summary.cost.seconds, 2)})
+
+
+@dg.job(
+    partitions_def=MONTHS,
+    executor_def=dg.in_process_executor,
+    description="Helps a run of a month with what it is at; launched by the sensor, or by hand, on any machine.",
+)
+def helper() -> None:
+    """Help."""
+    help_stage()
+
+
+@dg.sensor(
+    job=helper,
+    name="helpers",
+    minimum_interval_seconds=LOOK_SECONDS,
+    default_status=dg.DefaultSensorStatus.STOPPED,
+    description="Launches up to FC_HELPER_RUNS helpers of every stage that is shared, and others for those that died.",
+)
+def helpers_sensor(
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
+) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """Ask for the helpers that are missing."""
+    most = read_settings().helper_runs
+    if not most:
+        yield dg.SkipReason("FC_HELPER_RUNS is 0: every run works alone")
+        return
+    with postgres.database().transaction() as connection:
+        shared = shared_stages(connection)
+    requests = [request for stage in shared for request in _missing(context.instance, stage, most)]
+    if not requests:
+        yield dg.SkipReason("nothing is left to do that nobody is at" if shared else "no stage is shared now")
+    yield from requests
+
+
+def _missing(instance: dg.DagsterInstance, shared: SharedStage, most: int) -> Iterator[dg.RunRequest]:
+    name = f"{shared.stage} {shared.month} {shared.run_id}"
+    launched = instance.get_runs(dg.RunsFilter(tags={HELPS: name}))
+    under_way = sum(run.status in _UNDER_WAY for run in launched)
+    wanted = min(most, shared.free) - under_way
+    for number in range(len(launched), min(len(launched) + wanted, most * MOST_LAUNCHES)):
+        yield dg.RunRequest(
+            run_key=f"{name} {number}",
+            partition_key=shared.month,
+            run_config={"ops": {"help_stage": {"config": {"stage": shared.stage.value}}}},
+            tags={HELPS: name},
+        )

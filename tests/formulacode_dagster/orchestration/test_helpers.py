@@ -1,0 +1,181 @@
+"""Helper runs: they work on a stage that another run leads, and are launched as long as some are missing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.measurements import measurements
+from assets.published_images import published_images
+from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.reasons import SkipReason
+from formulacode_dagster.orchestration.helpers import HELPS, MOST_LAUNCHES, helper, helpers_sensor
+from formulacode_dagster.store import claims, ledger
+from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.claims import ClaimableItem, Worker
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import save_changes
+from resources.defaults import default_resources
+from resources.postgres import PostgresResource
+from tests.records import make_change, make_image, make_merged
+from tests.support.gates import open_gates
+
+MONTH, STAGE = "2026-02", Stage.PUBLISHED_IMAGES
+CONFIG = {"ops": {"help_stage": {"config": {"stage": STAGE.value}}}}
+LEADER = Worker(STAGE, MONTH, "leader", timedelta(minutes=1))
+
+
+@pytest.fixture
+def month(database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """A month with two measured images in folders of this machine, which no registry takes."""
+    for name, value in {
+        "FC_DATABASE_URL": database_url,
+        "FC_HOME": str(tmp_path),
+        "FC_ENGINE": "process",
+        "FC_HELPER_RUNS": "2",
+        "FC_RETRY_SECONDS": "0",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with database.transaction() as connection:
+        for number in (1, 2):
+            facts = make_merged(month=MONTH, number=number)
+            MERGED_PULL_REQUESTS.save(connection, [facts])
+            save_changes(connection, [(make_change(b"diff\n", month=MONTH, number=number), b"diff\n")])
+            image = make_image(month=MONTH, number=number, engine=EngineName.PROCESS)
+            IMAGES.save(connection, [image])
+            entry = LedgerEntry(stage=Stage.MEASUREMENTS, month=MONTH, item=facts.item, state=ItemState.DONE)
+            ledger.record(connection, [entry])
+    open_gates(database, published_images, MONTH)
+    return database
+
+
+def entries(database: Database) -> dict[str, LedgerEntry]:
+    with database.transaction() as connection:
+        return {entry.item: entry for entry in ledger.entries_of(connection, MONTH, STAGE)}
+
+
+def materialize(instance: dg.DagsterInstance, **config: object) -> dg.ExecuteInProcessResult:
+    resources = default_resources()
+    return dg.materialize(
+        [published_images.definition],
+        partition_key=MONTH,
+        instance=instance,
+        resources={name: resources[name] for name in ("postgres", "containers", "registry")},
+        run_config={"ops": {"published_images": {"config": config}}},
+        raise_on_error=False,
+    )
+
+
+def help_out(instance: dg.DagsterInstance, stage: str = STAGE.value) -> dg.ExecuteInProcessResult:
+    return helper.execute_in_process(
+        partition_key=MONTH,
+        instance=instance,
+        resources=default_resources(),
+        run_config={"ops": {"help_stage": {"config": {"stage": stage}}}},
+        raise_on_error=False,
+    )
+
+
+def share(database: Database, inputs: dict[str, str], run_id: str = "leader") -> None:
+    with database.transaction() as connection:
+        items = [ClaimableItem(item, given, "Acme/tiny", 0.0) for item, given in inputs.items()]
+        claims.open_stage(connection, LEADER, run_id, RunOptions(), items)
+
+
+def test_a_helper_does_what_is_left_and_materializes_nothing(
+    month: Database, dagster_instance: dg.DagsterInstance
+) -> None:
+    alone = materialize(dagster_instance)
+    assert alone.success
+    asked = {item: entry.inputs for item, entry in entries(month).items()}
+    assert len(asked) == 2
+    with month.transaction() as connection:
+        ledger.forget(connection, MONTH, STAGE, list(asked))
+        assert claims.shared_stages(connection) == [], "who led it shares it no longer"
+    share(month, asked)
+    done = help_out(dagster_instance)
+    assert done.success
+    helped = entries(month)
+    assert {entry.run_id for entry in helped.values()} == {done.run_id}
+    assert {entry.reason for entry in helped.values()} == {SkipReason.PROCESS_ENGINE}
+    assert len(dagster_instance.fetch_materializations(published_images.definition.key, limit=5).records) == 1
+
+
+def test_without_a_leader_a_helper_does_nothing(month: Database, dagster_instance: dg.DagsterInstance) -> None:
+    done = help_out(dagster_instance)
+    assert done.success
+    assert entries(month) == {}
+
+
+def test_a_stage_that_is_not_shared_is_named(month: Database, dagster_instance: dg.DagsterInstance) -> None:
+    with month.transaction() as connection:
+        claims.open_stage(
+            connection, Worker(Stage.REPLAYS, MONTH, "leader", timedelta(minutes=1)), "leader", RunOptions(), []
+        )
+    done = help_out(dagster_instance, Stage.REPLAYS.value)
+    assert not done.success
+    failure = done.get_step_failure_events()[0].step_failure_data.user_failure_data
+    assert failure is not None
+    assert "replays is no stage that is shared" in str(failure.description)
+
+
+def test_a_second_launch_joins_the_first(month: Database, dagster_instance: dg.DagsterInstance) -> None:
+    alone = materialize(dagster_instance)
+    asked = {item: entry.inputs for item, entry in entries(month).items()}
+    with month.transaction() as connection:
+        ledger.forget(connection, MONTH, STAGE, list(asked))
+    with month.month_lock(STAGE, MONTH, "leader"):
+        refused = materialize(dagster_instance)
+        assert not refused.success, "nothing is shared yet"
+        share(month, asked)
+        joined = materialize(dagster_instance)
+    assert alone.success
+    assert joined.success
+    assert {entry.run_id for entry in entries(month).values()} == {joined.run_id}
+
+
+def test_only_some_stages_are_shared() -> None:
+    assert measurements.is_shared
+    assert published_images.is_shared
+
+
+def asked_for(instance: dg.DagsterInstance) -> list[object]:
+    with dg.build_sensor_context(instance=instance, resources={"postgres": PostgresResource()}) as context:
+        return list(helpers_sensor(context))
+
+
+@pytest.mark.parametrize(
+    ("free", "under_way", "ended", "asked"),
+    [(5, 0, 0, 2), (1, 0, 0, 1), (5, 1, 3, 1), (5, 2, 0, 0), (5, 0, 2 * MOST_LAUNCHES, 0)],
+)
+def test_as_many_helpers_are_launched_as_are_missing(
+    month: Database,
+    dagster_instance: dg.DagsterInstance,
+    free: int,
+    under_way: int,
+    ended: int,
+    asked: int,
+) -> None:
+    share(month, {f"Acme/tiny#{number}": "v1" for number in range(free)})
+    name = f"{STAGE} {MONTH} leader"
+    for status, count in ((dg.DagsterRunStatus.STARTED, under_way), (dg.DagsterRunStatus.FAILURE, ended)):
+        for _ in range(count):
+            dagster_instance.create_run_for_job(helper, run_config=CONFIG, status=status, tags={HELPS: name})
+    requests = [request for request in asked_for(dagster_instance) if isinstance(request, dg.RunRequest)]
+    assert len(requests) == asked
+    assert len({request.run_key for request in requests}) == asked
+    assert all((request.partition_key, request.tags[HELPS]) == (MONTH, name) for request in requests)
+
+
+@pytest.mark.usefixtures("month")
+def test_no_helper_is_asked_for_where_runs_work_alone(
+    dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_HELPER_RUNS", "0")
+    (skipped,) = asked_for(dagster_instance)
+    assert isinstance(skipped, dg.SkipReason)
+    assert "FC_HELPER_RUNS is 0" in str(skipped.skip_message)
