@@ -24,6 +24,11 @@ def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> No
     database.close()
 
 
+def test_migrations_are_numbered_without_a_gap_and_each_once() -> None:
+    numbers = [int(migration.name.partition("_")[0]) for migration in read_migrations()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) -> None:
     found = MetaData()
     found.reflect(database.engine)
