@@ -12,6 +12,7 @@ import httpx
 
 from formulacode_dagster.running.backoff import Backoff, retry_after
 from formulacode_dagster.running.clock import SYSTEM_CLOCK, Clock
+from formulacode_dagster.running.tls import trusted
 
 from .faults import DashboardError, Fault, FaultKind
 from .site import LARGEST_FILE
@@ -55,7 +56,11 @@ class Server:
         self._next = 0.0
         self._robots: RobotFileParser | None = None
         self._http = httpx.AsyncClient(
-            timeout=TIMEOUT, transport=transport, follow_redirects=True, headers={"user-agent": AGENT}
+            timeout=TIMEOUT,
+            transport=transport,
+            verify=trusted(),
+            follow_redirects=True,
+            headers={"user-agent": AGENT},
         )
 
     async def __aenter__(self) -> Self:

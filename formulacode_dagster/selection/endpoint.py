@@ -91,9 +91,17 @@ class Endpoint:
     @cached_property
     def _client(self) -> AsyncOpenAI:
         """Made for the first question: a month that asks none has no use for it."""
-        from openai import AsyncOpenAI
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-        return AsyncOpenAI(api_key=self._secret, base_url=self._address, timeout=self._timeout, max_retries=0)
+        from formulacode_dagster.running.tls import trusted
+
+        return AsyncOpenAI(
+            api_key=self._secret,
+            base_url=self._address,
+            timeout=self._timeout,
+            max_retries=0,
+            http_client=DefaultAsyncHttpxClient(verify=trusted()),
+        )
 
     async def close(self) -> None:
         """Close the connections, if there are any."""

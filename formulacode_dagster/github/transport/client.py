@@ -17,6 +17,7 @@ from formulacode_dagster.models.intake import ApiUsage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.running.clock import Clock
+from formulacode_dagster.running.tls import trusted
 
 from .accounting import Account, Ledger
 from .answer_cache import AnswerCache, CachedAnswer
@@ -84,6 +85,7 @@ class GitHubClient:
         self._http = httpx.AsyncClient(
             timeout=timeout,
             transport=transport,
+            verify=trusted(),
             headers={"user-agent": "formulacode-dagster", "x-github-api-version": API_VERSION},
         )
         permits = Permits(self._pool, pacing or Pacing(), self._store, self._clock, waits)
