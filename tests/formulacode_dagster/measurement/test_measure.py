@@ -22,6 +22,8 @@ from sandbox.model.benchmarks import write_benchmark
 
 PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(Look(units=8, alpha=0.004),))
 """One look, so that a test on a busy machine does not wait for the last."""
+FEWEST = PLAN.model_copy(update={"looks": (Look(units=5, alpha=0.05),)})
+"""As few rounds as can be significant: for a test of which workloads are timed, not of what noise is called."""
 CORE = """
 def total(n):
     result = 0
@@ -73,7 +75,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
         patch=None,
         build=None,
         limits=None,
-        plan=PLAN,
+        plan=FEWEST,
         surveyed=None,
         body="",
         writer=None,
@@ -111,7 +113,7 @@ def measure(tmp_path, git_patch, engine_of, image, pull_request):
 def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
     after = {"pkg/core.py": FASTER.replace("for i in range(n)]", "for i in range(n) if True]")}
     files = FILES | {"benchmarks/bench_download.py": "import a_download_that_is_not_there\n"}
-    measured, log = measure(after, files=files)
+    measured, log = measure(after, files=files, plan=PLAN)
     assert measured.is_faster
     assert measured.faster == ("bench.time_total",)
     assert measure.procedure.benchmarks == tuple(result.benchmark for result in measured.results)
@@ -157,7 +159,7 @@ def test_what_is_faster_and_returns_something_else_is_told_by_the_benchmarks_nam
 
 @pytest.mark.slow
 def test_a_refactoring_is_no_speedup(measure):
-    measured, _ = measure({"pkg/core.py": CORE.replace("result", "found")})
+    measured, _ = measure({"pkg/core.py": CORE.replace("result", "found")}, plan=PLAN)
     assert measured.verdict in {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
     assert speedup_is_real("2026-02", [measured]).passed
 
@@ -165,7 +167,7 @@ def test_a_refactoring_is_no_speedup(measure):
 @pytest.mark.slow
 def test_one_winner_among_losers_is_a_trade_off(measure):
     slower = FASTER.replace("[i * 2 for i in range(n)]", "[int(str(i)) * 2 for i in range(n) if str(i) != '']")
-    measured, _ = measure({"pkg/core.py": slower})
+    measured, _ = measure({"pkg/core.py": slower}, plan=PLAN)
     assert measured.verdict is Verdict.TRADE_OFF
     assert (measured.faster, measured.slower) == (("bench.time_total",), ("bench.time_double",))
 
@@ -362,7 +364,7 @@ def test_a_survey_that_ran_out_of_time_goes_on_where_it_stopped(measure, tmp_pat
     kept = {}
 
     def attempt():
-        plan = PLAN.model_copy(update={"max_survey_seconds": 0.1})
+        plan = FEWEST.model_copy(update={"max_survey_seconds": 0.1})
         surveyed = Surveyed(dict(kept), kept.__setitem__)
         files = FILES | {"benchmarks/bench.py": bench}
         return measure({"pkg/core.py": FASTER}, files=files, plan=plan, surveyed=surveyed)[0]

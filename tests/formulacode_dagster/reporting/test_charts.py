@@ -11,6 +11,9 @@ from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
 from tests.support.entries import enter
 
+# a second of imports, in one process of a run
+pytestmark = pytest.mark.xdist_group("matplotlib")
+
 MOST_BYTES = 400_000
 """The pictures stay in Dagster's event log too."""
 

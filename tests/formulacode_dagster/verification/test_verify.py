@@ -203,6 +203,7 @@ class TestAnImage:
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert not (Path(image.location) / "repository/benchmarks").exists()
 
+    @pytest.mark.variant("a module that shortens the list", most=1)
     @pytest.mark.parametrize(
         "hostile",
         [

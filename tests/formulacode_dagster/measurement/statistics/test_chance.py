@@ -15,6 +15,9 @@ from formulacode_dagster.measurement.statistics.chance import (
     step_down_p,
 )
 
+# a second and a half of imports, in one process of a run
+BESIDE_SCIPY = pytest.mark.xdist_group("scipy.stats")
+
 few = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=8)
 
 
@@ -28,6 +31,7 @@ def test_a_sign_flip_p_value_is_that_of_full_enumeration(differences):
     assert sign_flip_p(differences) == pytest.approx(expected)
 
 
+@BESIDE_SCIPY
 def test_it_is_scipys():
     from scipy.stats import permutation_test
 
@@ -86,6 +90,7 @@ def test_step_down_holds_its_level_over_all_workloads():
     assert clopper_pearson(hits, 400)[0] <= 0.05
 
 
+@BESIDE_SCIPY
 @pytest.mark.parametrize(("hits", "trials"), [(0, 299), (1, 473), (3, 10), (10, 10)])
 def test_an_interval_of_a_share_is_the_exact_one(hits, trials):
     from scipy.stats import binomtest
