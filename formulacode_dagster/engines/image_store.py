@@ -76,5 +76,5 @@ class ImageStore(Protocol):
     def discard(self, image: StoredImage) -> bool:
         """Remove an image of the inventory; False when something uses it, or it is another one by now."""
 
-    def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache | None:
-        """Bring our part of the build cache down to *budget* bytes; None where there is no build cache."""
+    def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
+        """Bring our part of the build cache down to *budget* bytes (None: no limit)."""

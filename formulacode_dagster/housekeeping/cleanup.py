@@ -39,12 +39,12 @@ class CleanupReport:
     needed_bytes: int
     """Of these, what unfinished months need."""
     foreign_images: int
-    cache: TrimmedCache | None
+    cache: TrimmedCache
 
     @property
     def freed(self) -> int:
         """Bytes that no image of ours, and no record of the build cache, holds any more."""
-        return sum(removal.bytes for removal in self.removed) + (self.cache.freed if self.cache else 0)
+        return sum(removal.bytes for removal in self.removed) + self.cache.freed
 
     def gone(self) -> Iterator[tuple[str, str, int]]:
         """Name, reason and bytes of each thing that was removed; the build cache as one."""
@@ -52,7 +52,7 @@ class CleanupReport:
             yield name, "left by a dead process", 0
         for removal in self.removed:
             yield str(removal.image), removal.reason.value, removal.bytes
-        if self.cache is not None and self.cache.records:
+        if self.cache.records:
             yield f"{self.cache.records} records of the build cache", "budget", self.cache.freed
 
     @property
@@ -66,9 +66,8 @@ class CleanupReport:
         ]
         if self.in_use:
             parts.append(f"in use: images {len(self.in_use)}")
-        if self.cache is not None:
-            cached = f"{self.cache.bytes_after / 1e9:.2f} GB"
-            parts.append(f"build cache: {cached}, records {removed} {self.cache.records}")
+        cached = f"{self.cache.bytes_after / 1e9:.2f} GB"
+        parts.append(f"build cache: {cached}, records {removed} {self.cache.records}")
         if self.foreign_images:
             parts.append(f"left alone: images of other installations {self.foreign_images}")
         return f"{self.where}: {'; '.join(parts)}"

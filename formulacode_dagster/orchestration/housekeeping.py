@@ -50,7 +50,6 @@ def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]
         for report in done
         for name, why, size in report.gone()
     ]
-    caches = [report.cache for report in done if report.cache is not None]
     return {
         "dry_run": dry_run,
         "bytes_freed": sum(report.freed for report in done),
@@ -59,7 +58,7 @@ def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]
         "images_kept": sum(report.images_kept for report in done),
         "image_bytes": sum(report.image_bytes for report in done),
         "image_bytes_needed": sum(report.needed_bytes for report in done),
-        "build_cache_bytes": sum(cache.bytes_after for cache in caches),
+        "build_cache_bytes": sum(report.cache.bytes_after for report in done),
         "images_of_others": sum(report.foreign_images for report in done),
         "summary": dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in done)),
         **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {}),

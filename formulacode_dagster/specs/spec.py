@@ -137,17 +137,14 @@ def repo_tag(spec: BuildSpec) -> str:
 
 def env_tag(spec: BuildSpec) -> str:
     """The repo tier, and what is installed on it: equal locks have equal tags, whatever else differs."""
-    content = [
-        *_base_content(spec),
-        spec.repository_id,
-        spec.anchor_sha,
-        spec.lock_sha256,
-        spec.build_lock,
-        spec.test_lock,
-        installer_options(spec),
-    ]
+    content = [*_base_content(spec), spec.repository_id, spec.anchor_sha, *_env_content(spec)]
     readable = f"env-py{spec.python}-{spec.anchor_sha[:12]}-lock-{spec.lock_sha256[:12]}"
     return f"{image_repository(spec.repository)}:{readable}-{_short_hash(content)}"
+
+
+def environment_hash(spec: BuildSpec) -> str:
+    """SHA-256 over all that is installed before any code of the repository is there, whichever repository it is."""
+    return _hash([*_base_content(spec), *_env_content(spec)])
 
 
 def installer_options(spec: BuildSpec) -> tuple[str, ...]:
@@ -199,6 +196,10 @@ def with_flags(toolchain: Toolchain, spec: BuildSpec) -> Toolchain:
 
 def _base_content(spec: BaseParts) -> list[object]:
     return [spec.python, resolved_os_image(spec), spec.apt_packages, spec.instrument, recipe_hash()]
+
+
+def _env_content(spec: BuildSpec) -> list[object]:
+    return [spec.lock_sha256, spec.build_lock, spec.test_lock, installer_options(spec)]
 
 
 def _tag_text(text: str, length: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from formulacode_dagster.specs.context import Origins
 
 from .interpreters import Interpreter
 from .layout import Layout, Manifest, online_variables
+from .tier_cache import TierCache
 
 BUILD_NICENESS = 5
 _TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env", "install-tests": "env"}
@@ -31,6 +33,7 @@ class BuildSettings:
     limits: ResourceLimits
     isolate_network: bool
     uv: str
+    tiers: TierCache
     environment: Mapping[str, str]
     """The host's variables, of which `online_variables` reach the steps that download."""
 
@@ -69,9 +72,10 @@ class ProcessBuild:
         self._step("fetch-history", str(bundle))
         bundle.unlink()
         repo = self._tier("repo", naming.repo_tag(spec), work.repository)
-        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
-        self._step("install-environment", str(work.venv), "requirements.txt", online=True)
-        self._step("install-tests", online=True)
+        if rebuild:
+            self._install_environments()
+        else:
+            self._lay_environments()
         env = self._tier("env", named(naming.env_tag(spec)), work.build_venv, work.venv, work.tests)
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._step("checkout")
@@ -98,6 +102,27 @@ class ProcessBuild:
         )
         work.manifest.write_text(manifest.model_dump_json(indent=1))
         return manifest
+
+    def _lay_environments(self) -> None:
+        """Install what the locks hold, unless a build of equal locks on this interpreter has."""
+        made_of = f"{naming.environment_hash(self.spec)} {self.interpreter.path} {self.interpreter.version}"
+        asked = time.monotonic()
+        with self.settings.tiers.locked(f"env-{hashlib.sha256(made_of.encode()).hexdigest()[:24]}") as tier:
+            # another build that makes it may have been waited for, which is no time of this one
+            waited = time.monotonic() - asked
+            self._deadline, self._lap = self._deadline + waited, self._lap + waited
+            if tier.is_there:
+                tier.lay(self.work.folder)
+                self._say("the environment is that of an earlier build with the same locks")
+            else:
+                self._install_environments()
+                tier.keep(self.work.folder)
+
+    def _install_environments(self) -> None:
+        work = self.work
+        self._step("install-environment", str(work.build_venv), "build-requirements.txt", online=True)
+        self._step("install-environment", str(work.venv), "requirements.txt", online=True)
+        self._step("install-tests", online=True)
 
     def _tier(self, name: str, tag: str, *folders: Path) -> Tier:
         return Tier(name=name, tag=tag, seconds=self._take_lap(), size_bytes=size_of(*folders))

@@ -38,6 +38,7 @@ from .build import BuildSettings, ProcessBuild
 from .interpreters import Interpreter, installed_interpreters
 from .layout import Layout, Manifest, folder_lock, half_built, subfolders
 from .session import ProcessSession, abandoned_sessions, new_session_folder
+from .tier_cache import TierCache
 
 COPIED = ("venv", "build", "repository", "instrument", "tests", "crates", "task")
 
@@ -201,7 +202,7 @@ class ProcessEngine:
 
     @cached_property
     def _settings(self) -> BuildSettings:
-        return BuildSettings(self._limits, self.isolates_network, _uv(), self._environment)
+        return BuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
 
     @property
     def _installed(self) -> dict[str, Interpreter]:

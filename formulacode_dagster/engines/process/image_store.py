@@ -1,4 +1,4 @@
-"""The folders that the process engine built: each is an image of its own, and shares nothing."""
+"""The folders that the process engine built: each is an image of its own, and shares no file."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from formulacode_dagster.models.errors import OutsideSystemError
 from .engine import ProcessEngine
 from .layout import Layout, folder_lock, half_built, subfolders
 from .session import abandoned_sessions
+from .tier_cache import TierCache
 
 
 class ProcessImageStore:
@@ -66,6 +67,6 @@ class ProcessImageStore:
             raise OutsideSystemError("disk", f"cannot remove {folder}", why=str(error)) from error
         return True
 
-    def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache | None:  # noqa: ARG002 - the contract's
-        """None: uv's cache is the user's, not ours."""
-        return None
+    def trim_cache(self, budget: int | None, *, dry_run: bool) -> TrimmedCache:
+        """The environments that builds share; uv's cache is the user's, not ours."""
+        return TierCache(self._root).trim(budget, dry_run=dry_run)

@@ -60,7 +60,24 @@ def test_folders_over_the_budget_go_and_those_a_month_needs_stay(tmp_path: Path)
     assert [removal.image.digest for removal in done.removed] == [removal.image.digest for removal in foreseen.removed]
     assert (done.freed, done.image_bytes, done.needed_bytes, done.over(Budgets(500, None))) == (2000, 1000, 1000, 500)
     assert "removed: leftovers of dead processes 0, images 2; kept: images 1, 0.00 GB" in done.summary
-    assert done.cache is None
+
+
+def test_environments_that_builds_share_go_when_over_the_budget_the_least_used_first(tmp_path: Path) -> None:
+    tiers = []
+    for name, age in (("newer", 10), ("older", 30)):
+        venv = tmp_path / "tiers" / name / "venv"
+        venv.mkdir(parents=True)
+        (venv / "file").write_bytes(b"x" * 8192)
+        os.utime(venv.parent, (time.time() - age, time.time() - age))
+        tiers.append(venv.parent)
+    room = ProcessImageStore(tmp_path)
+    foreseen = clean_up(room, {}, Budgets(None, 8192), now=NOW, dry_run=True)
+    assert [tier.exists() for tier in tiers] == [True, True]
+    done = clean_up(room, {}, Budgets(None, 8192), now=NOW, dry_run=False)
+    assert [tier.exists() for tier in tiers] == [True, False]
+    assert done.cache == foreseen.cache
+    assert (done.cache.records, done.freed, done.cache.bytes_after) == (1, 8192, 8192)
+    assert clean_up(room, {}, Budgets(None, None), now=NOW, dry_run=False).cache.records == 0
 
 
 def test_a_folder_that_is_built_or_copied_just_now_stays(tmp_path: Path) -> None:

@@ -115,6 +115,22 @@ def test_a_forced_build_gives_the_same_content(
     assert again.digest == pure_image.digest
 
 
+def test_builds_of_equal_locks_install_once_and_share_no_file(
+    tmp_path: Path, engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
+) -> None:
+    root = Path(pure_image.location).parents[1]
+    (tier,) = (folder for folder in root.glob("tiers/*") if (folder / "venv" / "bin" / "python").exists())
+    assert not list(tier.glob("venv/lib/python*/site-packages/tinypure*")), "kept before the package was installed"
+    again = engine.build(pure_image.spec, Origins(pure.mirror), force=True)
+    assert "$ install-environment" not in again.log
+    assert "that of an earlier build with the same locks" in again.log
+    assert again.digest == pure_image.digest
+    of_tier = {path.stat().st_ino for path in tier.rglob("*") if path.is_file() and not path.is_symlink()}
+    of_image = {path.stat().st_ino for path in Path(again.location).rglob("*") if path.is_file()}
+    assert of_tier
+    assert not of_tier & of_image
+
+
 def test_a_build_that_fails_keeps_its_whole_log_and_leaves_nothing(tmp_path: Path, lock: str) -> None:
     files = {**PURE, "setup.py": "print('first words')\nraise SystemExit('cannot build this')\n"}
     sample = make_sample(tmp_path / "broken", "broken", files, {"README.md": "x"})
