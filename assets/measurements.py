@@ -10,6 +10,7 @@ from formulacode_dagster.correctness import checks as correctness
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.measurement import checks as verdicts
+from formulacode_dagster.measurement.cores import leased_cores
 from formulacode_dagster.measurement.stage import Measurements
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
@@ -104,6 +105,7 @@ def time_images(
         mirrors.cache(),
         sampling.plan(),
         containers.limits,
+        cores=leased_cores(run.database, engine.store),
         at_once=sampling.settings.measured_at_once,
         suite_repositories=mirrors.settings.suite_repositories,
         writer=partial(llm.workload_writer, postgres.completions(reask=run.options.reask), run.month),

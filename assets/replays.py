@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.measurement.cores import leased_cores
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import EngineName
@@ -69,7 +70,9 @@ def replays(
             {task.item.partition("#")[0] for task in tasks},
             [EngineName.DOCKER] if any(task.image_name for task in tasks) else [],
         )
-        stage = Replays(run, engine, registry.puller(), destination.name, released)
+        stage = Replays(
+            run, engine, registry.puller(), destination.name, released, leased_cores(run.database, engine.store)
+        )
         summary = run_loop(stage.replay_month())
         with run.database.transaction() as connection:
             made = replays_of(connection, run.month)

@@ -58,7 +58,7 @@ def measure_again(
             with budget.paused():
                 arms.prepare(changed_files(patch), patch, suite)
             candidates = _candidates(arms, procedure, budget)
-            with (cores or Cores()).reserved(arms.remotes[Arm.BASE].idlest_core) as core:
+            with budget.paused_at_first((cores or Cores()).reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 taken = sample(arms, candidates, rule=procedure.rule, plan=plan, budget=budget, core=core, log=log)
             seconds, is_faster = budget.spent, taken.judged.verdict is Verdict.FASTER
             names = procedure.benchmarks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -44,6 +44,14 @@ class Budget:
                 except StopIteration:
                     return
             yield item
+
+    @contextmanager
+    def paused_at_first(self, context: AbstractContextManager[T]) -> Iterator[T]:
+        """*context*, paused while it is entered: what is waited for there is not this task's time."""
+        with ExitStack() as stack:
+            with self.paused():
+                entered = stack.enter_context(context)
+            yield entered
 
     @contextmanager
     def paused(self) -> Iterator[None]:

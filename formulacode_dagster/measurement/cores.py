@@ -4,24 +4,73 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+
+from formulacode_dagster.running.stopping import stop_request
+from formulacode_dagster.store.database import Database
+
+WAIT_SECONDS = 1.0
+"""Between two looks at whether a core has become free."""
+
+Lease = Callable[[int], AbstractContextManager[bool]]
+"""Takes a core, counted from the last, from all other runs on its machine; tells whether it was free."""
 
 
 class Cores:
     """The cores of what is timed at the same time: no two share one while there are others."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease: Lease = lambda _: nullcontext(True), *, wait_seconds: float = WAIT_SECONDS) -> None:
+        """What is timed by other runs on this machine is kept off by *lease*."""
         self._lock = threading.Lock()
         self._taken: list[int] = []
+        self._lease = lease
+        self._wait_seconds = wait_seconds
 
     @contextmanager
     def reserved(self, choose: Callable[[Collection[int]], int]) -> Iterator[int]:
-        """Take the core that *choose* gives for those that are taken, counted from the last, as long as the block."""
-        with self._lock:
-            core = choose(self._taken)
-            self._taken.append(core)
-        try:
+        """Take the core that *choose* gives for those that are taken, counted from the last, as long as the block.
+
+        Waits while other runs have them all. Raises OutsideSystemError when whoever gives the leases is gone.
+        """
+        with ExitStack() as stack:
+            core = self._take(choose, stack)
+            stack.callback(self._give_back, core)
             yield core
-        finally:
+
+    def _take(self, choose: Callable[[Collection[int]], int], stack: ExitStack) -> int:
+        others: set[int] = set()
+        while True:
             with self._lock:
-                self._taken.remove(core)
+                core = choose([*self._taken, *sorted(others)])
+                # one that is this run's already is leased to it
+                if core in self._taken or (core not in others and self._is_leased(core, stack)):
+                    self._taken.append(core)
+                    return core
+            if core in others:
+                others.clear()
+                stop_request().sleep(self._wait_seconds)
+            else:
+                others.add(core)
+
+    def _is_leased(self, core: int, stack: ExitStack) -> bool:
+        with ExitStack() as attempt:
+            if attempt.enter_context(self._lease(core)):
+                stack.push(attempt.pop_all())
+                return True
+        return False
+
+    def _give_back(self, core: int) -> None:
+        with self._lock:
+            self._taken.remove(core)
+
+
+def leased_cores(database: Database, store: str) -> Cores:
+    """Cores of the machine that holds the image store *store*, each leased from *database* as long as it is used.
+
+    The server takes a lease back when its holder dies, `kill -9` included.
+    """
+
+    def lease(core: int) -> AbstractContextManager[bool]:
+        return database.lease(f"core {core} of {store}")
+
+    return Cores(lease)

@@ -110,7 +110,7 @@ def measure_task(
 
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable)
-            with (cores or Cores()).reserved(arms.remotes[Arm.BASE].idlest_core) as core:
+            with budget.paused_at_first((cores or Cores()).reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 taken = sample(
                     arms, choice.candidates, is_compiled=is_compiled, plan=plan, budget=budget, core=core, log=log
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import zlib
 from collections.abc import Iterator
@@ -99,6 +100,24 @@ class Database:
             finally:
                 # the connection must not go back to the pool with the lock or the label on it
                 connection.invalidate()
+
+    @contextmanager
+    def lease(self, name: str) -> Iterator[bool]:
+        """Hold *name* for the length of the block where nobody else does; tells whether that is so, at once.
+
+        The server lets go of it when the process dies, `kill -9` included.
+        """
+        # beyond the 32 bits of the keys of months
+        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        with self._reached(), self.engine.connect() as connection:
+            taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar_one()
+            connection.commit()
+            try:
+                yield bool(taken)
+            finally:
+                if taken:
+                    # the connection must not go back to the pool with the lock on it
+                    connection.invalidate()
 
     def _take_lock(self, connection: Connection, key: int) -> str:
         """Empty once the lock is ours; else who holds it. A run that was killed a moment ago is waited for."""

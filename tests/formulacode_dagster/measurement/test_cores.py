@@ -1,6 +1,14 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
 import pytest
 
-from formulacode_dagster.measurement.cores import Cores
+from formulacode_dagster.measurement.cores import Cores, leased_cores
+from formulacode_dagster.store.database import Database
 
 
 def test_a_core_is_taken_as_long_as_the_block_and_free_afterwards():
@@ -17,3 +25,48 @@ def test_a_core_is_taken_as_long_as_the_block_and_free_afterwards():
     with cores.reserved(choose):
         pass
     assert seen == [[], [0], [], []]
+
+
+def test_a_core_that_another_run_leased_is_left_to_it(database: Database) -> None:
+    ours, theirs = leased_cores(database, "daemon"), leased_cores(database, "daemon")
+    asked: list[list[int]] = []
+
+    def choose(taken: Collection[int]) -> int:
+        asked.append(list(taken))
+        return next(core for core in (0, 1) if core not in taken)
+
+    with ours.reserved(choose) as first, theirs.reserved(choose) as second:
+        assert (first, second) == (0, 1)
+        with leased_cores(database, "another daemon").reserved(choose) as elsewhere:
+            assert elsewhere == 0
+    with theirs.reserved(choose) as again:
+        assert again == 0
+    assert asked == [[], [], [0], [], []]
+
+
+def test_a_run_waits_while_others_have_all_cores(database: Database) -> None:
+    waited = threading.Event()
+
+    def choose(taken: Collection[int]) -> int:
+        if 0 in taken:
+            waited.set()
+        return 0
+
+    with ExitStack() as held, ThreadPoolExecutor() as pool:
+        held.enter_context(leased_cores(database, "daemon").reserved(lambda _: 0))
+
+        def measure() -> bool:
+            with Cores(lambda core: database.lease(f"core {core} of daemon"), wait_seconds=0.01).reserved(choose):
+                return True
+
+        measuring = pool.submit(measure)
+        assert waited.wait(20)
+        assert not measuring.done()
+        held.close()
+        assert measuring.result(20)
+
+
+def test_a_run_s_own_measurements_share_a_core_only_when_there_is_no_other(database: Database) -> None:
+    cores = leased_cores(database, "daemon")
+    with cores.reserved(lambda _: 0) as first, cores.reserved(lambda _: 0) as second:
+        assert (first, second) == (0, 0)
