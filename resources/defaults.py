@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .agents import AgentsResource
 from .base import SettingsResource
 from .containers import ContainersResource
 from .hub import HubResource
@@ -24,6 +25,7 @@ def default_resources() -> dict[str, SettingsResource]:
         "intake": IntakeResource(),
         "llm": LLMResource(),
         "containers": ContainersResource(),
+        "agents": AgentsResource(),
         "sampling": SamplingResource(),
         "registry": RegistryResource(),
         "hub": HubResource(),

@@ -29,6 +29,17 @@ class EngineChoice(StrEnum):
     auto = "auto"
 
 
+class AgentSetting(StrEnum):
+    """Which coding agent is asked where no rule knows more; members named as Dagster's launchpad takes them."""
+
+    none = "none"
+    auto = "auto"
+    claude = "claude"
+    codex = "codex"
+    gemini = "gemini"
+    command = "command"
+
+
 class RegistryMode(StrEnum):
     """How images share repositories of the registry; members named as Dagster's launchpad takes them."""
 
@@ -172,6 +183,36 @@ class Settings(BaseSettings):
     """gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit"""
     build_cache_gb: float = Field(20, alias="FC_BUILD_CACHE_GB", ge=0)
     """the same of our part of Docker's build cache, of what no image lies on"""
+    agent: AgentSetting = Field(
+        AgentSetting.none,
+        alias="FC_AGENT",
+        description="coding agent that is asked where no repair rule knows more: none, claude, codex, gemini, command, "
+        "or auto: the first of the three that is installed",
+    )
+    agent_command: str = Field("", alias="FC_AGENT_COMMAND")
+    """program that FC_AGENT=command runs: it reads the task from its input and edits edit.toml"""
+    agent_model: str = Field("", alias="FC_AGENT_MODEL")
+    """model that the agent is told to take; empty: its own choice"""
+    agent_base_url: str = Field("", alias="FC_AGENT_BASE_URL")
+    """where that model answers; empty: the public endpoint of the agent's maker"""
+    agent_api_key: SecretStr = Field(SecretStr(""), alias="FC_AGENT_API_KEY")
+    """key of that endpoint; the agent itself never holds it"""
+    agent_dollars_per_million_in: float = Field(0, alias="FC_AGENT_DOLLARS_PER_MILLION_IN", ge=0)
+    """price of a million prompt tokens of that model; 0: FC_AGENT_DOLLARS holds for claude alone, by its own prices"""
+    agent_dollars_per_million_out: float = Field(0, alias="FC_AGENT_DOLLARS_PER_MILLION_OUT", ge=0)
+    """price of a million answer tokens of it"""
+    agent_image: str = Field("", alias="FC_AGENT_IMAGE")
+    """image with Python 3, bash and tar in which agents run; empty: FC_OS_IMAGE with Python 3.12"""
+    agent_seconds: float = Field(1800, alias="FC_AGENT_SECONDS", gt=0)
+    """time limit of one run of the agent"""
+    agent_tokens: int = Field(2_000_000, alias="FC_AGENT_TOKENS", ge=0)
+    """tokens, in and out, of one run"""
+    agent_dollars: float = Field(5, alias="FC_AGENT_DOLLARS", ge=0)
+    """dollars of one run"""
+    agent_turns: int = Field(40, alias="FC_AGENT_TURNS", ge=1)
+    """answers of the model in one run"""
+    agent_builds: int = Field(3, alias="FC_AGENT_BUILDS", ge=0)
+    """builds that the agent may ask for in one run"""
     registry_url: str = Field("", alias="FC_REGISTRY_URL")
     """registry the images are pushed to; docker.io, or host:port; empty: not pushed"""
     dockerhub_namespace: str = Field("formulacode", alias="DOCKERHUB_NAMESPACE")

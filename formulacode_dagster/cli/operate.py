@@ -21,6 +21,7 @@ from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
+from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.database import open_database
 from resources.hub import HubResource
@@ -146,6 +147,7 @@ def check_systems() -> list[Finding]:
         "github": IntakeResource().preflight,
         "llm": LLMResource().preflight,
         "containers": ContainersResource().preflight,
+        "agents": AgentsResource().preflight,
         "registry": RegistryResource().preflight,
         "hub": HubResource().preflight,
     }

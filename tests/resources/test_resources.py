@@ -25,7 +25,7 @@ from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.documentation import SETTINGS
 from resources.github import GitHubResource
-from resources.settings import EngineChoice, RegistryMode, Settings, make_home
+from resources.settings import AgentSetting, EngineChoice, RegistryMode, Settings, make_home
 from sandbox.model.app import app as model
 from sandbox.model.servers import SERVERS
 from sandbox.server import serving
@@ -48,7 +48,7 @@ def test_a_field_is_a_setting_of_the_same_type_and_no_secret() -> None:
                 (argument for argument in get_args(setting.annotation) if argument is not NoneType), setting.annotation
             )
             # what Dagster's configuration has no type for
-            shown = kind if kind in (int, float, EngineChoice, RegistryMode) else str
+            shown = kind if kind in (int, float, AgentSetting, EngineChoice, RegistryMode) else str
             several = get_origin(setting.annotation) is tuple
             assert taken.annotation == (list[str] if several else shown) | None, (name, field)
             assert setting.annotation is not SecretStr

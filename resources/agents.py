@@ -1,0 +1,67 @@
+"""The coding agent that is asked where no rule knows more; none unless it is asked for."""
+
+from __future__ import annotations
+
+from formulacode_dagster.agents.container import Confinement
+from formulacode_dagster.agents.protocol import Agent, AgentBudget, AgentName
+from formulacode_dagster.agents.select import AgentChoice, choose_agent
+from formulacode_dagster.engines.docker.daemon import DockerDaemon
+
+from .base import SettingsResource, setting
+from .settings import AgentSetting
+
+PYTHON = "3.12"
+"""Of the OS image that agents run in, where no other is set."""
+
+
+class AgentsResource(SettingsResource):
+    """Hands out the agent, and what one run of it may use. Its key is FC_AGENT_API_KEY."""
+
+    agent: AgentSetting | None = setting("agent")
+    agent_command: str | None = setting("agent_command")
+    agent_model: str | None = setting("agent_model")
+    agent_base_url: str | None = setting("agent_base_url")
+    agent_dollars_per_million_in: float | None = setting("agent_dollars_per_million_in")
+    agent_dollars_per_million_out: float | None = setting("agent_dollars_per_million_out")
+    agent_image: str | None = setting("agent_image")
+    agent_seconds: float | None = setting("agent_seconds")
+    agent_tokens: int | None = setting("agent_tokens")
+    agent_dollars: float | None = setting("agent_dollars")
+    agent_turns: int | None = setting("agent_turns")
+    agent_builds: int | None = setting("agent_builds")
+    os_image: str | None = setting("os_image")
+
+    def preflight(self) -> tuple[bool, str]:
+        """Say which agent would be asked; raises ConfigurationError when that cannot be."""
+        agent = self.chosen()
+        if agent is None:
+            return True, f"FC_AGENT={self.settings.agent.value}: none is asked"
+        return True, f"{agent.name} is asked where no rule knows more"
+
+    def chosen(self) -> Agent | None:
+        """The agent as the settings have it; raises ConfigurationError when it is not installed, or has no key."""
+        settings = self.settings
+        image = settings.agent_image or settings.os_image.replace("{python}", PYTHON)
+        choice = AgentChoice(
+            AgentName(settings.agent.value),
+            Confinement(image),
+            settings.agent_command,
+            settings.agent_model,
+            settings.agent_base_url,
+            settings.agent_api_key.get_secret_value(),
+            settings.agent_dollars_per_million_in,
+            settings.agent_dollars_per_million_out,
+        )
+        return choose_agent(choice, DockerDaemon())
+
+    @property
+    def budget(self) -> AgentBudget:
+        """What one run of it may use."""
+        settings = self.settings
+        return AgentBudget(
+            seconds=settings.agent_seconds,
+            tokens=settings.agent_tokens,
+            dollars=settings.agent_dollars,
+            turns=settings.agent_turns,
+            builds=settings.agent_builds,
+        )
