@@ -53,9 +53,13 @@ class Said:
 class Cli(Protocol):
     """An adapter of one program."""
 
-    name: AgentName
-    wire: Wire | None
-    """How it speaks to its model; None for a program without one."""
+    @property
+    def name(self) -> AgentName:
+        """Of the adapter."""
+
+    @property
+    def wire(self) -> Wire | None:
+        """How it speaks to its model; None for a program without one."""
 
     def find(self) -> Program | None:
         """The program, where it is installed on this machine."""

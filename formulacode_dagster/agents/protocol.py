@@ -154,8 +154,9 @@ BuildRelay = Callable[[SpecEdit], RelayedBuild]
 class Agent(Protocol):
     """Proposes what to build differently."""
 
-    name: str
-    """As it stands in a fix's rule: `claude`."""
+    @property
+    def name(self) -> str:
+        """As it stands in a fix's rule: `claude`."""
 
     def run(self, task: AgentTask, *, budget: AgentBudget, build: BuildRelay | None = None) -> AgentRun:
         """Let it work on *task* until it ends or *budget* is used up; whatever it does, nothing of it is left running.

@@ -272,6 +272,8 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         HF_ENDPOINT=f"http://{dead}",
         HF_DATASET="a/b",
         HF_TOKEN="secret-word",
+        FC_AGENT="claude",
+        FC_AGENT_API_KEY="secret-word",
     )
     found = findings(answer)
     assert answer.returncode == 1
@@ -286,6 +288,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         ("postgres", "Start it or fix FC_DATABASE_URL"),
         ("llm", "Start it, or fix LLM_BASE_URL"),
         ("containers", "FC_CA_BUNDLE names /no/such.pem, which is no file. Name a PEM file"),
+        ("agents", "FC_AGENT=claude: claude is not on PATH. Install it"),
         ("registry", "Start it, or fix FC_REGISTRY_URL"),
         ("hub", "HF_ENDPOINT"),
     ):
