@@ -241,7 +241,8 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
     answer = process(tmp_path, "preflight", FC_ENGINE="process")
     found = findings(answer)
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert list(found) == ["programs", "settings", "postgres", "github", "llm", "containers", "registry", "hub"]
+    asked = ["github", "llm", "containers", "agents", "registry", "hub"]
+    assert list(found) == ["programs", "settings", "postgres", *asked]
     for system, health, said in (
         ("programs", "ok", "git, cc and make are on PATH"),
         ("settings", "ok", f"2 of {len(SETTINGS)} are set"),
@@ -249,6 +250,7 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
         ("github", "warning", "GH_TOKENS is empty; code search and GraphQL need a token"),
         ("llm", "warning", "LLM_API_KEY and LLM_MODEL must be set before anything is classified"),
         ("containers", "ok", "interpreters: 3."),
+        ("agents", "ok", "FC_AGENT=none: none is asked"),
         ("registry", "ok", "FC_REGISTRY_URL is empty: images are built and measured, not published"),
         ("hub", "ok", f"{tmp_path}/home/dataset answers, 0 releases"),
     ):
