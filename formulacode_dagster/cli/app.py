@@ -33,6 +33,7 @@ from . import (
     why,
 )
 from .console import complain, complaints, console
+from .contexts import app as contexts_app
 from .dashboards.benchmark import benchmark
 from .dashboards.commands import app as dashboards_app
 from .dashboards.tune import tune
@@ -74,6 +75,7 @@ for _group, _commands in _COMMANDS.items():
     for _command in _commands:
         app.command(rich_help_panel=_group)(_command)
 app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
+app.add_typer(contexts_app, name="contexts", rich_help_panel=Group.ITEMS)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 

@@ -1,0 +1,111 @@
+"""`fc-data contexts`: how images were built beyond what is declared, and folders taken in and given out as that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from formulacode_dagster.models.identity import ItemName
+
+from .console import console, table_of
+
+if TYPE_CHECKING:
+    from formulacode_dagster.models.context import StoredContext
+
+Context = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id; `list` shows them.")]
+SHOWN = 200
+
+app = typer.Typer(
+    help="How images were built beyond what is declared: list, show, give out, take in.", no_args_is_help=True
+)
+
+
+@app.command(name="list")
+def list_contexts(
+    repository: Annotated[str, typer.Argument(help="owner/repo.", show_default="all of them")] = "",
+) -> None:
+    """One line for each context, the newest first."""
+    from formulacode_dagster.store.contexts import contexts_named
+
+    from .operate import database
+
+    with database() as store, store.transaction() as connection:
+        contexts = contexts_named(connection, repository)
+    if not contexts:
+        console.print("There is no context: each image that is built leaves one.")
+        return
+    table = table_of("id", "pull request", "from", "made by", "held", "fixes")
+    for context in contexts[:SHOWN]:
+        table.add_row(
+            context.context_id[:8],
+            f"{context.repository}#{context.number}",
+            context.provenance.value,
+            escape(context.made_by[:60]),
+            _held(context),
+            str(len(context.fixes)),
+        )
+    console.print(table)
+    if len(contexts) > SHOWN:
+        console.print(f"… and {len(contexts) - SHOWN} older ones: name a repository", highlight=False)
+
+
+@app.command()
+def show(context: Context) -> None:
+    """Everything that one context changes about the build, and where it comes from."""
+    from formulacode_dagster.synthesis.importing import named
+
+    from .operate import database
+
+    with database() as store, store.transaction() as connection:
+        stored = named(connection, context)
+    console.print(
+        f"{stored.context_id}: {stored.repository}#{stored.number} at {stored.base_sha}, {stored.provenance.value} "
+        f"({stored.made_by or 'nothing beside the declarations'}), {_held(stored)}",
+        markup=False,
+        highlight=False,
+    )
+    table = table_of("rule", "what", "value", title="Fixes")
+    for fix in stored.fixes:
+        for name, value in fix.model_dump(mode="json", exclude_defaults=True, exclude={"rule"}).items():
+            table.add_row(escape(fix.rule), name, escape(str(value)[:400]))
+    if stored.fixes:
+        console.print(table)
+
+
+@app.command()
+def export(context: Context, folder: Annotated[Path, typer.Argument(help="Is made where it is missing.")]) -> None:
+    """Write a context as a folder with a Dockerfile and `docker_build_*.sh`."""
+    from formulacode_dagster.synthesis.importing import given_out, named
+
+    from .operate import database
+
+    with database() as store, store.transaction() as connection:
+        written = given_out(connection, named(connection, context))
+    written.to_directory(folder)
+    console.print(f"{folder}: {', '.join(sorted(written.files))}", markup=False, highlight=False)
+
+
+@app.command(name="import")
+def import_context(
+    folder: Annotated[Path, typer.Argument(help="Holds a Dockerfile or `docker_build_*.sh`.")],
+    item: Annotated[str, typer.Argument(help="owner/repo#123, whose base commit it builds.")],
+) -> None:
+    """Take a folder in as the recipe of one commit: its next build begins with it, and is verified like every other."""
+    from formulacode_dagster.synthesis.docker_context import DockerContext
+    from formulacode_dagster.synthesis.importing import take_in
+
+    from .operate import database
+
+    context = DockerContext.from_directory(folder)
+    with database() as store, store.transaction() as connection:
+        stored = take_in(connection, context, ItemName.parse(item))
+    console.print(f"{stored.context_id[:8]} is tried first when {item} is built next.", highlight=False)
+    for line in context.recipe()[1].left_out:
+        console.print(f"left out: {line}", markup=False, highlight=False)
+
+
+def _held(context: StoredContext) -> str:
+    return f"held {context.held_at:%Y-%m-%d}" if context.held_at else "not built yet"
