@@ -33,12 +33,12 @@ from . import (
     why,
 )
 from .console import complain, complaints, console
-from .contexts import app as contexts_app
 from .dashboards.benchmark import benchmark
 from .dashboards.commands import app as dashboards_app
 from .dashboards.tune import tune
 from .offline import app as offline_app
 from .repositories import app as repositories_app
+from .synthesis.contexts import app as contexts_app
 
 GARBAGE_THRESHOLDS = (100_000, 20, 20)
 """Of what Dagster loads nearly nothing is ever garbage; looked through as often as by default, it costs a second."""

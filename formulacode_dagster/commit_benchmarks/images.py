@@ -18,9 +18,9 @@ from formulacode_dagster.images.recipes import context_of, declared_by, recipes_
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
-from formulacode_dagster.models.context import StoredContext
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.suites.overlays import first_suite
 
 from .commits import as_pull_request

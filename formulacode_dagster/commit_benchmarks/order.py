@@ -18,7 +18,7 @@ from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.offline.identity import derived_id
-from formulacode_dagster.store.contexts import contexts_of
+from formulacode_dagster.store.attempts import contexts_of
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import repository_id
 

@@ -10,11 +10,10 @@ from pathlib import PurePosixPath
 
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.attempt import Rung
-from formulacode_dagster.models.context import Provenance, StoredContext
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.models.recipe import Fix, Provenance, StoredContext
 
 from .repairs.attempts import AGENT_RULE, Recipe, Task
 

@@ -15,15 +15,21 @@ from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
 from formulacode_dagster.models.attempt import BuildAttempt
-from formulacode_dagster.models.context import StoredContext
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.store.attempts import agent_cost, ineffective_fixes, last_attempt, save_attempt
-from formulacode_dagster.store.contexts import contexts_of, save_context
+from formulacode_dagster.models.recipe import StoredContext
+from formulacode_dagster.store.attempts import (
+    agent_cost,
+    contexts_of,
+    ineffective_fixes,
+    last_attempt,
+    save_attempt,
+    save_context,
+)
 from formulacode_dagster.store.spending import Spent, add_spending
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing

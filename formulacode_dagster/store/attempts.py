@@ -1,4 +1,4 @@
-"""Tries at building images, and what they say of fixes."""
+"""Tries at building images, what they say of fixes, and the contexts that images leave: how commits are built."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, func, select, union
+from sqlalchemy import ColumnElement, Connection, and_, func, select, union
 
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.models.recipe import Fix, StoredContext
 
 from .blobs import get_blob, put_blob
-from .bulk import insert_new
-from .tables import BUILD_ATTEMPTS, IMAGES
+from .bulk import insert_new, upsert
+from .tables import BUILD_ATTEMPTS, CONTEXTS, IMAGES
 
 _COLUMNS = BUILD_ATTEMPTS.c
+_CONTEXTS = CONTEXTS.c
+_CONTEXT_KEYS = ("context_id", "repository_id", "repository", "base_sha")
 _STORED_APART = frozenset({"log"})
 _NOT_ASKED = (FailureKind.AGENT_LIMITED, FailureKind.AGENT_OVERLOADED)
 
@@ -157,6 +159,30 @@ def ineffective_fixes(connection: Connection, repository_id: int) -> tuple[Fix, 
         and after.fixes
         and built.get((after.month, after.number), after.fixes) != after.fixes
     )
+
+
+def save_context(connection: Connection, context: StoredContext) -> None:
+    """Keep *context*, in the place of one of the same content."""
+    document = context.model_dump(mode="json")
+    row = {name: document[name] for name in _CONTEXT_KEYS}
+    upsert(connection, CONTEXTS, [{**row, "created_at": context.created_at, "document": document}])
+
+
+def contexts_of(connection: Connection, repository_id: int) -> list[StoredContext]:
+    """All contexts of a repository, the newest first."""
+    return _contexts(connection, _CONTEXTS.repository_id == repository_id)
+
+
+def contexts_named(connection: Connection, repository: str = "", prefix: str = "") -> list[StoredContext]:
+    """Contexts of *repository*, or of all, whose id begins with *prefix*; the newest first."""
+    is_asked = [func.lower(_CONTEXTS.repository) == repository.lower()] if repository else []
+    return _contexts(connection, *is_asked, _CONTEXTS.context_id.startswith(prefix, autoescape=True))
+
+
+def _contexts(connection: Connection, *conditions: ColumnElement[bool]) -> list[StoredContext]:
+    statement = select(_CONTEXTS.document).where(*conditions)
+    contexts = [StoredContext.model_validate(document) for document in connection.execute(statement).scalars()]
+    return sorted(contexts, key=lambda context: context.newest, reverse=True)
 
 
 def _of_task(month: str, key: tuple[int, int]) -> Any:

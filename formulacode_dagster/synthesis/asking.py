@@ -27,11 +27,10 @@ from formulacode_dagster.environments.repository import read_repository
 from formulacode_dagster.images.recipes import build_files
 from formulacode_dagster.images.repairs.attempts import AGENT, DONE, PLAN, AttemptResult, Proposal, Task
 from formulacode_dagster.models.attempt import BuildAttempt
-from formulacode_dagster.models.context import StoredContext
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.models.recipe import Fix, StoredContext
 from formulacode_dagster.running.stopping import stop_request
 from formulacode_dagster.suites.commits import find_suite
 

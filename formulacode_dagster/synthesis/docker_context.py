@@ -22,10 +22,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.images.recipes import IMPORTED_RULE
-from formulacode_dagster.models.context import StoredContext
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import BuildSpec
-from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.models.recipe import Fix, StoredContext
 
 from .scripts import ScriptReading, read_scripts
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
-from formulacode_dagster.models.context import Provenance, StoredContext
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.recipe import Provenance, StoredContext
 from formulacode_dagster.store.artifacts import IMAGES
-from formulacode_dagster.store.contexts import contexts_named, save_context
+from formulacode_dagster.store.attempts import contexts_named, save_context
 from formulacode_dagster.store.lookup import find_pull_request
 
 from .docker_context import DockerContext

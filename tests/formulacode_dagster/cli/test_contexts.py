@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.models.context import Provenance
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
+from formulacode_dagster.models.recipe import Provenance
 from formulacode_dagster.store.artifacts import CHANGES, IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.attempts import contexts_of, save_context
 from formulacode_dagster.store.blobs import put_blob
-from formulacode_dagster.store.contexts import contexts_of, save_context
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.synthesis.docker_context import DockerContext
 from formulacode_dagster.synthesis.importing import given_out, named, take_in

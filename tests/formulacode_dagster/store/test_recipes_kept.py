@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from formulacode_dagster.models.context import Provenance
+from formulacode_dagster.models.recipe import Provenance
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
-from formulacode_dagster.store.contexts import contexts_named, contexts_of, save_context
+from formulacode_dagster.store.attempts import contexts_named, contexts_of, save_context
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.migrations import migrate, read_migrations
 from tests.formulacode_dagster.images.test_recipes import FFI, GSL, make_context

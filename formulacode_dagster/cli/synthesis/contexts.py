@@ -10,10 +10,10 @@ from rich.markup import escape
 
 from formulacode_dagster.models.identity import ItemName
 
-from .console import console, table_of
+from ..console import console, table_of
 
 if TYPE_CHECKING:
-    from formulacode_dagster.models.context import StoredContext
+    from formulacode_dagster.models.recipe import StoredContext
 
 Context = Annotated[str, typer.Argument(metavar="ID", help="The beginning of its id; `list` shows them.")]
 SHOWN = 200
@@ -28,9 +28,9 @@ def list_contexts(
     repository: Annotated[str, typer.Argument(help="owner/repo.", show_default="all of them")] = "",
 ) -> None:
     """One line for each context, the newest first."""
-    from formulacode_dagster.store.contexts import contexts_named
+    from formulacode_dagster.store.attempts import contexts_named
 
-    from .operate import database
+    from ..operate import database
 
     with database() as store, store.transaction() as connection:
         contexts = contexts_named(connection, repository)
@@ -57,7 +57,7 @@ def show(context: Context) -> None:
     """Everything that one context changes about the build, and where it comes from."""
     from formulacode_dagster.synthesis.importing import named
 
-    from .operate import database
+    from ..operate import database
 
     with database() as store, store.transaction() as connection:
         stored = named(connection, context)
@@ -80,7 +80,7 @@ def export(context: Context, folder: Annotated[Path, typer.Argument(help="Is mad
     """Write a context as a folder with a Dockerfile and `docker_build_*.sh`."""
     from formulacode_dagster.synthesis.importing import given_out, named
 
-    from .operate import database
+    from ..operate import database
 
     with database() as store, store.transaction() as connection:
         written = given_out(connection, named(connection, context))
@@ -97,7 +97,7 @@ def import_context(
     from formulacode_dagster.synthesis.docker_context import DockerContext
     from formulacode_dagster.synthesis.importing import take_in
 
-    from .operate import database
+    from ..operate import database
 
     context = DockerContext.from_directory(folder)
     with database() as store, store.transaction() as connection:

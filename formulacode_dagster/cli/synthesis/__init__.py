@@ -1,0 +1,1 @@
+"""Commands about images that take more than rules: contexts, and agents."""
