@@ -142,8 +142,12 @@ class _Run:
         packed = container.workspace(self._places.workspace)
         if packed is None:
             raise EditRefused(EditGate.FILES, "the workspace cannot be read any more")
-        task = self._task
-        return require_honest(read_edit(read_workspace(packed)), task.spec, task.own_names, key=self._key)
+        return judge_workspace(packed, self._task, key=self._key)
+
+
+def judge_workspace(packed: bytes, task: AgentTask, *, key: str) -> SpecEdit:
+    """The edit in the tar of a workspace; raises EditRefused with the first gate that does not let it pass."""
+    return require_honest(read_edit(read_workspace(packed)), task.spec, task.own_names, key=key)
 
 
 def _tail(completed: Completed) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from formulacode_dagster.agents.container import Confinement
 from formulacode_dagster.agents.edit import SpecEdit
 from formulacode_dagster.agents.forwarder import Endpoint
 from formulacode_dagster.agents.gemini import Gemini
-from formulacode_dagster.agents.protocol import AgentBudget, AgentOutcome, RelayedBuild
+from formulacode_dagster.agents.protocol import AgentBudget, AgentOutcome, EditGate, RelayedBuild
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from sandbox.scripted import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
 from sandbox.server import serving
@@ -55,8 +55,6 @@ def scripted(monkeypatch: pytest.MonkeyPatch, daemon: DockerDaemon) -> Iterator[
 
 @contextmanager
 def _servers() -> Iterator[Callable[[Script], str]]:
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(serving(app(script)))
 
@@ -100,3 +98,11 @@ class TestAProgram:
         run = scripted(cli, script).run(make_task(), budget=BUDGET)
         assert run.outcome is AgentOutcome.BAD_KEY, (run.detail, run.transcript)
         assert len(script.requests) == 1
+
+
+def test_a_key_that_an_agent_reads_is_not_the_real_one_and_goes_nowhere(scripted: Scripted) -> None:
+    script = Script(['echo "reason = \\"$FC_AGENT_KEY\\"" >/ws/edit.toml; cat /ws/edit.toml /proc/*/environ'])
+    run = scripted(Codex(), script).run(make_task(), budget=BUDGET)
+    assert (run.outcome, run.gate) == (AgentOutcome.REFUSED, EditGate.CREDENTIAL), (run.detail, run.transcript)
+    assert "reason = " in str(script.requests[-1])
+    assert KEY not in f"{script.requests}{run}"
