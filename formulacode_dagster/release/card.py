@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from formulacode_dagster.models.release import TaskRecord
+
 from .dataset import DATASET_COLUMNS, table_columns
+from .features import features
 from .index import Index, MonthFacts
 from .tables import data_path, verified_path
 from .task_tables import TABLES
@@ -15,11 +18,14 @@ TEMPLATE = Path(__file__).with_name("card.md.jinja")
 
 def render_card(index: Index) -> str:
     """The card of a dataset that holds these months; the same index gives the same text."""
+    import yaml
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(  # noqa: S701 - markdown, from our own figures only
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
+    of_many_months = {"default": TaskRecord, "verified": TaskRecord, **{table.value: TABLES[table] for table in TABLES}}
+    info = [{"config_name": name, "features": features(model)} for name, model in of_many_months.items()]
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     tasks = sum(month.tasks for month in index.months)
     return template.render(
@@ -27,6 +33,7 @@ def render_card(index: Index) -> str:
         tasks=tasks,
         verified=sum(month.verified for month in index.months),
         size_category=_size_category(tasks),
+        dataset_info=yaml.safe_dump({"dataset_info": info}, sort_keys=False),
         columns=DATASET_COLUMNS,
         tables={table.value: (model.__doc__, table_columns(model)) for table, model in TABLES.items()},
         change=lambda month: _change(index.before(month.month), month),

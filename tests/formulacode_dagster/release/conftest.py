@@ -11,10 +11,12 @@ from formulacode_dagster.models.classification import Category, Classification, 
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage, InstalledDistribution, Toolchain
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Arm, Measurement, Returned, Sample
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.release import PublishedImage, Release, TaskRecord
+from formulacode_dagster.models.release import PublishedImage, Release, Replay, ReplayVerdict, TaskRecord
+from formulacode_dagster.release.task_tables import TaskRecords
+from formulacode_dagster.release.wide import task_records
 from tests.records import (
     make_image,
     make_measurement,
@@ -171,3 +173,31 @@ def environment() -> Environment:
         resolver="uv",
         exclude_newer=MERGED,
     )
+
+
+@pytest.fixture
+def records(record: MakeRecord, measurement: Measurement, correctness: Correctness) -> TaskRecords:
+    """Task `acme__fast-7` with a row in every table."""
+    sample = Sample(arm=Arm.ORACLE, round=3, order=1, value=0.25, calls=4)
+    results = tuple(result.model_copy(update={"samples": (sample,)}) for result in measurement.results)
+    measured = measurement.model_copy(
+        update={
+            "results": results,
+            "executed": {"bench.time_z": {"base": {"f.py": (1, 2)}}},
+            "returned": {"bench.time_z": Returned.SAME},
+        }
+    )
+    replay = Replay(
+        month="2026-02",
+        task_id="acme__fast-7",
+        attempt=1,
+        release="formulacode@2026-03",
+        destination="a folder",
+        replayed_at=datetime(2026, 4, 1, tzinfo=UTC),
+        run_id="run",
+        verdict=ReplayVerdict.COULD_NOT_RUN,
+        detail="its image is gone",
+        is_same_harness=True,
+    )
+    row = record(7, benchmarks=("bench.time_a", "bench.time_z"))
+    return task_records(row, measured, correctness, [replay])

@@ -3,56 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import Arm, Measurement, Returned, Sample
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.release import Replay, ReplayVerdict, TaskRecord
+from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.dataset import changed_columns, from_parquet, to_parquet
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.tables import MonthTables, first_difference, month_tables
 from formulacode_dagster.release.task_tables import Table, TaskRecords
-from formulacode_dagster.release.wide import task_records
 from tests.support.release import tables_of
 
 MakeRecord = Callable[..., TaskRecord]
 JANUARY, FEBRUARY = Month.parse("2026-01"), Month.parse("2026-02")
 FIRST_RELEASE = Path(__file__).with_name("first_release.parquet")
 """A month as the first releases held it: tasks alone, `replays` and `benchmark_lines` as JSON."""
-
-
-@pytest.fixture
-def records(record: MakeRecord, measurement: Measurement, correctness: Correctness) -> TaskRecords:
-    sample = Sample(arm=Arm.ORACLE, round=3, order=1, value=0.25, calls=4)
-    results = tuple(result.model_copy(update={"samples": (sample,)}) for result in measurement.results)
-    measured = measurement.model_copy(
-        update={
-            "results": results,
-            "executed": {"bench.time_z": {"base": {"f.py": (1, 2)}}},
-            "returned": {"bench.time_z": Returned.SAME},
-        }
-    )
-    replay = Replay(
-        month="2026-02",
-        task_id="acme__fast-7",
-        attempt=1,
-        release="formulacode@2026-03",
-        destination="a folder",
-        replayed_at=datetime(2026, 4, 1, tzinfo=UTC),
-        run_id="run",
-        verdict=ReplayVerdict.COULD_NOT_RUN,
-        detail="its image is gone",
-        is_same_harness=True,
-    )
-    row = record(7, benchmarks=("bench.time_a", "bench.time_z"))
-    return task_records(row, measured, correctness, [replay])
 
 
 def test_what_is_too_wide_for_a_row_is_in_tables_of_its_own(records: TaskRecords) -> None:

@@ -1,0 +1,19 @@
+"""What the `datasets` library loads of each config of a revision, as JSON. Runs in an environment of its own."""
+
+import json
+import sys
+
+import datasets
+
+name, revision = sys.argv[1:]
+datasets.disable_progress_bars()
+loaded = {}
+for config in datasets.get_dataset_config_names(name, revision=revision):
+    rows = datasets.load_dataset(name, config, revision=revision, split="train")
+    loaded[config] = {
+        "ids": sorted(set(rows["task_id"])),
+        "columns": rows.column_names,
+        "types": {column: str(kind) for column, kind in rows.features.items()},
+        "first": rows[0] if rows.num_rows else None,
+    }
+json.dump(loaded, sys.stdout, default=str)
