@@ -14,6 +14,6 @@ for config in datasets.get_dataset_config_names(name, revision=revision):
         "ids": sorted(set(rows["task_id"])),
         "columns": rows.column_names,
         "types": {column: str(kind) for column, kind in rows.features.items()},
-        "first": rows[0] if rows.num_rows else None,
+        "last": rows[-1] if rows.num_rows else None,
     }
 json.dump(loaded, sys.stdout, default=str)

@@ -69,8 +69,8 @@ def test_every_config_loads_as_it_was_at_its_revision(
     assert revised["verified"]["ids"] == ["acme__fast-1", "acme__fast-2", "acme__fast-8"]
     assert all(revised[name]["ids"] == ["acme__fast-7"] for name in wide)
     assert set(revised["default"]["columns"]) == set(TaskRecord.model_fields)
-    assert revised["samples"]["first"]["value"] == 0.25
-    assert revised["2026-02"]["first"]["patch"] == records.row.patch
+    assert revised["samples"]["last"]["value"] == 0.25
+    assert first["2026-02"]["last"]["patch"] == records.row.patch
     types = revised["default"]["types"]
     assert (types["benchmarks"], types["speedup"]) == ("List(Value('string'))", "Value('float64')")
-    assert revised["workloads"]["first"]["executed"] == [{"side": "base", "path": "f.py", "lines": [1, 2]}]
+    assert revised["workloads"]["last"]["executed"] == [{"side": "base", "path": "f.py", "lines": [1, 2]}]
