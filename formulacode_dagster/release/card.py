@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.release import TaskRecord
 
 from .dataset import DATASET_COLUMNS, table_columns
@@ -24,7 +25,8 @@ def render_card(index: Index) -> str:
     environment = Environment(  # noqa: S701 - markdown, from our own figures only
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    of_many_months = {"default": TaskRecord, "verified": TaskRecord, **{table.value: TABLES[table] for table in TABLES}}
+    of_many_months: dict[str, type[Frozen]] = {"default": TaskRecord, "verified": TaskRecord}
+    of_many_months |= {table.value: model for table, model in TABLES.items()}
     info = [{"config_name": name, "features": features(model)} for name, model in of_many_months.items()]
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     tasks = sum(month.tasks for month in index.months)
