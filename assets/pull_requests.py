@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from formulacode_dagster.github import checks as verdicts
 from formulacode_dagster.intake.pull_requests import take_in_pull_requests
@@ -12,6 +13,7 @@ from formulacode_dagster.intake.witness import ask_mirrors
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.pull_request import CandidateSource
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import INTAKE_COUNTS
 from formulacode_dagster.store.ledger import entries_of
@@ -28,13 +30,23 @@ from .repositories import repositories
 from .stage_asset import stage_asset
 
 
+class PullRequestsConfig(ItemConfig):
+    """Run config of `pull_requests`."""
+
+    dashboards: list[str] = Field(
+        default=[], description="dashboards whose breakpoints are made candidates first, of every month"
+    )
+
+
 @month_check(blocking=True)
 def counts_match(month: JudgedMonth) -> Judgement:
     """As many merged pull requests are stored as GitHub reports, repository by repository."""
     counts = month.rows(INTAKE_COUNTS)
     with month.database.transaction() as connection:
         tracked = tracked_repositories(connection, month.key)
-        stored = Counter(repository for repository, _ in items_by_key(connection, month.key))
+        stored = Counter(
+            repository for repository, _ in items_by_key(connection, month.key, CandidateSource.PULL_REQUEST)
+        )
         entries = entries_of(connection, month.key, Stage.PULL_REQUESTS)
     windows = [entry for entry in entries if "#" not in entry.item]
     return verdicts.counts_match(month.key, tracked, counts, stored, windows)
@@ -77,7 +89,7 @@ def mirror_knows_no_more(month: JudgedMonth, mirrors: MirrorsResource) -> Judgem
 )
 def pull_requests(
     context: dg.AssetExecutionContext,
-    config: ItemConfig,
+    config: PullRequestsConfig,
     postgres: PostgresResource,
     intake: IntakeResource,
     mirrors: MirrorsResource,
@@ -85,12 +97,18 @@ def pull_requests(
     """Ask for the windows of all repositories at once, then read each base and patch from the mirror."""
     with stage_run(context, postgres, pull_requests, config) as run:
         cache = mirrors.cache()
+        for dashboard in config.dashboards:
+            # frames take a library that loading the definitions does without
+            from formulacode_dagster.breakpoints.candidates import enter_candidates_of
+
+            enter_candidates_of(run.database, cache, dashboard)
         source = intake.source(run.stage, run.month, run.run_id)
         taken_in = run_loop(take_in_pull_requests(run, source, cache, offline=intake.state()))
     facts: dict[str, Any] = {
         "repositories": taken_in.repositories,
         **taken_in.row_changes,
         "checksum": taken_in.checksum,
+        "from_dashboards": taken_in.from_dashboards,
     }
     if cache.evicted:
         facts["mirrors_evicted"] = ", ".join(map(str, cache.evicted))

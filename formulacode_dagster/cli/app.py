@@ -34,6 +34,7 @@ from . import (
 )
 from .console import complain, complaints, console
 from .dashboards.benchmark import benchmark
+from .dashboards.candidates import candidates
 from .dashboards.commands import app as dashboards_app
 from .dashboards.tune import tune
 from .offline import app as offline_app
@@ -76,6 +77,7 @@ for _group, _commands in _COMMANDS.items():
         app.command(rich_help_panel=_group)(_command)
 app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
 app.add_typer(contexts_app, name="contexts", rich_help_panel=Group.ITEMS)
+dashboards_app.command()(candidates)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 

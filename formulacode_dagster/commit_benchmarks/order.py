@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.measurement.cores import leased_cores
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.offline.identity import derived_id
@@ -107,6 +108,7 @@ def benchmark_commits(
         contexts=contexts,
     )
     arguments = shlex.split(order.asv)
+    cores = leased_cores(database, engine.store)
     benchmarks = CommitBenchmarks(
         images=images,
         folder=folder,
@@ -114,9 +116,10 @@ def benchmark_commits(
         limits=limits,
         plan=order.plan,
         suite_sha=asked.mirror.resolve(order.suite) if order.suite else "",
-        asv=PlainAsv(arguments, order.plan.max_seconds, uv.find_uv_bin(), run_id) if arguments else None,
+        asv=PlainAsv(arguments, order.plan.max_seconds, uv.find_uv_bin(), run_id, cores) if arguments else None,
         again=order.again,
         note=note,
+        cores=cores,
     )
     engine.clean()
     write_json(folder / TUNING, {finding.name: finding.model_dump(mode="json") for finding in read_tuning()})

@@ -20,7 +20,7 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import Change
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.store.pull_requests import MergedName, merged_one, save_changes
-from formulacode_dagster.store.windows import checksum_of_month
+from formulacode_dagster.store.windows import checksum_of_month, enter_candidates
 
 from .tracked import reappeared
 from .windows import Windows, tracked_repositories, window_item
@@ -40,6 +40,8 @@ class PullRequestIntake:
     row_changes: dict[str, int]
     """How many rows the windows added, changed and removed."""
     checksum: str
+    from_dashboards: int = 0
+    """Commits that entered as candidates since benchmarks of a dashboard got faster at them."""
 
 
 async def take_in_pull_requests(
@@ -58,10 +60,13 @@ async def take_in_pull_requests(
     with run.database.transaction() as connection:
         windows.rename_items(connection)
         names = [repository.full_name for repository in tracked_repositories(connection, run.month)]
-        merged = windows.merged(connection, taken_in)
+        entered = frozenset(enter_candidates(connection, run.month))
+        merged = windows.merged(connection, taken_in, besides=entered)
         checksum = checksum_of_month(connection, run.month)
     changes = await _read_changes(run, cache, merged, besides=names, redo=again)
-    return PullRequestIntake(len(repositories), taken_in, changes, len(merged), windows.changes, checksum)
+    return PullRequestIntake(
+        len(repositories), taken_in, changes, len(merged), windows.changes, checksum, from_dashboards=len(entered)
+    )
 
 
 def _take_in_windows(source: IntakeSource, month: Month) -> BatchWork[Repository, MergedWindow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -63,11 +63,16 @@ class Windows:
         for old, new in self._renamed.items():
             rename_item(connection, self._month, Stage.PULL_REQUESTS, old, new)
 
-    def merged(self, connection: Connection, taken_in: StageSummary) -> list[MergedName]:
-        """The merged pull requests of the month's repositories; not of those that *taken_in* rejected by now."""
+    def merged(self, connection: Connection, taken_in: StageSummary, besides: Collection[str] = ()) -> list[MergedName]:
+        """The merged pull requests of the month's repositories, not of those that *taken_in* rejected by now.
+
+        *besides* are items that are there whosever window they would be in.
+        """
         rejected = {entry.item for entry in taken_in.standing if entry.state is ItemState.REJECTED}
         ids = {id_ for id_, repository in self._repositories.items() if repository.full_name not in rejected}
-        return [name for name in merged_names(connection, self._month) if name.repository_id in ids]
+        return [
+            name for name in merged_names(connection, self._month) if name.repository_id in ids or name.item in besides
+        ]
 
     @property
     def changes(self) -> dict[str, int]:

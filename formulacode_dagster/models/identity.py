@@ -7,6 +7,8 @@ import re
 from .base import Frozen
 from .errors import ConfigurationError
 
+STAND_INS = 1_000_000_000
+"""The least number of a commit that no pull request brought; no repository has as many pull requests."""
 _ITEM = re.compile(r"^(?P<owner>[A-Za-z0-9][A-Za-z0-9-]*)/(?P<name>[A-Za-z0-9._-]+?)(?:#(?P<number>[1-9][0-9]*))?$")
 
 
@@ -47,3 +49,13 @@ def task_id(repository: str, number: int) -> str:
     """`owner__repo-number`, from the repository's name as of the merge."""
     owner, _, name = repository.partition("/")
     return f"{owner}__{name}-{number}"
+
+
+def stand_in_number(sha: str) -> int:
+    """The number under which the commit *sha*, which no pull request brought, is an item: 28 bits of its hash."""
+    return STAND_INS + int(sha[:7], 16)
+
+
+def is_stand_in(number: int) -> bool:
+    """Whether *number* is what `stand_in_number` makes: there is nothing of that number on GitHub."""
+    return number >= STAND_INS

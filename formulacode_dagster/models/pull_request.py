@@ -11,6 +11,15 @@ from .base import Frozen, MonthRow, PullRequestRow
 from .identity import item_key, task_id
 
 
+class CandidateSource(StrEnum):
+    """Through what a change came into a month."""
+
+    PULL_REQUEST = "pull_request"
+    """It was merged in the month, and intake was told so."""
+    DASHBOARD = "dashboard"
+    """Benchmarks of a dashboard got faster at it."""
+
+
 class MergeKind(StrEnum):
     """How the pull request landed, read from the commits, never from the title."""
 
@@ -58,6 +67,11 @@ class MergedPullRequest(PullRequestRow):
     changed_files: int = Field(default=0, description="files it changes, as GitHub counts them")
     linked_issues: tuple[LinkedIssue, ...] = Field(default=(), description="issues it closes, before it was opened")
 
+    source: CandidateSource = Field(
+        default=CandidateSource.PULL_REQUEST,
+        description="`pull_request`, or `dashboard` for a commit at which benchmarks of a dashboard got faster",
+    )
+
     @property
     def item(self) -> str:
         """`owner/repo#number`."""
@@ -100,6 +114,42 @@ class PullRequest(Frozen):
     def task_id(self) -> str:
         """`owner__repo-number`."""
         return self.facts.task_id
+
+
+class DashboardCandidate(PullRequestRow):
+    """A commit at which benchmarks of a dashboard got faster, as a candidate of the month in which it landed."""
+
+    repository: str = Field(description="`owner/repo`")
+    sha: str = Field(description="the commit")
+    title: str = Field(description="of the pull request as its merge tells it, or first line of the message")
+    body: str = Field(description="the rest of the message")
+    committed_at: datetime = Field(description="when it was committed")
+    dashboard: str = Field(description="name of the dashboard")
+    series: str = Field(description="`published` for a site, `results` for raw results")
+    method: str = Field(description="how the step was found")
+    before_sha: str = Field(description="the last commit that was measured before")
+    commits: int = Field(description="commits between the two measured ones; each of them is a candidate")
+    improved: int = Field(description="benchmarks that got better between them")
+    regressed: int = Field(description="benchmarks that got worse between them")
+    median_ratio: float | None = Field(description="median of after / before over these steps")
+
+    @property
+    def facts(self) -> MergedPullRequest:
+        """What the stages know of it; GitHub was not asked."""
+        return MergedPullRequest(
+            month=self.month,
+            repository_id=self.repository_id,
+            number=self.number,
+            repository=self.repository,
+            title=self.title,
+            body=self.body,
+            created_at=self.committed_at,
+            merged_at=self.committed_at,
+            base_ref="",
+            head_sha="",
+            merge_commit_sha=self.sha,
+            source=CandidateSource.DASHBOARD,
+        )
 
 
 class IntakeCount(MonthRow):

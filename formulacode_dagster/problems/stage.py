@@ -17,6 +17,7 @@ from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.metering import metered
 from formulacode_dagster.items.runner import run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.models.identity import is_stand_in
 from formulacode_dagster.models.intake import Metered
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.links import LinkWalk
@@ -68,7 +69,9 @@ async def render_statements(
         spent = Cost.total(spending_of(connection, run.month).values())
     walked = {(row.repository_id, row.number): row.walk for row in before if row.walk and not run.options.force}
     # what was rendered while there was nobody to ask is looked at again once there is
-    unasked = {(row.repository_id, row.number) for row in before if links and not row.walk}
+    unasked = {
+        (row.repository_id, row.number) for row in before if links and not row.walk and not is_stand_in(row.number)
+    }
 
     def book(cost: Cost) -> None:
         with run.database.transaction() as connection:
@@ -104,7 +107,7 @@ async def render_statements(
         async def work(item: WorkItem[PullRequest]) -> Outcome[ProblemStatement]:
             pr, cost = item.value, Cost()
             walk = walked.get(pr.key)
-            if walk is None and links is not None:
+            if walk is None and links is not None and not is_stand_in(pr.facts.number):
                 walk, cost = await links.walk(pr.facts)
             stated, patch = await asyncio.to_thread(render, pr, walk)
             statement, price = await improve(stated, patch=patch, models=asked)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from formulacode_dagster.library import TableNotReleasedError, Task
+from formulacode_dagster.models.identity import is_stand_in
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.index import standing_of
@@ -123,10 +124,16 @@ def task_view(task: Task) -> TaskView:
         replayed=tuple(_rows_of(task, "replays")),
         variants={name: row[name] for name in VARIANTS if row[name] and row[name] != row["final_md"]},
         patch=tuple((_kind(line), line) for line in row["patch"].split("\n")),
-        pull_request=f"{GITHUB}/{repository}/pull/{int(row['pr_number'])}",
+        pull_request=f"{GITHUB}/{repository}/{_change_of(row)}",
         base_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_base_sha'])}",
         merge_commit=f"{GITHUB}/{repository}/commit/{quote(row['pr_merge_commit_sha'])}",
     )
+
+
+def _change_of(row: Mapping[str, Any]) -> str:
+    """Where GitHub shows the pull request, or the commit that none brought."""
+    number = int(row["pr_number"])
+    return f"commit/{quote(row['pr_merge_commit_sha'])}" if is_stand_in(number) else f"pull/{number}"
 
 
 def _rows_of(task: Task, table: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.intake import SearchGap
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.problem import ProblemStatement
-from formulacode_dagster.models.pull_request import Change, IntakeCount, MergedPullRequest
+from formulacode_dagster.models.pull_request import Change, DashboardCandidate, IntakeCount, MergedPullRequest
 from formulacode_dagster.models.release import PublishedImage, Release, Replay
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.models.reproduction import Reproduction
@@ -135,6 +135,7 @@ INTAKE_COUNTS = Artifact(tables.INTAKE_COUNTS, IntakeCount)
 MERGED_PULL_REQUESTS = Artifact(
     tables.MERGED_PULL_REQUESTS, MergedPullRequest, derived=lambda row: {"digest": digest_of(row)}
 )
+DASHBOARD_CANDIDATES = Artifact(tables.DASHBOARD_CANDIDATES, DashboardCandidate)
 CHANGES = Artifact(tables.CHANGES, Change)
 CLASSIFICATIONS = Artifact(tables.CLASSIFICATIONS, Classification)
 PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)

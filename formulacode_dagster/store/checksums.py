@@ -11,6 +11,9 @@ from formulacode_dagster.models.base import Frozen
 
 from .column_types import storable, storable_json
 
+_CAME_LATER = frozenset({"source"})
+"""Fields that rows were stored without: at their default they leave digests as they were."""
+
 
 def digest_of(row: Frozen) -> str:
     """SHA-256 of *row* as it is stored: its fields in the order of their names, text cleaned, instants in UTC.
@@ -18,7 +21,9 @@ def digest_of(row: Frozen) -> str:
     Each field is its name, the number of its bytes, and its text; what is neither text nor an instant is JSON.
     """
     whole = hashlib.sha256()
-    for name in sorted(type(row).model_fields):
+    for name, field in sorted(type(row).model_fields.items()):
+        if name in _CAME_LATER and getattr(row, name) == field.default:
+            continue
         content = _text(getattr(row, name)).encode()
         whole.update(f"{name} {len(content)}\n".encode())
         whole.update(content)

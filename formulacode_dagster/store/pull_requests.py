@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Text, and_, cast, sele
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.pull_request import Change, MergedPullRequest, PullRequest
+from formulacode_dagster.models.pull_request import CandidateSource, Change, MergedPullRequest, PullRequest
 
 from .artifacts import CHANGES, MERGED_PULL_REQUESTS, ROWS_AT_ONCE, Artifact, M, PullRequestKey
 from .blobs import get_blob, put_blobs
@@ -68,9 +68,13 @@ def merged_names(connection: Connection, month: str) -> list[MergedName]:
     return [MergedName(*row) for row in rows]
 
 
-def items_by_key(connection: Connection, month: str) -> dict[PullRequestKey, str]:
-    """`owner/repo#number` of every pull request of *month*, by (repository id, number)."""
+def items_by_key(
+    connection: Connection, month: str, source: CandidateSource | None = None
+) -> dict[PullRequestKey, str]:
+    """`owner/repo#number` of every pull request of *month*, by (repository id, number); of one *source* if given."""
     statement = select(_FACTS.c.repository_id, _FACTS.c.number, _FACTS.c.repository).where(_FACTS.c.month == month)
+    if source is not None:
+        statement = statement.where(_FACTS.c.source == source.value)
     return {(row[0], row[1]): item_key(row[2], row[1]) for row in connection.execute(statement)}
 
 
@@ -85,10 +89,11 @@ def known_among(connection: Connection, keys: Collection[PullRequestKey]) -> set
 
 
 def merged_of(connection: Connection, month: str, repository_id: int) -> list[MergedPullRequest]:
-    """The merged pull requests of one repository's month, by number."""
+    """The merged pull requests of one repository's month, by number; no candidates of dashboards."""
     statement = (
         MERGED_PULL_REQUESTS.select()
         .where(_FACTS.c.month == month, _FACTS.c.repository_id == repository_id)
+        .where(_FACTS.c.source == CandidateSource.PULL_REQUEST.value)
         .order_by(_FACTS.c.number)
     )
     return [MERGED_PULL_REQUESTS.from_row(dict(row)) for row in connection.execute(statement).mappings()]

@@ -198,8 +198,10 @@ MERGED_PULL_REQUESTS = Table(
     *_text("base_ref", "head_sha", "merge_commit_sha"),
     *_int("commit_count", "changed_files"),
     *_json("linked_issues"),
-    *_text("digest"),
+    *_text("source", "digest"),
 )
+
+DASHBOARD_CANDIDATES = Table("dashboard_candidate_documents", METADATA, *_pull_request_key(), *_json("document"))
 
 CHANGES = Table(
     "changes",

@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Integer, any_, cast, delete, func, select, text, update
+from sqlalchemy import BigInteger, Connection, Integer, any_, cast, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import CollectionAggregate
 
 from formulacode_dagster.models.identity import item_key
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.models.pull_request import IntakeCount, MergedPullRequest
+from formulacode_dagster.models.pull_request import CandidateSource, IntakeCount, MergedPullRequest
 
-from .artifacts import CHANGES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
+from .artifacts import CHANGES, DASHBOARD_CANDIDATES, INTAKE_COUNTS, MERGED_PULL_REQUESTS
 from .checksums import checksum_of, digest_of
 from .ledger import forget
 
@@ -30,6 +30,8 @@ _LANDING = ("base_ref", "head_sha", "merge_commit_sha", "commit_count", "changed
 _LOCK = 0x77696E64
 """Space of the advisory locks on repositories, apart from those on months."""
 _FACTS = MERGED_PULL_REQUESTS.table.c
+_IS_MERGE = _FACTS.source == CandidateSource.PULL_REQUEST.value
+"""Windows hold no other candidates."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def _compare(
         raise ValueError(f"{', '.join(strangers[:5])} do not belong to {month} of {count.repository}")
     digests = {number: digest_of(pull_request) for number, pull_request in given.items()}
     connection.execute(text("SELECT pg_advisory_xact_lock(:space, :key)"), {"space": _LOCK, "key": repository % 2**31})
+    _drop_candidates(connection, repository, given)
     before = _stored(connection, month, repository)
     moved = _take_from_other_months(connection, month, repository, given)
     added = given.keys() - before.keys() - moved
@@ -121,7 +124,7 @@ def _stored(connection: Connection, month: str, repository: int) -> dict[int, _S
     """What is stored of a window, by number and without its texts."""
     _digest_old_rows(connection, month, repository)
     statement = select(_FACTS.number, _FACTS.repository, _FACTS.digest, *(_FACTS[name] for name in _LANDING)).where(
-        _FACTS.month == month, _FACTS.repository_id == repository
+        _FACTS.month == month, _FACTS.repository_id == repository, _IS_MERGE
     )
     return {
         row[0]: _Stored(row[0], item_key(row[1], row[0]), row[2], tuple(row[3:]))
@@ -143,7 +146,7 @@ def _take_from_other_months(
 ) -> set[int]:
     """Drop what other months hold of *given*, and correct their counts; returns the numbers that moved."""
     statement = select(_FACTS.month, _FACTS.number).where(
-        _FACTS.repository_id == repository, _FACTS.month != month, _FACTS.number == _among(given)
+        _FACTS.repository_id == repository, _FACTS.month != month, _FACTS.number == _among(given), _IS_MERGE
     )
     elsewhere: dict[str, set[int]] = {}
     for other, number in connection.execute(statement):
@@ -165,6 +168,52 @@ def _take_from_other_months(
             )
         )
     return {number for numbers in elsewhere.values() for number in numbers}
+
+
+def enter_candidates(connection: Connection, month: str) -> list[str]:
+    """Make the dashboards' candidates of *month* rows beside those of the windows; returns the items they are.
+
+    What a window took in, under its number or by its commit, is not entered twice; what is no candidate any more goes.
+    """
+    candidates = {(row.repository_id, row.number): row.facts for row in DASHBOARD_CANDIDATES.read(connection, month)}
+    repositories = any_(cast(sorted({key[0] for key in candidates}), ARRAY(BigInteger)))
+    merges = connection.execute(
+        select(_FACTS.repository_id, _FACTS.number, _FACTS.merge_commit_sha).where(
+            _FACTS.repository_id == repositories, _IS_MERGE
+        )
+    ).all()
+    keys, commits = {(row[0], row[1]) for row in merges}, {(row[0], row[2]) for row in merges}
+    wanted = {
+        key: facts
+        for key, facts in candidates.items()
+        if key not in keys and (key[0], facts.merge_commit_sha) not in commits
+    }
+    held = connection.execute(
+        select(_FACTS.repository_id, _FACTS.number, _FACTS.repository, _FACTS.digest).where(
+            _FACTS.month == month, ~_IS_MERGE
+        )
+    ).all()
+    same = {
+        (row[0], row[1]) for row in held if (row[0], row[1]) in wanted and row[3] == digest_of(wanted[row[0], row[1]])
+    }
+    for repository, number, name, _ in held:
+        if (repository, number) not in same:
+            _drop_facts(connection, month, repository, [number])
+            _drop_changes(connection, month, repository, [_Stored(number, item_key(name, number), "", ())])
+    MERGED_PULL_REQUESTS.save(connection, [facts for key, facts in wanted.items() if key not in same])
+    return [facts.item for facts in wanted.values()]
+
+
+def _drop_candidates(connection: Connection, repository: int, given: Mapping[int, MergedPullRequest]) -> None:
+    """Drop dashboards' candidates, of any month, that turn out to be among the pull requests *given*."""
+    commits = {row.merge_commit_sha for row in given.values()}
+    held = select(_FACTS.month, _FACTS.number, _FACTS.repository, _FACTS.merge_commit_sha).where(
+        _FACTS.repository_id == repository, ~_IS_MERGE
+    )
+    for month, number, name, sha in connection.execute(held).all():
+        if number in given or sha in commits:
+            _drop_facts(connection, month, repository, [number])
+            _drop_changes(connection, month, repository, [_Stored(number, item_key(name, number), "", ())])
 
 
 def _drop_facts(connection: Connection, month: str, repository: int, numbers: Collection[int]) -> None:

@@ -14,11 +14,12 @@ import pytest
 
 from assets.problem_statements import STORED, WALKED, problem_statements
 from formulacode_dagster.git.command import git
+from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.problem import ProblemStatement
-from formulacode_dagster.models.pull_request import LinkedIssue
+from formulacode_dagster.models.pull_request import CandidateSource, LinkedIssue
 from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
+from formulacode_dagster.store.artifacts import CHANGES, MERGED_PULL_REQUESTS, PROBLEM_STATEMENTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
 from resources.defaults import default_resources
@@ -200,3 +201,23 @@ def test_what_was_rendered_without_a_token_is_walked_once_there_is_one(run: Run,
     assert statement(seeded).walk is not None
     assert run(token="")[1]["total"] == 0
     assert statement(seeded).walk is not None
+
+
+def test_a_commit_that_no_pull_request_brought_has_no_thread_to_be_asked_for(run: Run, seeded: Database) -> None:
+    number = stand_in_number("abcdef0")
+    with seeded.transaction() as connection:
+        (facts,) = MERGED_PULL_REQUESTS.read(connection, MONTH)
+        (change,) = CHANGES.read(connection, MONTH)
+        pushed = {"number": number, "linked_issues": (), "source": CandidateSource.DASHBOARD}
+        MERGED_PULL_REQUESTS.save(connection, [facts.model_copy(update=pushed)])
+        save_changes(connection, [(change.model_copy(update={"number": number}), PATCH)])
+        done = LedgerEntry(stage=Stage.CLASSIFICATIONS, month=MONTH, item=f"{HOME}#{number}", state=ItemState.DONE)
+        ledger.record(connection, [done])
+    run()
+    with seeded.transaction() as connection:
+        walks = {row.number: row.walk for row in PROBLEM_STATEMENTS.read(connection, MONTH)}
+    assert walks.keys() == {7, number}
+    assert walks[7] is not None
+    assert walks[number] is None
+    again, _ = run()
+    assert metadata(again)["worked_in_this_run"] == 0

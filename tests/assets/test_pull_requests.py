@@ -9,18 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from assets.checks import JudgedMonth
 from assets.pull_requests import counts_match, mirror_knows_no_more, pull_requests
+from formulacode_dagster.breakpoints.choices import Method
+from formulacode_dagster.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
 from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.pull_request import CandidateSource
 from formulacode_dagster.models.repository import Repository
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORIES
+from formulacode_dagster.store.bulk import upsert
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import iterate_done
+from formulacode_dagster.store.series_tables import DASHBOARDS
 from resources.defaults import default_resources
 from tests.support.gates import open_gates
+from tests.support.git_world import BareRepository
 from tests.support.github import FEBRUARY, World
 
 MONTH = FEBRUARY.key
@@ -247,3 +257,44 @@ def test_a_host_that_is_gone_is_asked_once(run, world, database, monkeypatch):
     monkeypatch.setenv("GITHUB_CLONE_URL", (world.folder.parent / "nowhere").as_uri())
     verdict = ask_witness(database)
     assert (verdict.passed, verdict.figures) == (False, {"shown": 0, "unseen": 0, "unread": 3})
+
+
+@pytest.mark.slow
+def test_a_commit_at_which_a_dashboard_got_faster_enters_beside_the_windows_and_leaves_with_its_step(
+    run, world, database
+):
+    pushed = BareRepository(world.folder / "demo/small.git")
+    before = pushed.git("rev-parse", "main")
+    mark = pushed.commit("Cache lookups", FEBRUARY.start + timedelta(days=9), before, files={"cache.py": "cache = {}"})
+    after = pushed.write()[mark]
+    step = {"before_hash": before, "after_hash": after, "improved": 2, "regressed": 0, "steps": 2, "median_ratio": 0.5}
+    found = pl.DataFrame([{**step, "before_revision": 1, "after_revision": 2}], schema=NAMED_COMMITS)
+
+    def keep(commits: pl.DataFrame) -> None:
+        with database.transaction() as connection:
+            kept = Breakpoints(pl.DataFrame(schema=NAMED_STEPS), commits)
+            save_breakpoints(connection, "board", Source.PUBLISHED, Method.SEEDED, kept)
+
+    plain = run()
+    assert plain["from_dashboards"] == 0
+    with database.transaction() as connection:
+        site = {column.name: 0 if column.name.endswith(("expected", "read")) else "" for column in DASHBOARDS.columns}
+        named = {"dashboard": "board", "source": "published", "repository": "demo/small", "benchmarks": []}
+        upsert(connection, DASHBOARDS, [{**site, **named, "read_at": FEBRUARY.start}])
+    keep(found)
+    entered = run(dashboards=["board"])
+    item = f"demo/small#{stand_in_number(after)}"
+    assert (entered["from_dashboards"], entered["dagster/row_count"]) == (1, 8)
+    assert entries(database)[item].state is ItemState.DONE
+    # the windows are as they were, and a run that is not told of the dashboard keeps what entered
+    assert judge(database).passed
+    assert entered["checksum"] == plain["checksum"]
+    assert run(force=True)["from_dashboards"] == 1
+    with database.transaction() as connection:
+        (row,) = [row for row in iterate_done(connection, MONTH, Stage.PULL_REQUESTS) if row.item == item]
+    assert (row.facts.source, row.change.base_sha) == (CandidateSource.DASHBOARD, before)
+
+    keep(found.clear())
+    left = run(dashboards=["board"])
+    assert (left["from_dashboards"], left["dagster/row_count"], left["checksum"]) == (0, 7, plain["checksum"])
+    assert item not in entries(database)

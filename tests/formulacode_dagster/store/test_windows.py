@@ -13,13 +13,25 @@ from formulacode_dagster.models.classification import Category, Classification, 
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.intake import MergedWindow
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
-from formulacode_dagster.models.pull_request import IntakeCount, LinkedIssue, MergedPullRequest
+from formulacode_dagster.models.pull_request import (
+    CandidateSource,
+    DashboardCandidate,
+    IntakeCount,
+    LinkedIssue,
+    MergedPullRequest,
+)
 from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES, CLASSIFICATIONS, INTAKE_COUNTS, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.artifacts import (
+    CHANGES,
+    CLASSIFICATIONS,
+    DASHBOARD_CANDIDATES,
+    INTAKE_COUNTS,
+    MERGED_PULL_REQUESTS,
+)
 from formulacode_dagster.store.checksums import digest_of
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import save_changes
-from formulacode_dagster.store.windows import checksum_of_month, replace_window, save_windows
+from formulacode_dagster.store.windows import checksum_of_month, enter_candidates, replace_window, save_windows
 from tests.records import make_change, make_merged
 
 MONTH, OTHER = "2026-02", "2026-01"
@@ -288,3 +300,44 @@ def test_parallel_months_of_the_same_repositories_never_lock_crosswise(database:
         counts = INTAKE_COUNTS.read(connection, MONTH) + INTAKE_COUNTS.read(connection, OTHER)
     assert sorted(rows) == [7, 8, 9]
     assert sum(count.stored for count in counts) == 3
+
+
+def candidate(number: int, sha: str) -> DashboardCandidate:
+    return DashboardCandidate(
+        month=MONTH, repository_id=7, number=number, repository="a/b", sha=sha, title="Cache", body="",
+        committed_at=MOMENT, dashboard="board", series="published", method="seeded", before_sha="0" * 40,
+        commits=1, improved=1, regressed=0, median_ratio=0.5,
+    )  # fmt: skip
+
+
+def facts_of(database: Database) -> dict[int, str]:
+    with database.transaction() as connection:
+        return {row.number: str(row.source) for row in MERGED_PULL_REQUESTS.read(connection, MONTH)}
+
+
+def test_what_a_window_takes_in_is_no_candidate_of_a_dashboard_by_number_or_commit(database: Database) -> None:
+    with database.transaction() as connection:
+        rows = [candidate(1, "1" * 40), candidate(1_000_000_002, "2" * 40), candidate(3, "3" * 40)]
+        DASHBOARD_CANDIDATES.save(connection, rows)
+        assert enter_candidates(connection, MONTH) == ["a/b#1", "a/b#3", "a/b#1000000002"]
+    landed(database, 1)
+    count = take_in(database, [merged(1, merge_commit_sha="f" * 40), merged(2, merge_commit_sha="2" * 40)])
+    assert (count.stored, count.added, count.removed) == (2, 2, 0)
+    assert facts_of(database) == {1: "pull_request", 2: "pull_request", 3: "dashboard"}
+    with database.transaction() as connection:
+        # its patch was that of another commit
+        assert CHANGES.read(connection, MONTH) == []
+        assert enter_candidates(connection, MONTH) == ["a/b#3"]
+    assert take_in(database, [merged(2, merge_commit_sha="2" * 40)]).removed == 1
+    assert facts_of(database) == {2: "pull_request", 3: "dashboard"}
+    with database.transaction() as connection:
+        DASHBOARD_CANDIDATES.replace_month(connection, MONTH, [])
+        assert enter_candidates(connection, MONTH) == []
+    assert facts_of(database) == {2: "pull_request"}
+
+
+def test_a_field_that_came_later_leaves_the_digests_of_before(database: Database) -> None:
+    plain = make_merged()
+    # as it was when no row had a source
+    assert digest_of(plain) == "15ab3e4e5ac87a34c2cce85654602f64d0c33f52073dd457e3adfde9e6f76c4d"
+    assert digest_of(plain.model_copy(update={"source": CandidateSource.DASHBOARD})) != digest_of(plain)
