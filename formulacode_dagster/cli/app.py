@@ -15,6 +15,7 @@ from formulacode_dagster.running.stopping import Stopped, interrupted_once, sign
 
 from . import (
     accept,
+    assist,
     demo,
     dev,
     funnel,
@@ -66,7 +67,7 @@ class Group(StrEnum):
 
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
-    Group.MONTHS: (run.run, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
+    Group.MONTHS: (run.run, assist.assist, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
     Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify),
     Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),

@@ -30,6 +30,7 @@ from resources.settings import read_settings
 
 HELPS = "formulacode/helps"
 """Tag of a helper run: the stage, the month and the run that it helps."""
+HELP_OP = "help_stage"
 LOOK_SECONDS = 30
 MOST_LAUNCHES = 3
 """Times FC_HELPER_RUNS that helpers of one run are launched: those that die are replaced, but not for ever."""
@@ -50,7 +51,10 @@ class HelperConfig(dg.Config):
     stage: str = Field(description=f"one of {_SHARED}")
 
 
-@dg.op(description="Works on items of a stage that another run leads, as long as there are some that nobody is at.")
+@dg.op(
+    name=HELP_OP,
+    description="Works on items of a stage that another run leads, as long as there are some that nobody is at.",
+)
 def help_stage(
     context: dg.OpExecutionContext,
     config: HelperConfig,
@@ -117,8 +121,13 @@ def helpers_sensor(
     yield from requests
 
 
+def helped(shared: SharedStage) -> str:
+    """What `HELPS` says of the runs that help *shared*."""
+    return f"{shared.stage} {shared.month} {shared.run_id}"
+
+
 def _missing(instance: dg.DagsterInstance, shared: SharedStage, most: int) -> Iterator[dg.RunRequest]:
-    name = f"{shared.stage} {shared.month} {shared.run_id}"
+    name = helped(shared)
     launched = instance.get_runs(dg.RunsFilter(tags={HELPS: name}))
     under_way = sum(run.status in _UNDER_WAY for run in launched)
     wanted = min(most, shared.free) - under_way
@@ -126,6 +135,6 @@ def _missing(instance: dg.DagsterInstance, shared: SharedStage, most: int) -> It
         yield dg.RunRequest(
             run_key=f"{name} {number}",
             partition_key=shared.month,
-            run_config={"ops": {"help_stage": {"config": {"stage": shared.stage.value}}}},
+            run_config={"ops": {HELP_OP: {"config": {"stage": shared.stage.value}}}},
             tags={HELPS: name},
         )

@@ -13,10 +13,12 @@ import dagster as dg
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.running.stopping import stop_request
+from formulacode_dagster.store.claims import SharedStage
 
 from .build import build_definitions
+from .helpers import HELP_OP, HELPS, helped
 from .home import IN_PROCESS, POOLS, prepare_dagster_home, storage_errors
-from .jobs import MONTH_JOB
+from .jobs import HELPER_JOB, MONTH_JOB
 from .orphans import end_orphans, process_tag
 
 OFFENDING = "offending"
@@ -75,33 +77,59 @@ def run_month(
     definitions = build_definitions()
     chosen = list(stages or MONTH_STAGES)
     config = {stage.value: {"config": options.model_dump(mode="json")} for stage in chosen}
+    if not options.dry_run:
+        job = MONTH_JOB.name if not stages else f"{stages[0].value}_only"
+        return _execute(instance, definitions.resolve_job_def(job), month.key, config, {})
+    # a dry run leaves no materialization behind and asks no gate
+    result = dg.materialize(
+        ASSETS,
+        selection=[stage.value for stage in chosen],
+        partition_key=month.key,
+        resources=definitions.resources,
+        run_config={"ops": config, **_QUIET},
+        raise_on_error=False,
+    )
+    stop_request().raise_if_requested()
+    return _month_result(month.key, result)
+
+
+def assist_stage(instance: dg.DagsterInstance, shared: SharedStage) -> MonthResult:
+    """Do, in this process, what nobody is at of a stage that another run leads; raises as `run_month`."""
+    return _execute(
+        instance,
+        build_definitions().resolve_job_def(HELPER_JOB.name),
+        shared.month,
+        {HELP_OP: {"config": {"stage": shared.stage.value}}},
+        {HELPS: helped(shared)},
+    )
+
+
+def _execute(
+    instance: dg.DagsterInstance,
+    job: dg.JobDefinition,
+    month: str,
+    config: Mapping[str, object],
+    tags: Mapping[str, str],
+) -> MonthResult:
     run_id = str(uuid.uuid4())
     stop_request().at_last(lambda: end_stopped(instance, run_id))
-    if options.dry_run:
-        # a dry run leaves no materialization behind and asks no gate
-        result: Any = dg.materialize(
-            ASSETS,
-            selection=[stage.value for stage in chosen],
-            partition_key=month.key,
-            resources=definitions.resources,
-            run_config={"ops": config, **_QUIET},
-            raise_on_error=False,
-        )
-    else:
-        job = definitions.resolve_job_def(MONTH_JOB.name if not stages else f"{stages[0].value}_only")
-        result = job.execute_in_process(
-            partition_key=month.key,
-            run_config={"ops": config, **_QUIET},
-            instance=instance,
-            raise_on_error=False,
-            run_id=run_id,
-            tags={LAUNCHED_BY: "fc-data", **process_tag()},
-        )
+    result = job.execute_in_process(
+        partition_key=month,
+        run_config={"ops": config, **_QUIET},
+        instance=instance,
+        raise_on_error=False,
+        run_id=run_id,
+        tags={LAUNCHED_BY: "fc-data", **process_tag(), **tags},
+    )
     if stop_request().requested:
         end_stopped(instance, run_id)
     stop_request().raise_if_requested()
+    return _month_result(month, result)
+
+
+def _month_result(month: str, result: dg.ExecuteInProcessResult) -> MonthResult:
     return MonthResult(
-        month=month.key,
+        month=month,
         run_id=result.run_id,
         success=result.success,
         errors=_errors(result),

@@ -75,6 +75,7 @@ def test_the_commands_are_the_documented_ones() -> None:
     }
     documented |= {
         "accept",
+        "assist",
         "benchmark",
         "dashboards",
         "dev",

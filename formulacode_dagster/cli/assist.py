@@ -1,0 +1,47 @@
+"""`fc-data assist`: this machine helps runs of months that others lead."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from formulacode_dagster.running.stopping import stop_request
+
+from .console import console
+
+Once = Annotated[
+    bool, typer.Option("--once", help="End when nothing is left that nobody is at.", show_default="until it is stopped")
+]
+LOOK_SECONDS = 5.0
+
+
+def assist(once: Once = False) -> None:
+    """Help runs of months on other machines, where FC_HELPER_RUNS lets them share their items.
+
+    FC_DATABASE_URL must name their Postgres. Ctrl-C gives back what is not finished.
+    """
+    from formulacode_dagster.items.progress import listening
+    from formulacode_dagster.orchestration.runs import assist_stage, dagster_instance
+    from formulacode_dagster.store.claims import shared_stages
+
+    from .operate import database, show_result
+    from .terminal import Bars
+
+    succeeded = True
+    with database() as store, dagster_instance() as instance:
+        while True:
+            with store.transaction() as connection:
+                waiting = [shared for shared in shared_stages(connection) if shared.free]
+            for shared in waiting:
+                console.rule(f"[bold]{shared.stage} of {shared.month}")
+                started = time.monotonic()
+                with Bars(console) as bars, listening(bars):
+                    result = assist_stage(instance, shared)
+                show_result(console, result, time.monotonic() - started)
+                succeeded = succeeded and result.success
+            if once and not (waiting and succeeded):
+                break
+            stop_request().sleep(LOOK_SECONDS)
+    raise typer.Exit(0 if succeeded else 1)
