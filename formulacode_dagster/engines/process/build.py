@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from formulacode_dagster.specs.context import Origins
 
 from .interpreters import Interpreter
 from .layout import Layout, Manifest, online_variables
-from .tier_cache import TierCache
+from .tier_cache import TierCache, tier_name
 
 BUILD_NICENESS = 5
 _TIER_OF = {"install-instrument": "base", "fetch-history": "repo", "install-environment": "env", "install-tests": "env"}
@@ -80,7 +80,9 @@ class ProcessBuild:
         context.write_submodules(spec, origins.submodules, work.task / "submodules")
         self._step("checkout")
         self._step("fetch-crates", online=True)
-        self._step("install-package")
+        tiers, tier = self.settings.tiers, tier_name(spec, self.interpreter)
+        with nullcontext() if rebuild else tiers.bytecode_in(work.folder, tier):
+            self._step("install-package")
         for name in ("home", "tmp", "scratch"):
             remove_tree(work.folder / name)
         work.log.write_text(self._log)
@@ -105,9 +107,8 @@ class ProcessBuild:
 
     def _lay_environments(self) -> None:
         """Install what the locks hold, unless a build of equal locks on this interpreter has."""
-        made_of = f"{naming.environment_hash(self.spec)} {self.interpreter.path} {self.interpreter.version}"
         asked = time.monotonic()
-        with self.settings.tiers.locked(f"env-{hashlib.sha256(made_of.encode()).hexdigest()[:24]}") as tier:
+        with self.settings.tiers.locked(tier_name(self.spec, self.interpreter)) as tier:
             # another build that makes it may have been waited for, which is no time of this one
             waited = time.monotonic() - asked
             self._deadline, self._lap = self._deadline + waited, self._lap + waited
@@ -116,7 +117,7 @@ class ProcessBuild:
                 self._say("the environment is that of an earlier build with the same locks")
             else:
                 self._install_environments()
-                tier.keep(self.work.folder)
+                tier.keep(self.work.folder, self.interpreter.path)
 
     def _install_environments(self) -> None:
         work = self.work

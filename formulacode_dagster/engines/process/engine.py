@@ -38,7 +38,7 @@ from .build import BuildSettings, ProcessBuild
 from .interpreters import Interpreter, installed_interpreters
 from .layout import Layout, Manifest, folder_lock, half_built, subfolders
 from .session import ProcessSession, abandoned_sessions, new_session_folder
-from .tier_cache import TierCache
+from .tier_cache import TierCache, tier_name
 
 COPIED = ("venv", "build", "repository", "instrument", "tests", "crates", "task")
 
@@ -142,6 +142,7 @@ class ProcessEngine:
             limits=self._limits,
             isolate_network=self.isolates_network,
             uv=_uv(),
+            bytecode=lambda: self._settings.tiers.bytecode_in(folder, self._tier_name(image.spec)),
         )
         try:
             self._fill(session, image, like.folder if isinstance(like, ProcessSession) else Path(image.location))
@@ -203,6 +204,9 @@ class ProcessEngine:
     @cached_property
     def _settings(self) -> BuildSettings:
         return BuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
+
+    def _tier_name(self, spec: BuildSpec) -> str:
+        return tier_name(spec, self._interpreter(spec.python))
 
     @property
     def _installed(self) -> dict[str, Interpreter]:

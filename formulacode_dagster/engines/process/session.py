@@ -6,8 +6,8 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from formulacode_dagster.engines.folders import remove_tree
@@ -31,8 +31,18 @@ OLD_SECONDS = 48 * 3600
 class ProcessSession:
     """Implements `engine.Session` in the folder of *layout*."""
 
-    def __init__(self, layout: Layout, *, limits: ResourceLimits, isolate_network: bool, uv: str) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        limits: ResourceLimits,
+        isolate_network: bool,
+        uv: str,
+        bytecode: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """*bytecode* lays what builds import, compiled, and takes it out again."""
         self._layout = layout
+        self._bytecode = bytecode
         self._bounds = Bounds(limits, isolate_network=isolate_network)
         self._uv = uv
         self._put: dict[Path, bytes] = {}
@@ -86,17 +96,18 @@ class ProcessSession:
 
     def reinstall(self, *, timeout: float, environment: Mapping[str, str] | None = None) -> Completed:
         """Install the package again from the checkout as it now stands, offline."""
-        return run_bounded(
-            ["bash", str(recipes.script("install-package"))],
-            timeout=timeout,
-            bounds=self._bounds,
-            environment={
-                **self._layout.environment(self._uv, self.python),
-                **(environment or {}),
-                _MARK: str(self._layout.folder),
-            },
-            cwd=self._layout.folder,
-        )
+        with self._bytecode():
+            return run_bounded(
+                ["bash", str(recipes.script("install-package"))],
+                timeout=timeout,
+                bounds=self._bounds,
+                environment={
+                    **self._layout.environment(self._uv, self.python),
+                    **(environment or {}),
+                    _MARK: str(self._layout.folder),
+                },
+                cwd=self._layout.folder,
+            )
 
     def close(self) -> None:
         """Kill what still runs, and remove the folder."""

@@ -131,6 +131,28 @@ def test_builds_of_equal_locks_install_once_and_share_no_file(
     assert not of_tier & of_image
 
 
+def test_builds_are_lent_bytecode_of_what_they_import_and_leave_none_behind(
+    engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
+) -> None:
+    image = Path(pure_image.location)
+    (tier,) = (image.parents[1] / "tiers").iterdir()
+    setuptools = next(tier.glob("bytecode/venv/lib/python*/site-packages/setuptools"))
+    assert list(setuptools.glob("__pycache__/build_meta.*.pyc"))
+    assert not list(setuptools.rglob("*.py"))
+    assert not list(image.glob("venv/**/*.pyc"))
+    with engine.session(pure_image, run_id="run") as session:
+        setup = Path(session.repository, "setup.py")
+        setup.write_text(
+            "import importlib.util, os\n"
+            "cached = importlib.util.find_spec('setuptools.build_meta').cached\n"
+            "assert os.path.exists(cached), cached\n"
+            "import setuptools\nsetuptools.setup()\n"
+        )
+        rebuilt = session.reinstall(timeout=120)
+        assert rebuilt.ok, rebuilt.stderr
+        assert not list(Path(session.repository).parent.glob("venv/**/*.pyc"))
+
+
 def test_a_build_that_fails_keeps_its_whole_log_and_leaves_nothing(tmp_path: Path, lock: str) -> None:
     files = {**PURE, "setup.py": "print('first words')\nraise SystemExit('cannot build this')\n"}
     sample = make_sample(tmp_path / "broken", "broken", files, {"README.md": "x"})
