@@ -33,6 +33,8 @@ class FaultKind(StrEnum):
     """Revisions go backwards in a graph."""
     UNKNOWN_REVISION = "unknown_revision"
     """A point at a revision that the index has no commit for."""
+    OTHER_VERSION = "other_version"
+    """Results of benchmarks that `benchmarks.json` does not know, or knows by another version: not comparable."""
     BACKWARDS_IN_TIME = "backwards_in_time"
     """A commit of the index is dated before its predecessor, as rebased and merged ones are."""
 
@@ -58,9 +60,15 @@ class DashboardError(OutsideSystemError):
 def parse_json(path: str, content: bytes) -> Any | Fault:
     """What *content* holds, or what is wrong with it."""
     try:
-        return json.loads(content)
+        read = json.loads(content)
     except (ValueError, RecursionError) as error:
         return _not_json(path, content, error)
+    if b"\\ud" in content.lower():
+        try:
+            json.dumps(read, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return Fault(path, FaultKind.NOT_JSON, "half of a surrogate pair, which is no text")
+    return read
 
 
 def _not_json(path: str, content: bytes, error: Exception) -> Fault:

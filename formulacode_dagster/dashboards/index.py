@@ -66,7 +66,17 @@ class Index(_Read):
     def summaries(self) -> Iterator[tuple[Benchmark, str]]:
         """The summary of each benchmark, over all environments and parameters."""
         for name, benchmark in self.benchmarks.items():
-            yield benchmark, f"graphs/summary/{_sanitized(name)}.json"
+            yield benchmark, summary_path(name)
+
+
+def graph_path(environment: Environment, benchmark: str) -> str:
+    """Where asv puts the graph of *benchmark* in *environment*."""
+    return f"{_folders(environment)[0]}/{_sanitized(benchmark)}.json"
+
+
+def summary_path(benchmark: str) -> str:
+    """Where asv puts the summary of *benchmark*."""
+    return f"graphs/summary/{_sanitized(benchmark)}.json"
 
 
 def parse_index(content: bytes) -> Index | Fault:

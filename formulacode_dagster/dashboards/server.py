@@ -15,7 +15,7 @@ from formulacode_dagster.running.clock import SYSTEM_CLOCK, Clock
 from formulacode_dagster.running.tls import trusted
 
 from .faults import DashboardError, Fault, FaultKind
-from .site import LARGEST_FILE
+from .folder import LARGEST_FILE
 
 AGENT = "formulacode-dagster"
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -16,11 +14,9 @@ from numpy.typing import NDArray
 
 from . import tables
 from .faults import DashboardError, Fault, FaultKind, parse_json
+from .folder import Folder
 from .graphs import Graph, parse_graph
 from .index import INDEX, REGRESSIONS, Benchmark, Environment, Index, parse_index
-
-LARGEST_FILE = 256 * 2**20
-"""Bytes of a file that is read; a graph of a million points has some 30 MB."""
 
 
 def read_site(folder: Path, not_fetched: Sequence[Fault] = ()) -> tables.Site:
@@ -64,9 +60,7 @@ class _Reader:
     """The files of a folder, and what came of them so far."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
-        self._root = os.path.realpath(folder)
-        self._safe: dict[str, bool] = {}
+        self.folder = Folder(folder)
         self.faults: list[Fault] = []
         self.graphs_read = 0
         self._rows: list[tuple[Any, ...]] = []
@@ -76,43 +70,15 @@ class _Reader:
         self._told = "{}"
 
     def index(self) -> Index:
-        content = self.content(INDEX)
+        content = self.folder.content(INDEX)
         index = parse_index(content) if isinstance(content, bytes) else content
         if isinstance(index, Fault):
-            raise DashboardError(self._folder, index, "Name the folder of an asv site, which has an index.json")
+            raise DashboardError(self.folder.name, index, "Name the folder of an asv site, which has an index.json")
         return index
-
-    def content(self, path: str) -> bytes | Fault:
-        folder = path.rpartition("/")[0]
-        if not self._is_inside(folder):
-            return Fault(path, FaultKind.UNREADABLE, "leads out of the site")
-        try:
-            handle = os.open(f"{self._root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except (FileNotFoundError, NotADirectoryError):
-            return Fault(path, FaultKind.ABSENT)
-        except OSError as error:
-            return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
-        try:
-            told = os.fstat(handle)
-            if not stat.S_ISREG(told.st_mode):
-                return Fault(path, FaultKind.UNREADABLE, "is no file")
-            if told.st_size > LARGEST_FILE:
-                return Fault(path, FaultKind.TOO_LARGE, f"{told.st_size:,} bytes")
-            return os.read(handle, told.st_size)
-        except OSError as error:
-            return Fault(path, FaultKind.UNREADABLE, error.strerror or str(error))
-        finally:
-            os.close(handle)
-
-    def present(self, paths: Sequence[str]) -> str:
-        """The first of *paths* that is there, or else the first of all."""
-        if len(paths) == 1:
-            return paths[0]
-        return next((path for path in paths if os.path.lexists(f"{self._root}/{path}")), paths[0])
 
     def graph(self, path: str, combinations: int | None) -> Graph | None:
         """The graph at *path*; what is wrong is noted."""
-        content = self.content(path)
+        content = self.folder.content(path)
         if isinstance(content, Fault):
             self.faults.append(content)
             return None
@@ -154,16 +120,10 @@ class _Reader:
         paths = dict.fromkeys(self._rows[number][-1] for number in series)
         self.faults += [Fault(path, FaultKind.UNKNOWN_REVISION) for path in paths]
 
-    def _is_inside(self, folder: str) -> bool:
-        if folder not in self._safe:
-            place = os.path.realpath(f"{self._root}/{folder}")
-            self._safe[folder] = place == self._root or place.startswith(self._root + os.sep)
-        return self._safe[folder]
-
 
 def _read_graphs(reader: _Reader, index: Index) -> None:
     for environment, benchmark, paths in index.graphs():
-        path = reader.present(paths)
+        path = reader.folder.present(paths)
         graph = reader.graph(path, benchmark.combinations if benchmark.params else None)
         if graph is not None:
             reader.add(environment, benchmark, path, graph)
@@ -212,7 +172,7 @@ def _backwards_in_time(index: Index) -> list[Fault]:
 
 def _regressions(reader: _Reader) -> pl.DataFrame:
     """The site's own regressions; a site without any has no such file, or an empty one."""
-    content = reader.content(REGRESSIONS)
+    content = reader.folder.content(REGRESSIONS)
     read = parse_json(REGRESSIONS, content) if isinstance(content, bytes) else content
     rows: list[tuple[Any, ...]] = []
     if not isinstance(read, Fault):
