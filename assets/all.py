@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .benchmark_results import benchmark_results
+from .breakpoints import breakpoints
 from .classifications import classifications
+from .dashboards import dashboards
 from .environments import environments
 from .images import images
 from .measurements import measurements
@@ -12,6 +15,7 @@ from .published_dataset import published_dataset
 from .published_images import published_images
 from .pull_requests import pull_requests
 from .replays import replays
+from .replication import replication
 from .repositories import repositories
 
 STAGE_ASSETS = (
@@ -28,5 +32,10 @@ STAGE_ASSETS = (
     monthly_report,
 )
 
-ASSETS = [asset.definition for asset in STAGE_ASSETS]
-ASSET_CHECKS = [check.definition(asset.stage) for asset in STAGE_ASSETS for check in asset.checks]
+DASHBOARD_ASSETS = (dashboards, benchmark_results, breakpoints, replication)
+
+ASSETS = [asset.definition for asset in (*STAGE_ASSETS, *DASHBOARD_ASSETS)]
+ASSET_CHECKS = [
+    *(check.definition(asset.stage) for asset in STAGE_ASSETS for check in asset.checks),
+    *(check.definition(asset.definition) for asset in DASHBOARD_ASSETS for check in asset.checks),
+]

@@ -97,7 +97,7 @@ class MonthCheck:
                     verdict = self.verdict(month, **{name: getattr(given, name) for name in resources})
             except FormulaCodeError as error:
                 raise dg.Failure(description=str(error), allow_retries=False) from error
-            return _result(verdict)
+            return result_of(verdict, blocking=verdict.blocking)
 
         return evaluate
 
@@ -117,7 +117,7 @@ def failures_within_budget(month: JudgedMonth) -> Judgement:
         return judge_failures(connection, month.key, month.stage, read_settings().failure_budget_of(month.stage))
 
 
-def _result(verdict: CheckVerdict) -> dg.AssetCheckResult:
+def result_of(verdict: Judgement, *, blocking: bool) -> dg.AssetCheckResult:
     """*verdict* as Dagster shows it: an error where it blocks, else a warning."""
     metadata: dict[str, Any] = dict(verdict.figures)
     if verdict.offenders:
@@ -126,7 +126,7 @@ def _result(verdict: CheckVerdict) -> dg.AssetCheckResult:
         metadata["tally"] = _table([{"name": name, **counts} for name, counts in verdict.tally.items()])
     return dg.AssetCheckResult(
         passed=verdict.passed,
-        severity=dg.AssetCheckSeverity.ERROR if verdict.blocking else dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.ERROR if blocking else dg.AssetCheckSeverity.WARN,
         description=verdict.summary,
         metadata=metadata,
     )

@@ -1,6 +1,5 @@
 """`monthly_report`: the funnel, costs, charts, what changed since last month."""
 
-import base64
 from typing import Any
 
 import dagster as dg
@@ -15,6 +14,7 @@ from resources.reports import ReportsResource
 
 from .materialize import ItemConfig, stage_run
 from .partitions import MONTHS
+from .pictures import picture
 from .published_dataset import published_dataset
 from .stage_asset import stage_asset
 
@@ -43,13 +43,9 @@ def monthly_report(
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(str(path)),
-            "funnel": _picture("funnel", charts.funnel),
-            "speedups": _picture("speed-ups", charts.speedups),
+            "funnel": picture("funnel", charts.funnel),
+            "speedups": picture("speed-ups", charts.speedups),
             **{f"funnel_{step.name}": step.count for step in facts.funnel.steps},
             **{f"cost_{name}": round(value, 2) for name, value in facts.cost.model_dump().items()},
         }
     )
-
-
-def _picture(name: str, png: bytes) -> dg.MarkdownMetadataValue:
-    return dg.MetadataValue.md(f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .agents import AgentsResource
 from .base import SettingsResource
 from .containers import ContainersResource
+from .dashboards import DashboardsResource
 from .hub import HubResource
 from .intake import IntakeResource
 from .llm import LLMResource
@@ -30,4 +31,5 @@ def default_resources() -> dict[str, SettingsResource]:
         "registry": RegistryResource(),
         "hub": HubResource(),
         "reports": ReportsResource(),
+        "boards": DashboardsResource(),
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.git.eviction import mirror_path
+from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.offline.detect import detect
 
@@ -31,6 +32,12 @@ class MirrorsResource(SettingsResource):
         """The cache; clones and fetches on demand, and tells the run's log what it removed to keep to the budget."""
         root, origin = self.settings.mirrors_root, clone_url(self.settings)
         return MirrorCache(root, origin, budget=self.budget, say=dg.get_dagster_logger().info)
+
+    def here(self, repository: str) -> Mirror | None:
+        """The mirror of *repository* where there is one already: nothing is cloned to look something up."""
+        if not repository or not mirror_path(self.settings.mirrors_root, repository).is_dir():
+            return None
+        return self.cache().ensure(repository)
 
 
 def clone_url(settings: Settings) -> str:

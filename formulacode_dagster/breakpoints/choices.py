@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+
+from formulacode_dagster.models.errors import ConfigurationError
 
 
 class Method(StrEnum):
@@ -13,5 +16,16 @@ class Method(StrEnum):
     RBF = "rbf"
 
 
+def methods_named(names: Iterable[str]) -> list[Method]:
+    """The methods called *names*, each once; raises ConfigurationError where one is none."""
+    distinct = list(dict.fromkeys(names))
+    if strangers := [name for name in distinct if name not in list(Method)]:
+        raise ConfigurationError(f"{strangers[0]} is no method", remedy=f"Use some of {', '.join(Method)}")
+    return [Method(name) for name in distinct]
+
+
 MINIMUM_CHANGE = 0.05
 """The least relative change that is told: asv's own threshold of regressions."""
+
+WITHIN = 5
+"""Commits between two breakpoints that are the same all the same: machines measure different ones."""

@@ -34,7 +34,7 @@ def _by_seeded_intervals(values: Floats, weights: Floats | None) -> Positions:  
 
 def _by_asv(values: Floats, weights: Floats | None) -> Positions:
     """The steps that `asv publish` shows: weighted L1 Potts, with its penalty chosen by AR(1)."""
-    detect_steps = _library("asv.step_detect", Method.ASV).detect_steps
+    detect_steps = library("asv.step_detect", Method.ASV).detect_steps
     steps = detect_steps(values.tolist(), None if weights is None else weights.tolist())
     return np.array([left for left, *_ in steps[1:]], np.int64)
 
@@ -49,7 +49,7 @@ def _by_rbf(values: Floats, weights: Floats | None) -> Positions:  # noqa: ARG00
         )
     if len(values) < 2 * seeded.SHORTEST_SEGMENT or values.min() == values.max():
         return np.empty(0, np.int64)
-    kernel = _library("ruptures", Method.RBF).KernelCPD(kernel="rbf", min_size=seeded.SHORTEST_SEGMENT, jump=1)
+    kernel = library("ruptures", Method.RBF).KernelCPD(kernel="rbf", min_size=seeded.SHORTEST_SEGMENT, jump=1)
     ends = kernel.fit(values.reshape(-1, 1)).predict(pen=RBF_PENALTY * np.log(len(values)))
     return np.array(ends[:-1], np.int64)
 
@@ -61,7 +61,8 @@ _METHODS: dict[Method, Callable[[Floats, Floats | None], Positions]] = {
 }
 
 
-def _library(module: str, method: Method) -> Any:
+def library(module: str, method: Method) -> Any:
+    """The *module* that *method* needs; raises ConfigurationError where it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -35,6 +35,10 @@ STEPS = pl.Schema(
 after: what made the step is among the commits `before..after`. Levels are medians, in the benchmark's unit."""
 
 
+_WIDTH = (pl.col("high") - pl.col("low")).abs()
+_WEIGHT = pl.when(_WIDTH.is_finite() & (_WIDTH > 0)).then(2 / _WIDTH).otherwise(float("nan")).alias("low")
+
+
 def find_steps(
     points: pl.DataFrame,
     series: pl.DataFrame,
@@ -43,12 +47,12 @@ def find_steps(
 ) -> pl.DataFrame:
     """The steps (STEPS) of *points* (`series`, `revision`, `value`) of all *series* (`series`, `type`, `unit`).
 
-    Points without a finite value count as not measured; of several at one revision the median counts. A `weight` beside
-    the values, where there is one, goes to the method. Raises ConfigurationError as `methods.change_points` does.
+    Points without a finite value count as not measured; of several at one revision the median counts. Intervals beside
+    the values (`low`, `high`) give their weights. Raises ConfigurationError as `methods.change_points` does.
     """
     kinds = {number: (kind, unit) for number, kind, unit in series.select("series", "type", "unit").iter_rows()}
     rows = []
-    for number, revisions, values, weights in _each_series(points):
+    for number, revisions, values, weights in each_series(points):
         kind, unit = kinds[number]
         bounds = bounds_of_levels(values, methods.change_points(values, method, weights), minimum_change)
         for first, position, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
@@ -71,18 +75,24 @@ def find_steps(
     return pl.DataFrame(rows, schema=STEPS, orient="row")
 
 
-def _each_series(points: pl.DataFrame) -> Iterator[tuple[int, Any, Floats, Floats | None]]:
+def each_series(points: pl.DataFrame) -> Iterator[tuple[int, Any, Floats, Floats | None]]:
+    """The number of each series, and its revisions, values and weights in order.
+
+    A weight is asv's, the inverse of half of the interval's width, and NaN where that is not known. It is None for
+    series without any.
+    """
     measured = points.filter(pl.col("value").is_finite()).sort("series", "revision")
     if measured.select(pl.struct("series", "revision").is_duplicated().any()).item():
         measured = measured.group_by("series", "revision", maintain_order=True).median()
     numbers, revisions = measured["series"].to_numpy(), measured["revision"].to_numpy()
     values = measured["value"].to_numpy()
-    weights = measured["weight"].to_numpy() if "weight" in measured.columns else None
+    weights = measured.select(_WEIGHT)["low"].to_numpy() if {"low", "high"} <= set(measured.columns) else None
     bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
     for first, last in pairwise(bounds):
         if first < last:
             part = slice(first, last)
-            yield int(numbers[first]), revisions[part], values[part], None if weights is None else weights[part]
+            known = None if weights is None or np.isnan(weights[part]).all() else weights[part]
+            yield int(numbers[first]), revisions[part], values[part], known
 
 
 def bounds_of_levels(values: Floats, positions: Positions, minimum_change: float) -> list[int]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.frames import read_frame, replace_frame
-from formulacode_dagster.store.series_tables import BREAKPOINT_COMMITS, BREAKPOINTS
+from formulacode_dagster.store.series_tables import BREAKPOINT_COMMITS, BREAKPOINTS, REPLICATION
 
 from .choices import Method
 from .commits import COMMITS
@@ -59,3 +59,10 @@ def methods_of(connection: Connection, dashboard: str, source: Source) -> list[M
 
 def _key(dashboard: str, source: Source, method: Method) -> dict[str, str]:
     return {"dashboard": dashboard, "source": source.value, "method": method.value}
+
+
+def save_replications(connection: Connection, dashboard: str, rows: list[dict[str, object]]) -> None:
+    """Make *rows* all that is kept of the replications of *dashboard*."""
+    columns = [column.name for column in REPLICATION.columns if not column.primary_key]
+    frame = pl.DataFrame([[row[name] for name in columns] for row in rows], schema=columns, orient="row")
+    replace_frame(connection, REPLICATION, {"dashboard": dashboard}, frame)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -10,11 +11,12 @@ from sqlalchemy import Connection, select
 from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.store.bulk import upsert
+from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.frames import read_frame, replace_frame
 from formulacode_dagster.store.series_tables import DASHBOARDS, SITE_TABLES
 
 from .sites import Dashboard
-from .tables import FRAMES, Site, tables_of
+from .tables import FRAMES, Site, tables_of, write_tables
 
 _FIGURES = ("project", "commit_url", "graphs_expected", "graphs_read", "summaries_expected", "summaries_read")
 
@@ -36,6 +38,34 @@ def save_site(
     upsert(connection, DASHBOARDS, [row])
     for name, frame in tables_of(site).items():
         replace_frame(connection, SITE_TABLES[name], key, frame)
+
+
+def keep_site(database: Database, dashboard: Dashboard, source: Source, site: Site, folder: Path, run_id: str) -> None:
+    """Keep *site* in *database*, and as Parquet in *folder*, by its source.
+
+    Raises OutsideSystemError when the database does not answer or the disk is full.
+    """
+    with database.transaction() as connection:
+        save_site(connection, dashboard, source, site, run_id=run_id, read_at=datetime.now(UTC))
+    write_tables(tables_of(site), folder / source.value)
+
+
+def kept_site(database: Database, dashboard: str, source: Source) -> Site | None:
+    """What is kept of *dashboard* by *source*; None where there is nothing."""
+    with database.transaction() as connection:
+        return load_site(connection, dashboard, source) if source in sources_of(connection, dashboard) else None
+
+
+def kept_sites(database: Database, dashboard: str) -> dict[Source, Site]:
+    """All that is kept of *dashboard*, by source. Raises ConfigurationError where nothing is."""
+    with database.transaction() as connection:
+        sites = {source: load_site(connection, dashboard, source) for source in sources_of(connection, dashboard)}
+    if not sites:
+        raise ConfigurationError(
+            f"nothing is kept of dashboard {dashboard}",
+            remedy="Materialize `dashboards` or `benchmark_results` first; it needs a site, or raw results",
+        )
+    return sites
 
 
 def load_site(connection: Connection, dashboard: str, source: Source) -> Site:

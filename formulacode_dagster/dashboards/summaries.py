@@ -27,13 +27,12 @@ def summary_of(benchmark: str, points: pl.DataFrame) -> pl.DataFrame:
     wide = points.pivot("series", index="revision", values="value", aggregate_function="mean").sort("revision")
     values = wide.drop("revision").to_numpy().astype(np.float64)
     filled = np.column_stack([_filled(column) for column in values.T])
-    measured = ~np.isnan(values).all(axis=1)
-    means = [
-        _geometric_mean(row[~np.isnan(row)]) if any_ else math.nan for row, any_ in zip(filled, measured, strict=True)
-    ]
-    revisions, means = _fewer(wide["revision"].to_numpy(), np.array(means))
+    # what no series measured stays missing
+    filled[np.isnan(values).all(axis=1)] = np.nan
+    means = np.array([_geometric_mean(row[~np.isnan(row)]) for row in filled])
+    revisions, kept = _fewer(wide["revision"].to_numpy(), means)
     return pl.DataFrame(
-        {"benchmark": [benchmark] * len(revisions), "revision": revisions, "value": means}, schema=SUMMARIES
+        {"benchmark": [benchmark] * len(revisions), "revision": revisions, "value": kept}, schema=SUMMARIES
     ).with_columns(pl.col("value").fill_nan(None))
 
 

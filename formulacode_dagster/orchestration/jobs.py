@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
+from assets.dashboard_asset import GROUP
 from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
 from .helpers import helper, helpers_sensor
@@ -23,6 +24,12 @@ STAGE_JOBS = [
     )
     for stage in Stage
 ]
+
+DASHBOARD_JOB = dg.define_asset_job(
+    "dashboard",
+    selection=dg.AssetSelection.groups(GROUP),
+    description="A whole dashboard: its site, raw results, breakpoints, and both beside each other.",
+)
 
 MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
     MONTH_JOB,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from psycopg import sql
-from sqlalchemy import Connection, Table, and_, delete, select
+from sqlalchemy import Connection, Table, and_, delete, select, text
 
 from .bulk import copying
 from .column_types import REPLACEMENT, storable_json
@@ -25,6 +25,9 @@ def replace_frame(connection: Connection, table: Table, key: Key, frame: pl.Data
     """Make *frame* all that *table* has under *key*; the caller's transaction keeps the old rows until it commits."""
     import polars as pl
 
+    # of two writers of one frame the second waits for the first
+    name = "/".join((table.name, *key.values()))
+    connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
     connection.execute(delete(table).where(_under(table, key)))
     for first in range(0, frame.height, ROWS_AT_ONCE):
         part = frame.slice(first, ROWS_AT_ONCE)

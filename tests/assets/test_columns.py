@@ -5,8 +5,7 @@ from __future__ import annotations
 import dagster as dg
 from sqlalchemy import text
 
-from assets.all import STAGE_ASSETS
-from assets.stage_asset import StageAsset
+from assets.all import DASHBOARD_ASSETS, STAGE_ASSETS
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.release.dataset import from_parquet, month_frame, to_parquet
 from formulacode_dagster.store.database import Database
@@ -16,11 +15,14 @@ SELECT c.column_name, c.data_type, col_description(format('%I', c.table_name)::r
 FROM information_schema.columns c WHERE c.table_name = :name AND c.table_schema = current_schema()
 """
 ELSEWHERE = {Stage.PUBLISHED_DATASET, Stage.MONTHLY_REPORT}
-IN_POSTGRES = [asset for asset in STAGE_ASSETS if asset.stage not in ELSEWHERE]
+IN_POSTGRES = [
+    *(asset.definition for asset in STAGE_ASSETS if asset.stage not in ELSEWHERE),
+    *(asset.definition for asset in DASHBOARD_ASSETS),
+]
 
 
-def columns_shown(asset: StageAsset) -> dict[str, tuple[str, str | None]]:
-    schema = asset.definition.metadata_by_key[asset.definition.key]["dagster/column_schema"]
+def columns_shown(asset: dg.AssetsDefinition) -> dict[str, tuple[str, str | None]]:
+    schema = asset.metadata_by_key[asset.key]["dagster/column_schema"]
     if isinstance(schema, dg.TableSchemaMetadataValue):
         schema = schema.schema
     return {column.name: (column.type, column.description) for column in schema.columns}
@@ -29,14 +31,14 @@ def columns_shown(asset: StageAsset) -> dict[str, tuple[str, str | None]]:
 def test_the_columns_of_an_asset_are_those_of_what_people_query(database: Database) -> None:
     for asset in IN_POSTGRES:
         with database.transaction() as connection:
-            found = connection.execute(text(FOUND), {"name": asset.stage.value}).all()
+            found = connection.execute(text(FOUND), {"name": asset.key.to_user_string()}).all()
         assert columns_shown(asset) == {name: (kind, meaning) for name, kind, meaning in found}
 
 
 def test_the_columns_of_the_dataset_are_those_of_its_files() -> None:
     (asset,) = (asset for asset in STAGE_ASSETS if asset.stage is Stage.PUBLISHED_DATASET)
     written = from_parquet(to_parquet(month_frame([])), "here")
-    shown = columns_shown(asset)
+    shown = columns_shown(asset.definition)
     assert {name: kind for name, (kind, _) in shown.items()} == {
         name: str(kind) for name, kind in written.schema.items()
     }

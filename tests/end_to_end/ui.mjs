@@ -10,7 +10,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { chromium } from "playwright-core";
 
-const GROUPS = ["intake", "selection", "build", "measure", "release"];
+const GROUPS = ["intake", "selection", "build", "measure", "release", "dashboards"];
 const LAST_ASSET = "monthly_report";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
 const TIMEOUT = 60_000;

@@ -9,15 +9,12 @@ import typer
 
 from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
 from formulacode_dagster.cli.console import console, table_of
-from formulacode_dagster.dashboards.faults import Fault
 from formulacode_dagster.models.errors import ConfigurationError
 
 from .telling import show_commits, tell_site
 
 if TYPE_CHECKING:
     import polars as pl
-
-SITE_FOLDER = "site"
 
 app = typer.Typer(
     help="Read published asv sites, and find the commits that made benchmarks faster.", no_args_is_help=True
@@ -60,20 +57,22 @@ def scrape(
     folder: Folder,
 ) -> None:
     """Write a site as Parquet. Over HTTP it is laid down in the folder first, and asked only for what is new."""
-    from formulacode_dagster.dashboards.site import read_site
-    from formulacode_dagster.dashboards.sites import dashboards_by_name, folder_of
+    from formulacode_dagster.dashboards.scraping import scrape as scrape_site
+    from formulacode_dagster.dashboards.sites import dashboards_by_name
     from formulacode_dagster.dashboards.tables import tables_of, write_tables
     from resources.settings import read_settings
 
     # a folder that is there is meant, whatever it is called
     if not Path(site).is_dir() and (named := dashboards_by_name(read_settings().home).get(site)):
         site = named.site
-    on_disk = folder_of(site)
-    if on_disk is None:
-        place = folder / SITE_FOLDER
-        read = read_site(place, _download(site, place))
-    else:
-        read = read_site(on_disk)
+    with console.status(f"reading {site}"):
+        scraped = scrape_site(site, folder)
+    if fetched := scraped.download:
+        console.print(
+            f"{fetched.requests:,} requests: {fetched.fetched:,} files fetched, "
+            f"{fetched.unchanged + fetched.kept:,} as before, {fetched.absent:,} that the site does not have"
+        )
+    read = scraped.site
     write_tables(tables_of(read), folder)
     tell_site(read, folder)
 
@@ -89,42 +88,21 @@ def steps(
     ),
 ) -> None:
     """Find the steps of the series that `scrape` wrote, and the commits that made them: tables, and a picture."""
-    from formulacode_dagster.breakpoints.commits import merge_into_commits, with_hashes
+    from formulacode_dagster.breakpoints.finding import find_breakpoints
     from formulacode_dagster.breakpoints.picture import draw_steps
-    from formulacode_dagster.breakpoints.steps import find_steps
     from formulacode_dagster.dashboards.tables import write_tables
     from formulacode_dagster.files.atomic import disk_errors, write_atomically
 
     points, series, revisions = (_table(folder, name) for name in ("points", "series", "revisions"))
-    all_steps = find_steps(points, series, method, minimum_change)
-    of_series = series.select("series", "benchmark", "parameters", "machine", "unit")
-    named = with_hashes(all_steps.join(of_series, on="series", maintain_order="left"), revisions)
-    commits = with_hashes(merge_into_commits(named), revisions)
-    write_tables({"steps": named, "commits": commits}, folder)
+    breakpoints = find_breakpoints(points, series, revisions, method, minimum_change)
+    all_steps, commits = breakpoints.steps, breakpoints.commits
+    write_tables({"steps": all_steps, "commits": commits}, folder)
     picture = folder / "steps.png"
     with disk_errors(str(picture)):
         write_atomically(picture, draw_steps(points, series, all_steps))
     console.print(f"{series.height:,} series, {all_steps.height:,} steps, {commits.height:,} commits, by {method}")
     show_commits(commits)
     console.print(f"steps.parquet, commits.parquet and steps.png are in {folder}", markup=False, highlight=False)
-
-
-def _download(url: str, folder: Path) -> tuple[Fault, ...]:
-    from formulacode_dagster.dashboards.download import Download, download
-    from formulacode_dagster.dashboards.server import Server
-    from formulacode_dagster.running.loops import run_loop
-
-    async def run() -> Download:
-        async with Server(url) as server:
-            return await download(server, folder)
-
-    with console.status(f"fetching {url}"):
-        result = run_loop(run())
-    console.print(
-        f"{result.requests:,} requests: {result.fetched:,} files fetched, "
-        f"{result.unchanged + result.kept:,} as before, {result.absent:,} that the site does not have"
-    )
-    return result.faults
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:

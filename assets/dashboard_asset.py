@@ -1,0 +1,152 @@
+"""How an asset of a dashboard is declared: its partitions, the frame around it, and the checks of its tables."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from formulacode_dagster.dashboards.sites import Dashboard
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series_views import SERIES_RELATIONS
+from resources.dashboards import DashboardsResource
+from resources.postgres import PostgresResource
+from resources.settings import read_settings
+
+from .checks import result_of
+from .pictures import picture
+from .stage_asset import OWNER
+from .stopping import stoppable
+
+if TYPE_CHECKING:
+    from formulacode_dagster.dashboards.tables import Site
+
+DASHBOARDS = dg.DynamicPartitionsDefinition(name="dashboards")
+"""One partition a dashboard that has a name; the sensor `listed_dashboards` adds those that are listed."""
+GROUP = "dashboards"
+SHOWN_NAMES = 50
+
+
+@dataclass(frozen=True)
+class JudgedDashboard:
+    """The dashboard that a check is about, and where its tables are."""
+
+    database: Database
+    name: str
+
+    def site(self, source: Source) -> "Site | None":
+        """What is kept of it by *source*; None where there is nothing."""
+        from formulacode_dagster.dashboards.stored import kept_site
+
+        return kept_site(self.database, self.name, source)
+
+
+@dataclass(frozen=True)
+class DashboardCheck:
+    """One check of a dashboard's asset. It warns: what others publish, nobody here can mend."""
+
+    judge: Callable[[JudgedDashboard], Judgement]
+
+    @property
+    def name(self) -> str:
+        """As the function that judges."""
+        return self.judge.__name__
+
+    def definition(self, asset: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
+        """The check as Dagster runs it, dashboard by dashboard."""
+
+        @dg.asset_check(
+            asset=asset,
+            name=self.name,
+            description=inspect.getdoc(self.judge),
+            partitions_def=DASHBOARDS,
+        )
+        def evaluate(context: dg.AssetCheckExecutionContext, postgres: PostgresResource) -> dg.AssetCheckResult:
+            try:
+                judgement = self.judge(JudgedDashboard(postgres.database(), context.partition_key))
+            except FormulaCodeError as error:
+                raise dg.Failure(description=str(error), allow_retries=False) from error
+            return result_of(judgement, blocking=False)
+
+        return evaluate
+
+
+@dataclass(frozen=True)
+class DashboardAsset:
+    """An asset of a dashboard, and the checks of its tables."""
+
+    definition: dg.AssetsDefinition
+    checks: tuple[DashboardCheck, ...]
+
+
+def dashboard_asset(
+    *, kinds: set[str], description: str, deps: Sequence[DashboardAsset] = (), checks: Sequence[DashboardCheck] = ()
+) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], DashboardAsset]:
+    """`@dg.asset` with what all assets of a dashboard share; its columns are those of the relation of its name."""
+
+    def declare(body: Callable[..., dg.MaterializeResult[Any]]) -> DashboardAsset:
+        columns = SERIES_RELATIONS[body.__name__].columns
+        shown = [dg.TableColumn(column.name, column.type, description=column.description) for column in columns]
+        define = dg.asset(
+            deps=[dependency.definition for dependency in deps],
+            partitions_def=DASHBOARDS,
+            group_name=GROUP,
+            kinds={*kinds, "postgres"},
+            owners=[OWNER],
+            description=description,
+            code_version="1",
+            metadata={"dagster/column_schema": dg.TableSchema(shown)},
+        )
+        return DashboardAsset(define(body), tuple(checks))
+
+    return declare
+
+
+@contextmanager
+def dashboard_run(context: dg.AssetExecutionContext, boards: DashboardsResource) -> Iterator[Dashboard]:
+    """The frame around an asset: the dashboard of its partition; errors are told in our words, and tried once more."""
+    try:
+        with stoppable(context):
+            if not context.has_partition_key:
+                raise ConfigurationError(
+                    "this was launched without a dashboard", remedy="Launch it for one partition, for example numpy"
+                )
+            yield boards.named(context.partition_key)
+    except OutsideSystemError as error:
+        failure = dg.Failure(description=str(error), metadata={"system": error.system})
+        if (delay := read_settings().retry_seconds) and context.retry_number == 0:
+            raise dg.RetryRequested(max_retries=1, seconds_to_wait=delay) from failure
+        raise failure from error
+    except FormulaCodeError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+def site_metadata(site: "Site", folder: Path) -> dict[str, Any]:
+    """What the page of an asset tells of *site*, whose Parquet is in *folder*."""
+    from formulacode_dagster.dashboards.picture import draw_points
+
+    by_kind = site.faults.group_by("kind", maintain_order=True).len().rows()
+    return {
+        "project": site.project,
+        "dagster/row_count": site.points.height,
+        "series": site.series.height,
+        "points_measured": site.points["value"].count(),
+        "commits": site.revisions.height,
+        "graphs_read": site.graphs_read,
+        "graphs_expected": site.graphs_expected,
+        "summaries_read": site.summaries_read,
+        "own_regressions": site.regressions.height,
+        "faults": dg.MetadataValue.table(
+            [dg.TableRecord({"kind": kind, "files": count}) for kind, count in by_kind],
+            dg.TableSchema([dg.TableColumn("kind"), dg.TableColumn("files", "int")]),
+        ),
+        "silent_benchmarks": site.silent_benchmarks()[:SHOWN_NAMES],
+        "parquet": dg.MetadataValue.path(str(folder)),
+        "points": picture("points", draw_points(site)),
+    }

@@ -1,0 +1,55 @@
+"""`dashboards`: published asv sites as tables, whole, with what is missing or broken of them named."""
+
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.dashboards import Source
+from resources.dashboards import DashboardsResource
+from resources.postgres import PostgresResource
+
+from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, dashboard_run, site_metadata
+
+
+@DashboardCheck
+def complete(dashboard: JudgedDashboard) -> Judgement:
+    """Every graph and summary of the index was read, or the site does not have it; every benchmark has a graph."""
+    from formulacode_dagster.dashboards import checks as verdicts
+
+    return verdicts.complete(dashboard.site(Source.PUBLISHED))
+
+
+@DashboardCheck
+def in_order(dashboard: JudgedDashboard) -> Judgement:
+    """Revisions are known, distinct and ascending in every graph, and dates follow them."""
+    from formulacode_dagster.dashboards import checks as verdicts
+
+    return verdicts.in_order(dashboard.site(Source.PUBLISHED))
+
+
+@dashboard_asset(
+    kinds={"asv", "parquet"},
+    description="One row is a dashboard as it was last read: a site that asv published, or raw results collated. Its "
+    "commits, series, points, summaries, regressions and faults are in tables of their own, and in Parquet.",
+    checks=[complete, in_order],
+)
+def dashboards(
+    context: dg.AssetExecutionContext, postgres: PostgresResource, boards: DashboardsResource
+) -> dg.MaterializeResult[Any]:
+    """Read the site of the dashboard, politely where it is on the network, and keep all of its tables."""
+    from formulacode_dagster.dashboards.scraping import scrape
+    from formulacode_dagster.dashboards.stored import keep_site
+
+    with dashboard_run(context, boards) as dashboard:
+        if not dashboard.site:
+            return dg.MaterializeResult(metadata={"site": "none", "dagster/row_count": 0})
+        folder = boards.folder(dashboard.name)
+        scraped = scrape(dashboard.site, folder)
+        keep_site(postgres.database(), dashboard, Source.PUBLISHED, scraped.site, folder, context.run.run_id)
+    metadata = site_metadata(scraped.site, folder / Source.PUBLISHED)
+    if scraped.download is not None:
+        metadata["requests"] = scraped.download.requests
+        metadata["files_fetched"] = scraped.download.fetched
+        metadata["files_as_before"] = scraped.download.unchanged + scraped.download.kept
+    return dg.MaterializeResult(metadata=metadata)

@@ -1,0 +1,87 @@
+"""The regressions that `asv publish` tells, found again from points with their intervals."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.errors import ConfigurationError
+
+from .choices import MINIMUM_CHANGE, Method
+from .methods import library
+from .steps import each_series
+
+REGRESSIONS = pl.Schema(
+    {
+        "series": pl.UInt32(),
+        "latest": pl.Float64(),
+        "best": pl.Float64(),
+        "before_revision": pl.Int64(),
+        "after_revision": pl.Int64(),
+        "before": pl.Float64(),
+        "after": pl.Float64(),
+    }
+)
+"""One row a step up that was not made good again, as `asv.step_detect.detect_regressions` tells it."""
+LEAST_INTERVALS = 0.9
+"""The share of a series' values whose intervals must be known for what asv did with them to be found again."""
+
+
+def regressions_of(points: pl.DataFrame, minimum_change: float = MINIMUM_CHANGE) -> pl.DataFrame:
+    """The regressions (REGRESSIONS) of all series of *points*, by asv's own code, weighted by `low` and `high`.
+
+    Raises ConfigurationError where asv is not installed.
+    """
+    step_detect = library("asv.step_detect", Method.ASV)
+    rows = []
+    for number, revisions, values, weights in each_series(points):
+        steps = step_detect.detect_steps(values.tolist(), None if weights is None else weights.tolist())
+        by_revision = [(revisions[left], revisions[right - 1] + 1, *rest) for left, right, *rest in steps]
+        latest, best, jumps = step_detect.detect_regressions(by_revision, minimum_change)
+        rows += [(number, latest, best, *jump) for jump in jumps or ()]
+    return pl.DataFrame(rows, schema=REGRESSIONS, orient="row")
+
+
+def with_intervals(
+    points: pl.DataFrame, series: pl.DataFrame, revisions: pl.DataFrame, raw: pl.DataFrame
+) -> pl.DataFrame:
+    """Published *points* with the intervals of the same values among *raw* results.
+
+    *raw* has `benchmark`, `parameters`, `hash`, `value`, `low`, `high`.
+    """
+    of = ["benchmark", "parameters", "hash", "value"]
+    intervals = raw.drop_nulls(["value", "low", "high"]).unique(of).select(*of, "low", "high")
+    named = points.drop("low", "high").join(series.select("series", "benchmark", "parameters"), on="series")
+    named = named.join(revisions.select("revision", "hash"), on="revision", how="left")
+    return named.join(intervals, on=of, how="left").select(points.columns).sort("series", "revision")
+
+
+def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFrame) -> Judgement:
+    """Whether the *published* regressions (`path`, `parameter`, `after_revision`) come out of *points* again.
+
+    Judged are those of series whose intervals are known for LEAST_INTERVALS of the values. Where there are some and asv
+    is not installed, nothing can be judged, and that is no pass.
+    """
+    numbered = series.with_columns(pl.int_range(pl.len()).over("path").alias("parameter"))
+    told = published.with_columns(pl.col("parameter").fill_null(0)).join(
+        numbered.select("series", "path", "parameter"), on=["path", "parameter"], how="left"
+    )
+    measured = points.drop_nulls("value").group_by("series").agg(pl.col("low").count() / pl.len())
+    weighted = measured.filter(pl.col("low") >= LEAST_INTERVALS)["series"].implode()
+    judged = told.filter(pl.col("series").is_in(weighted))
+    again = judged.head(0).select("series", "after_revision")
+    if judged.height:
+        of_judged = points.filter(pl.col("series").is_in(judged["series"].implode()))
+        try:
+            again = regressions_of(of_judged).select("series", "after_revision")
+        except ConfigurationError as error:
+            return Judgement(
+                passed=False, summary=f"{judged.height:,} published regressions were not looked for: {error}"
+            )
+    missed = judged.join(again, on=["series", "after_revision"], how="anti")
+    return Judgement.by_offenders(
+        f"{judged.height - missed.height:,} of the {judged.height:,} published regressions whose intervals are known "
+        f"are found again; of {told.height - judged.height:,} they are not known",
+        [f"{name} at {revision}" for name, revision in missed.select("benchmark", "after_revision").iter_rows()],
+        {"published": told.height, "judged": judged.height, "reproduced": judged.height - missed.height},
+    )

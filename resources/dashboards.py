@@ -1,0 +1,27 @@
+"""Which dashboards there are, and where what is read of them lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from formulacode_dagster.dashboards.sites import Dashboard, dashboard_named, dashboards_by_name
+
+from .base import SettingsResource, setting
+
+
+class DashboardsResource(SettingsResource):
+    """Hands out the list of dashboards, and a folder for each."""
+
+    home: str | None = setting("home")
+
+    def named(self, name: str) -> Dashboard:
+        """The dashboard called *name*; raises ConfigurationError where there is none."""
+        return dashboard_named(self.settings.home, name)
+
+    def names(self) -> list[str]:
+        """Every name; raises ConfigurationError when the list cannot be read."""
+        return list(dashboards_by_name(self.settings.home))
+
+    def folder(self, name: str) -> Path:
+        """`dashboards/` under FC_HOME has a folder for each: what was laid down, and its tables as Parquet."""
+        return self.settings.home / "dashboards" / name
