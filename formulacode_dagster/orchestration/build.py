@@ -19,7 +19,6 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
     from resources.defaults import default_resources
 
     from .jobs import DASHBOARD_JOB, HELPER_JOB, HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, SENSORS, STAGE_JOBS
-    from .listed_dashboards import listed_dashboards
     from .pool_waiting import mend_waiting_for_pools
 
     mend_waiting_for_pools()
@@ -28,7 +27,7 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
         asset_checks=ASSET_CHECKS,
         jobs=[MONTH_JOB, *STAGE_JOBS, DASHBOARD_JOB, HOUSEKEEPING_JOB, HELPER_JOB],
         schedules=SCHEDULES,
-        sensors=[*SENSORS, listed_dashboards],
+        sensors=SENSORS,
         resources={**default_resources(), **(resource_overrides or {})},
         executor=dg.in_process_executor,
     )

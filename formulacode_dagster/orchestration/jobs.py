@@ -9,6 +9,7 @@ from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
 from .helpers import helper, helpers_sensor
 from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
+from .listed_dashboards import listed_dashboards
 
 MONTH_JOB = dg.define_asset_job(
     "month",
@@ -43,5 +44,5 @@ MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
 
 HOUSEKEEPING_JOB = housekeeping
 HELPER_JOB = helper
-SENSORS = (helpers_sensor,)
+SENSORS = (helpers_sensor, listed_dashboards)
 SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE)
