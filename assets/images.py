@@ -19,6 +19,7 @@ from formulacode_dagster.store.attempts import summary_of
 from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.views import RELATIONS
 from resources.containers import ContainersResource
+from resources.hub import HubResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
@@ -61,9 +62,13 @@ def images(
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     containers: ContainersResource,
+    hub: HubResource,
 ) -> dg.MaterializeResult[Any]:
     """Build and verify an image for every environment."""
     with stage_run(context, postgres, images, config) as run:
+        if not (run.options.is_partial or run.options.dry_run):
+            # before hours of building: the dataset is written last
+            hub.destination().require_write()
         engine, why = containers.engine_for(run.database, run.month)
         context.log.info(why)
         summary = build_images(run, mirrors, containers, engine)

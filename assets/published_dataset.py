@@ -88,7 +88,7 @@ def published_dataset(
         tables = month_tables(list(records.values()))
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
-            if config.only or config.limit_per_repository:
+            if run.options.is_partial:
                 raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
             if left_out:
                 raise NotAsked(SkipReason.PARTIAL_RUN, left_out)

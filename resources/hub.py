@@ -18,8 +18,9 @@ class HubResource(SettingsResource):
     hf_token_path: str | None = setting("hf_token_path")
 
     def preflight(self) -> tuple[bool, str]:
-        """Ask the destination for its tags."""
+        """Ask the destination for its tags, and whether we may write there."""
         destination = self.destination()
+        destination.require_write()
         return True, f"{destination.name} answers, {len(destination.tags())} releases"
 
     def destination(self) -> Destination:

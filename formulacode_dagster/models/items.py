@@ -93,6 +93,11 @@ class RunOptions(Frozen):
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether some of the month is left out: such a run releases nothing."""
+        return bool(self.only or self.limit_per_repository)
+
 
 class Part(StrEnum):
     """What can be shown of an item."""

@@ -53,6 +53,9 @@ class Destination(Protocol):
     def read(self, month: Month) -> ReleasedMonth | None:
         """The newest release of *month*; None when it was never released here. Raises as `release`."""
 
+    def require_write(self) -> None:
+        """Raise ConfigurationError where we may not write here, OutsideSystemError where nobody answers."""
+
     def tags(self) -> Mapping[str, str]:
         """Every tag of the dataset and the revision it points to now; empty where there is no dataset yet."""
 

@@ -107,6 +107,11 @@ class FolderDestination:
             content = (self._releases / tag / path).read_bytes()
         return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {path} at {tag}"))
 
+    def require_write(self) -> None:
+        """See `Destination.require_write`; makes the folder where it is missing."""
+        with disk_errors(f"the dataset in {self._path}"), self._locked():
+            pass
+
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`; a revision is computed from the files as they are now."""
         if not self._releases.is_dir():

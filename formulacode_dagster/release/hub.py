@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import Release
+from formulacode_dagster.running.stopping import stop_request
 
 from .dataset import from_parquet
 from .destination import ReleasedMonth, edition_of, files_of, next_edition, read_back, released_tables, released_tasks
 from .edition import Edition, newest_number
-from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors
+from .hub_client import REPO_TYPE, SYSTEM, TIMEOUT_SECONDS, download, hub_api, hub_errors, patiently
 from .index import INDEX_FILE, Index, facts_of
 from .tables import MonthTables, data_path
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+T = TypeVar("T")
 BRANCH = "main"
 MAX_RACES = 8
 """How often another month may commit between our reading and our writing before we give up."""
@@ -32,11 +34,19 @@ _CONFLICT = (409, 412)
 class HubDestination:
     """A dataset repository that keeps the dataset under tags."""
 
-    def __init__(self, repo_id: str, endpoint: str, token: str, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        repo_id: str,
+        endpoint: str,
+        token: str,
+        timeout: float = TIMEOUT_SECONDS,
+        sleep: Callable[[float], object] | None = None,
+    ) -> None:
         self._repo_id = repo_id
         self._endpoint = endpoint or "https://huggingface.co"
         self._token = token
         self._timeout = timeout
+        self._sleep = sleep or stop_request().sleep
 
     @property
     def name(self) -> str:
@@ -49,17 +59,19 @@ class HubDestination:
         """See `Destination.release`. A run that was killed after the commit is finished by the next one."""
         api = self._api()
         with hub_errors(f"release {month.key} to {self._repo_id} at {self._endpoint}", self._token):
-            edition, tables, is_new = self._edition(api, month, tables, accepted, correction)
+            wanted = tables
+            edition, tables, is_new = self._again(lambda: self._edition(api, month, wanted, accepted, correction))
             commit = None
             if is_new:
-                api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True)
-                commit = self._commit(api, edition, tables)
-                self._tag(api, edition, commit)
-            revision, released = self._tagged(api, edition)
+                self.require_write()
+                self._again(lambda: api.create_repo(self._repo_id, repo_type=REPO_TYPE, exist_ok=True))
+                commit = self._again(lambda: self._commit(api, edition, tables))
+                self._again(lambda: self._tag(api, edition, commit))
+            revision, released = self._again(lambda: self._tagged(api, edition))
             if is_new and revision != commit:
                 # another run released it a moment ago: with other rows it is not ours
                 _, tables = next_edition(edition, tables, self.name, released, correction="")
-            released_at = self._date(api, revision)
+            released_at = self._again(lambda: self._date(api, revision))
             return read_back(
                 edition, tables, released, destination=self.name, revision=revision, released_at=released_at
             )
@@ -81,24 +93,47 @@ class HubDestination:
         """See `Destination.read`; a dataset that everybody may read takes no token."""
         api = hub_api(self._endpoint, self._token, self._timeout)
         with hub_errors(f"read {month.key} of {self._repo_id} at {self._endpoint}", self._token):
-            number = newest_number(month, self._tags(api))
+            number = newest_number(month, self._again(lambda: self._tags(api)))
             if number is None:
                 return None
             tag = month.tag(number)
-            content = released_tasks(month, tag, partial(self._download, api), self.name)
+            content = self._again(lambda: released_tasks(month, tag, partial(self._download, api), self.name))
         return ReleasedMonth(tag, from_parquet(content, f"{self.name}, {data_path(month.key)} at {tag}"))
 
     def content(self, path: str, tag: str = "") -> bytes | None:
         """See `Destination.content`; a dataset that everybody may read takes no token."""
         api = hub_api(self._endpoint, self._token, self._timeout)
         with hub_errors(f"read {path} of {self._repo_id} at {self._endpoint}", self._token):
-            return self._download(api, path, tag)
+            return self._again(lambda: self._download(api, path, tag))
 
     def tags(self) -> Mapping[str, str]:
         """See `Destination.tags`."""
         api = self._api()
         with hub_errors(f"list the tags of {self._repo_id} at {self._endpoint}", self._token):
-            return self._tags(api)
+            return self._again(lambda: self._tags(api))
+
+    def require_write(self) -> None:
+        """See `Destination.require_write`; asks for the right alone, and writes nothing."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        api = self._api()
+        with hub_errors(f"write to {self._repo_id} at {self._endpoint}", self._token):
+            try:
+                self._again(lambda: api.auth_check(self._repo_id, repo_type=REPO_TYPE, write=True))
+            except RepositoryNotFoundError as error:
+                if error.response.status_code != 404:
+                    raise
+                # there is no such dataset yet: what the token says of itself is all there is
+                role = self._again(api.whoami)["auth"]["accessToken"].get("role")
+                if role == "read":
+                    raise ConfigurationError(
+                        f"the Hub refuses to write to {self._repo_id}",
+                        why="the dataset is not there, or hidden, and the token may only read",
+                        remedy="Set HF_TOKEN (or HF_TOKEN_PATH) to a token with write access to HF_DATASET",
+                    ) from None
+
+    def _again(self, call: Callable[[], T]) -> T:
+        return patiently(call, self._sleep)
 
     def _api(self) -> HfApi:
         if not self._token:

@@ -6,16 +6,19 @@ What belongs here is about the client; what a release is, is in `hub`.
 from __future__ import annotations
 
 import functools
+import itertools
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from formulacode_dagster.files.atomic import disk_error
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.backoff import Backoff, retry_after
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -26,6 +29,13 @@ TIMEOUT_SECONDS = 60
 
 REPO_TYPE = "dataset"
 SYSTEM = "hub"
+ATTEMPTS = 5
+BACKOFF = Backoff(first_seconds=2, longest_seconds=60, jitter=(0.5, 1))
+LONGEST_WAIT_SECONDS = 3600
+"""Longer than that a limit is not waited for: the Hub counts commits by the hour."""
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})
+
+T = TypeVar("T")
 
 
 def hub_api(endpoint: str, token: str, timeout: float = TIMEOUT_SECONDS) -> HfApi:
@@ -99,6 +109,29 @@ def download(api: HfApi, repo_id: str, path: str, revision: str) -> bytes | None
         except RemoteEntryNotFoundError:
             return None
         return Path(local).read_bytes()
+
+
+def patiently(call: Callable[[], T], sleep: Callable[[float], object]) -> T:
+    """What *call*, which may be made twice, gives in the end: asked again when the Hub is limiting us or out of order.
+
+    It waits as long as `Retry-After` says, else longer each time; raises what the client raised the last time.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for failures in itertools.count(1):
+        try:
+            return call()
+        except (HfHubHTTPError, RuntimeError) as error:
+            # the client wraps what goes wrong while a file is uploaded
+            told = error if isinstance(error, HfHubHTTPError) else error.__cause__
+            if not isinstance(told, HfHubHTTPError) or told.response.status_code not in _PASSING:
+                raise
+            asked = retry_after(told.response.headers, time.time())
+            wait = BACKOFF.seconds(failures) if asked is None else asked
+            if failures == ATTEMPTS or wait > LONGEST_WAIT_SECONDS:
+                raise
+            sleep(wait)
+    raise AssertionError("unreachable: counting does not end")
 
 
 def _raise_for_answer(attempt: str, error: HfHubHTTPError, token: str) -> NoReturn:

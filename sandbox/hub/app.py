@@ -44,9 +44,12 @@ _SHA256 = re.compile(r"^[0-9a-f]{64}$")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def app(folder: Path, *, tokens: frozenset[str] = frozenset()) -> Starlette:
-    """A Hub that keeps its datasets in *folder*. With *tokens*, any other token is answered with 401."""
-    hub, calls = _Hub(folder, tokens), CallCounter()
+def app(folder: Path, *, tokens: frozenset[str] = frozenset(), readers: frozenset[str] = frozenset()) -> Starlette:
+    """A Hub that keeps its datasets in *folder*.
+
+    With *tokens*, any other token is answered with 401; one of *readers* may write nothing, and is answered with 403.
+    """
+    hub, calls = _Hub(folder, tokens, readers), CallCounter()
     repo = "/api/datasets/{owner}/{name}"
     return Starlette(
         routes=[
@@ -54,6 +57,7 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset()) -> Starlette:
             Route(WHOAMI, hub.guarded(hub.whoami)),
             Route("/api/validate-yaml", hub.guarded(hub.validate_yaml), methods=["POST"]),
             Route("/api/repos/create", hub.guarded(hub.create), methods=["POST"]),
+            Route(f"{repo}/auth-check/write", hub.guarded(hub.may_write)),
             Route(f"{repo}/refs", hub.guarded(hub.refs)),
             Route(f"{repo}/revision/{{revision}}", hub.guarded(hub.info)),
             Route(f"{repo}/tree/{{revision}}", hub.guarded(hub.tree)),
@@ -74,10 +78,11 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset()) -> Starlette:
 
 
 class _Hub:
-    def __init__(self, folder: Path, tokens: frozenset[str]) -> None:
+    def __init__(self, folder: Path, tokens: frozenset[str], readers: frozenset[str]) -> None:
         self._datasets = folder / "datasets"
         self._contents = ContentStore(folder / "contents")
         self._tokens = tokens
+        self._readers = readers
         self._writing = asyncio.Lock()
 
     def guarded(self, handler: Handler) -> Handler:
@@ -88,6 +93,8 @@ class _Hub:
                 return refusal(401, "", "Invalid credentials in Authorization header")
             if "owner" in request.path_params and not self._is_there(request):
                 return refusal(404, "RepoNotFound", "Repository not found")
+            if self._reads_only(request) and handler in (self.create, self.commit, self.tag, self.may_write):
+                return refusal(403, "", "you may not write to this repository")
             try:
                 return await handler(request)
             except RevisionNotFoundError as error:
@@ -114,7 +121,14 @@ class _Hub:
     def _at(self, owner: str, name: str) -> DatasetRepository:
         return DatasetRepository(self._datasets / owner / name, self._contents)
 
-    async def whoami(self, request: Request) -> Response:  # noqa: ARG002 - the route's signature
+    def _reads_only(self, request: Request) -> bool:
+        return request.headers.get("authorization", "").removeprefix("Bearer ") in self._readers
+
+    async def may_write(self, request: Request) -> Response:  # noqa: ARG002 - the route's signature
+        return JSONResponse({})
+
+    async def whoami(self, request: Request) -> Response:
+        role = "read" if self._reads_only(request) else "write"
         return JSONResponse(
             {
                 "type": "user",
@@ -122,7 +136,7 @@ class _Hub:
                 "name": USER,
                 "fullname": USER,
                 "orgs": [],
-                "auth": {"type": "access_token", "accessToken": {"displayName": USER, "role": "write"}},
+                "auth": {"type": "access_token", "accessToken": {"displayName": USER, "role": role}},
             }
         )
 

@@ -11,11 +11,13 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.hub import HubDestination
+from formulacode_dagster.release.hub_client import ATTEMPTS
 from formulacode_dagster.release.tables import MonthTables
 from sandbox.hub import app
 from sandbox.server import serving
@@ -188,12 +190,64 @@ def test_a_hub_that_cannot_serve_stops_the_stage(status: int) -> None:
     async def fail(request: Request) -> PlainTextResponse:
         return PlainTextResponse("not now", status_code=status)
 
+    waited: list[float] = []
     with (
         serving(Starlette(routes=[Route("/{path:path}", fail, methods=["GET", "POST"])])) as url,
         pytest.raises(OutsideSystemError, match="hub: cannot release") as caught,
     ):
-        HubDestination(NAME, url, TOKEN).release(FEBRUARY, tables_of([]))
+        HubDestination(NAME, url, TOKEN, sleep=waited.append).release(FEBRUARY, tables_of([]))
     assert caught.value.system == "hub"
+    assert len(waited) == ATTEMPTS - 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("part", ["/commit/", "/tag/"])
+def test_a_commit_that_meets_a_limit_or_a_fault_is_made_once(
+    when: str, part: str, tmp_path: Path, record: MakeRecord
+) -> None:
+    """With a limit it was not made; after a fault, it may have been."""
+    hub, waited, failed = app(tmp_path), [], []
+
+    async def faulty(scope: Scope, receive: Receive, send: Send) -> None:
+        if part not in scope.get("path", "") or failed:
+            await hub(scope, receive, send)
+            return
+        failed.append(part)
+        answer = PlainTextResponse("slowly", 429, {"Retry-After": "7"})
+        if when == "after":
+            answer = PlainTextResponse("no gateway", 502)
+            await hub(scope, receive, discard)
+        await answer(scope, receive, send)
+
+    async def discard(_: object) -> None:
+        """What the Hub answered never came."""
+
+    with serving(faulty) as url:
+        destination = HubDestination(NAME, url, TOKEN, sleep=waited.append)
+        release = destination.release(FEBRUARY, tables_of([record(1)]))
+        assert destination.tags() == {"formulacode@2026-03": release.revision}
+        history = HfApi(endpoint=url, token=TOKEN).list_repo_commits(NAME, repo_type="dataset")
+    assert [commit.title for commit in history if "Release" in commit.title] == [
+        "Release 2026-02 as formulacode@2026-03"
+    ]
+    assert len(waited) == 1
+    assert when == "after" or waited == [7]
+
+
+def test_a_token_that_may_not_write_is_told_apart_without_writing(tmp_path: Path, record: MakeRecord) -> None:
+    reader = "hf_ReadOnly"
+    with serving(app(tmp_path, tokens=frozenset({TOKEN, reader}), readers=frozenset({reader}))) as url:
+        for made in (False, True):
+            if made:
+                HubDestination(NAME, url, TOKEN).release(FEBRUARY, tables_of([record(1)]))
+            before = _writes(url)
+            HubDestination(NAME, url, TOKEN).require_write()
+            with pytest.raises(ConfigurationError, match="HF_TOKEN") as caught:
+                HubDestination(NAME, url, reader).require_write()
+            assert _writes(url) == before
+            assert reader not in str(caught.value)
+        with pytest.raises(ConfigurationError, match="HF_TOKEN"):
+            HubDestination(NAME, url, reader).release(FEBRUARY.next(), tables_of([record(1)]))
 
 
 def test_a_hub_that_says_nothing_is_not_waited_for_for_ever() -> None:
