@@ -18,7 +18,7 @@ from resources.defaults import default_resources
 from sandbox.model.app import MODEL, app
 from sandbox.server import serving
 
-SOON = 10.0
+SOON = 60.0
 FUNCTIONS = json.dumps([{"module": "pkg.core", "name": "total", "arguments": ["n", "values"]}])
 
 
@@ -90,7 +90,7 @@ def test_a_stop_ends_the_wait_for_a_draft_and_the_question_itself():
 
     async def draft():
         writer = AskedFromThread(model, asyncio.get_running_loop())
-        return await in_thread(writer.draft, "Write.", "", left_after=60)
+        return await in_thread(writer.draft, "Write.", "", left_after=600)
 
     with signals_heard() as request, interrupted_once(None):
         stopper = threading.Thread(target=lambda: model.asked.wait(SOON) and request.request())

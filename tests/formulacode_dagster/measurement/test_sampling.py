@@ -123,7 +123,7 @@ class Beside:
     """Lets a process end only when so many run at the same time."""
 
     def __init__(self, processes):
-        self.barrier = threading.Barrier(processes, timeout=5)
+        self.barrier = threading.Barrier(processes, timeout=60)
 
     def __call__(self, name, arm, count):
         if count > len(Arm):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -200,11 +201,13 @@ def test_a_request_the_endpoint_refuses_fails_its_item_for_good() -> None:
 
 
 def test_a_dead_endpoint_stops_the_stage() -> None:
+    refused = r"cannot be reached \(4 attempts in a row\).*LLM_BASE_URL"
     with socket.socket() as closed:
+        # bound, so that nobody else listens there, and not listening
         closed.bind(("127.0.0.1", 0))
         url = f"http://someone:hidden@127.0.0.1:{closed.getsockname()[1]}"
-    with pytest.raises(OutsideSystemError, match=r"cannot be reached \(4 attempts in a row\).*LLM_BASE_URL") as caught:
-        asyncio.run(ask_once(url))
+        with pytest.raises(OutsideSystemError, match=refused) as caught:
+            asyncio.run(ask_once(url))
     assert "hidden" not in str(caught.value)
 
 
@@ -313,20 +316,20 @@ def test_an_answer_that_is_no_completion_at_all_is_a_failure_of_the_item(body: R
 
 
 def test_the_cache_is_asked_off_the_event_loop() -> None:
+    asked, answers = threading.Event(), threading.Event()
+
     class SlowCache(MemoryCache):
         def get(self, key: str) -> Completion | None:
-            time.sleep(0.4)
+            asked.set()
+            assert answers.wait(30), "the loop stood still meanwhile"
             return super().get(key)
 
-    async def ask_and_tick(url: str) -> int:
-        ticks = 0
+    async def ask_and_go_on(url: str) -> None:
         async with model_at(url, cache=SlowCache()) as model:
             asking = asyncio.create_task(model.ask(question(), Judgement))
-            while not asking.done():
-                await asyncio.sleep(0.02)
-                ticks += 1
+            await asyncio.to_thread(asked.wait)
+            answers.set()
             await asking
-        return ticks
 
     with sandbox() as (url, _):
-        assert asyncio.run(ask_and_tick(url)) >= 10
+        asyncio.run(ask_and_go_on(url))

@@ -247,13 +247,13 @@ from pkg import core
 
 
 def test_handed(benchmark):
-    time.sleep(0.02)
+    time.sleep(0.2)
     assert benchmark(core.total, 1000) == 499500
 
 
 def test_pedantic(benchmark):
     made = []
-    benchmark.pedantic(made.pop, setup=lambda: made.append(time.sleep(0.02)))
+    benchmark.pedantic(made.pop, setup=lambda: made.append(time.sleep(0.2)))
 
 
 def test_nothing_handed(benchmark):
@@ -278,7 +278,7 @@ def test_of_a_test_with_the_benchmark_fixture_only_what_it_hands_over_is_timed(s
     assert outcomes["time_calltest_handed')"] == "ran"
     assert outcomes["time_calltest_pedantic')"] == "ran"
     assert outcomes["time_calltest_nothing_handed')"] == "skipped"
-    assert all(benchmark.seconds < 0.01 for benchmark in benchmarks.values())
+    assert all(benchmark.seconds < 0.15 for benchmark in benchmarks.values())
     assert benchmarks["time_calltest_handed')"].lines == {"pkg/core.py": (2,)}
 
 

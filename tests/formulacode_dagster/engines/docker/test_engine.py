@@ -86,7 +86,7 @@ def test_a_second_build_of_the_same_spec_costs_next_to_nothing(
 ) -> None:
     again = docker.build(image.spec, Origins(compiled.mirror))
     assert again.digest == image.digest
-    assert again.seconds < 1
+    assert again.log.count("is there already") == len(again.tiers) == 4
     assert docker.exists(image)
     assert not docker.exists(image.model_copy(update={"digest": "sha256:" + "0" * 64}))
 
@@ -299,7 +299,7 @@ from formulacode_dagster.models.image import BuiltImage
 image = BuiltImage.model_validate_json({image.model_dump_json()!r})
 with DockerEngine({OS_IMAGE!r}).session(image, run_id={killed_run!r}):
     print("open", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
     killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     assert killed.stdout is not None

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -99,9 +98,9 @@ def test_the_checkout_is_at_the_base_and_knows_nothing_that_came_later(
 def test_building_the_same_spec_again_takes_what_is_there(
     engine: ProcessEngine, pure_image: BuiltImage, pure: Sample
 ) -> None:
-    started = time.monotonic()
+    built = Path(pure_image.location).stat().st_ino
     outcome = engine.build(pure_image.spec, Origins(pure.mirror))
-    assert time.monotonic() - started < 0.5
+    assert Path(outcome.location).stat().st_ino == built, "it is the same folder, and no other in its place"
     assert (outcome.digest, outcome.location) == (pure_image.digest, pure_image.location)
     assert "install-package" in outcome.log, "the log of the first build is kept"
     assert engine.exists(pure_image)
@@ -288,7 +287,7 @@ image = BuiltImage.model_validate_json({pure_image.model_dump_json()!r})
 engine = ProcessEngine(Path({str(Path(pure_image.location).parents[1])!r}))
 with engine.session(image, run_id="killed") as session:
     print(session.repository, flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
     killed = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert killed.stdout is not None

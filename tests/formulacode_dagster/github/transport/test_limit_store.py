@@ -21,7 +21,7 @@ from formulacode_dagster.github.transport.pacing import Lane, Pacing
 from formulacode_dagster.github.transport.rate_limits import RateLimits
 from formulacode_dagster.running.clock import Clock
 from sandbox.github import Fault, Faults, Limits, ScriptedFault
-from tests.support.clock import FakeClock
+from tests.support.clock import FakeClock, at_most_cpu
 from tests.support.github import TOKEN, UNLIMITED
 
 PACING = Pacing(concurrent=4, rest_points=1_800, burst_seconds=0.3)
@@ -75,7 +75,7 @@ def test_two_processes_stay_below_the_ceiling_together_and_only_together(served,
 
 @pytest.mark.slow
 def test_a_killed_process_holds_its_slots_no_longer(served, tmp_path):
-    hanging = Faults(scripted=(ScriptedFault(call=1, times=2, fault=Fault.HANG),), hang_seconds=20)
+    hanging = Faults(scripted=(ScriptedFault(call=1, times=2, fault=Fault.HANG),), hang_seconds=200)
     pacing = Pacing(concurrent=2)
     with served.serve(faults=hanging) as url:
         first = start(url, tmp_path, 2, pacing)
@@ -87,9 +87,8 @@ def test_a_killed_process_holds_its_slots_no_longer(served, tmp_path):
         time.sleep(0.5)
         assert second.poll() is None
         first.send_signal(signal.SIGKILL)
-        began = time.monotonic()
-        assert second.communicate(timeout=10)[0] == "0\n"
-        assert time.monotonic() - began < 5
+        # long before what hangs would have ended
+        assert second.communicate(timeout=100)[0] == "0\n"
         first.communicate()
     assert under_way(limits) == []
     assert list((tmp_path / "github" / "holders").iterdir()) == []
@@ -186,14 +185,12 @@ def test_an_api_that_nobody_asks_any_more_is_forgotten(tmp_path):
 
 
 def test_a_transaction_is_short(tmp_path):
-    async def many() -> float:
+    async def many() -> None:
         books = FileLimitStore(tmp_path, "https://api.github.com", Clock(), pytest.fail)
         await books.update(lambda limits: limits.pace.due.setdefault(Lane.REST, 0.0))
-        began = time.perf_counter()
-        for _ in range(100):
-            await books.update(lambda limits: limits.pace.take(Resource.CORE, Pacing(), 0.0))
-        spent = time.perf_counter() - began
+        with at_most_cpu(2):
+            for _ in range(100):
+                await books.update(lambda limits: limits.pace.take(Resource.CORE, Pacing(), 0.0))
         await books.close()
-        return spent
 
-    assert asyncio.run(many()) < 2.0
+    asyncio.run(many())

@@ -78,7 +78,7 @@ def time_exits():
 @pytest.fixture
 def remote(session, lay):
     lay(Path(session.repository), SUITE)
-    return Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+    return Remote(session, benchmark_dir="benchmarks", start_seconds=30)
 
 
 @pytest.fixture

@@ -15,15 +15,15 @@ def test_variables_of_benchmark_runs_are_set_in_the_session(session, lay):
     suite = {"benchmarks/bench.py": "import os\n\nif os.environ.get('FC_SUITE') == 'yes':\n    def time_it(): pass\n"}
     lay(Path(session.repository), suite)
     for variables, expected in (({}, []), ({"FC_SUITE": "yes"}, ["bench.time_it"])):
-        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2, environment=variables)
+        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30, environment=variables)
         survey = remote.survey(lines={}, limit=1, budget=5)
         assert [benchmark.name for benchmark in survey.benchmarks] == expected
 
 
 @pytest.mark.slow
 def test_a_slow_import_leaves_the_whole_budget_to_the_benchmarks(session, lay):
-    lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(1)\n\ndef time_it(): pass\n"})
-    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=5, budget=0.9)
+    lay(Path(session.repository), {"benchmarks/bench.py": "import time\n\ntime.sleep(3)\n\ndef time_it(): pass\n"})
+    survey = Remote(session, benchmark_dir="benchmarks").survey(lines={}, limit=5, budget=2.9)
     assert [benchmark.outcome for benchmark in survey.benchmarks] == ["ran"]
 
 
@@ -58,7 +58,7 @@ class TimeChanged:
 
 def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_its_other_combinations(session, lay):
     lay(Path(session.repository), SPEAKING)
-    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
     found = remote.survey(lines={}, limit=5, budget=0, names={"changed", "common"})
     assert [benchmark.name for benchmark in found.benchmarks] == [
         "bench_b.TimeChanged.time_changed(1)",
@@ -73,7 +73,7 @@ def test_benchmarks_that_speak_of_the_change_come_first_and_one_of_each_before_i
 
 def test_a_survey_goes_on_past_what_is_enough_until_one_executes_a_changed_line(session, lay):
     lay(Path(session.repository), SPEAKING)
-    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+    remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
 
     def ran(line):
         survey = remote.survey(lines={"pkg/core.py": [line]}, limit=5, budget=60, enough=1)

@@ -21,7 +21,7 @@ def one(session, lay):
 
     def make(source):
         lay(Path(session.repository), {"benchmarks/bench.py": source})
-        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=2)
+        remote = Remote(session, benchmark_dir="benchmarks", start_seconds=30)
         survey = remote.survey(lines={}, limit=1, budget=20)
         return remote, survey
 
@@ -94,8 +94,9 @@ class Suite:
         sum(range(1000))
 """
     remote, survey = one(source)
-    timed = take(remote, survey.benchmarks[0], seconds=0.1)
-    assert timed.calls * timed.value > timing.LEAST_BATCHES * 0.003
+    # where a busy machine makes the first calls slow, asv_runner takes fewer a batch
+    samples = (take(remote, survey.benchmarks[0], seconds=0.1) for _ in range(5))
+    assert any(timed.calls * timed.value > timing.LEAST_BATCHES * 0.003 for timed in samples)
 
 
 @pytest.mark.parametrize(("call", "waits"), [("time.sleep(0.001)", True), ("pass", False)])
