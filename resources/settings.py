@@ -213,6 +213,10 @@ class Settings(BaseSettings):
     """answers of the model in one run"""
     agent_builds: int = Field(3, alias="FC_AGENT_BUILDS", ge=0)
     """builds that the agent may ask for in one run"""
+    codecov_url: str = Field("https://api.codecov.io", alias="CODECOV_URL")
+    """Codecov's API, asked for the coverage of files that a reported commit changes"""
+    codecov_token: SecretStr = Field(SecretStr(""), alias="CODECOV_TOKEN")
+    """token of Codecov's API; empty: public repositories alone, as anybody"""
     registry_url: str = Field("", alias="FC_REGISTRY_URL")
     """registry the images are pushed to; docker.io, or host:port; empty: not pushed"""
     dockerhub_namespace: str = Field("formulacode", alias="DOCKERHUB_NAMESPACE")

@@ -59,6 +59,8 @@ RUN_BY = {
     "fc-data benchmark --repository owner/name --commits v1.0..v2.0 --steps 20": "tests/formulacode_dagster/"
     "commit_benchmarks/test_order.py::test_the_command_of_the_documentation_benchmarks_commits",
     "fc-data tune": HERE,
+    "fc-data dashboards reports numpy pages --coverage": "tests/formulacode_dagster/commit_reports/test_gathering.py::"
+    "test_the_command_of_the_documentation_writes_a_page_for_each_commit",
     "fc-data dashboards candidates numpy": "tests/formulacode_dagster/breakpoints/test_candidates.py::"
     "test_the_command_of_the_documentation_names_candidates_by_month",
     "fc-data verify --task path/to/task": "tests/formulacode_dagster/images/test_verify_command.py::"

@@ -69,7 +69,7 @@ def enter_candidates_of(
     was never read, or whose repository nobody named; else as `MirrorCache.ensure`.
     """
     with database.transaction() as connection:
-        repository = _repository_of(connection, dashboard, source)
+        repository = repository_of(connection, dashboard, source)
         commits = load_breakpoints(connection, dashboard, source, method).commits
         number = repository_id(connection, repository)
     ends = [sha for sha in commits.select("before_hash", "after_hash").to_numpy().ravel() if sha]
@@ -155,14 +155,15 @@ def replace_candidates(connection: Connection, dashboard: str, candidates: Seque
     DASHBOARD_CANDIDATES.save(connection, candidates)
 
 
-def _repository_of(connection: Connection, dashboard: str, source: Source) -> str:
+def repository_of(connection: Connection, dashboard: str, source: Source) -> str:
+    """Of which repository *dashboard* is; raises ConfigurationError where nobody named it, or nothing was read."""
     columns = DASHBOARDS.c
     of = (columns.dashboard == dashboard) & (columns.source == source.value)
     repository = connection.execute(select(columns.repository).where(of)).scalar_one_or_none()
     if not repository:
         why = "its repository is not known" if repository == "" else f"nothing {source} was read of it"
         raise ConfigurationError(
-            f"{dashboard} has no commits that could enter a month",
+            f"{dashboard} has no commits that could be looked at",
             why=why,
             remedy="Name the repository where the dashboard is added, and materialize dashboards and breakpoints",
         )

@@ -37,6 +37,7 @@ from .console import complain, complaints, console
 from .dashboards.benchmark import benchmark
 from .dashboards.candidates import candidates
 from .dashboards.commands import app as dashboards_app
+from .dashboards.reports import reports
 from .dashboards.tune import tune
 from .offline import app as offline_app
 from .repositories import app as repositories_app
@@ -79,6 +80,7 @@ for _group, _commands in _COMMANDS.items():
 app.add_typer(repositories_app, name="repositories", rich_help_panel=Group.ITEMS)
 app.add_typer(contexts_app, name="contexts", rich_help_panel=Group.ITEMS)
 dashboards_app.command()(candidates)
+dashboards_app.command()(reports)
 app.add_typer(dashboards_app, name="dashboards", rich_help_panel=Group.DASHBOARDS)
 app.add_typer(offline_app, name="offline", rich_help_panel=Group.MONTHS)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from urllib.robotparser import RobotFileParser
 
 import httpx
@@ -46,6 +47,7 @@ class Server:
         url: str,
         *,
         pace: float = PACE,
+        token: str = "",
         clock: Clock = SYSTEM_CLOCK,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -60,7 +62,7 @@ class Server:
             transport=transport,
             verify=trusted(),
             follow_redirects=True,
-            headers={"user-agent": AGENT},
+            headers={"user-agent": AGENT, **({"authorization": f"Bearer {token}"} if token else {})},
         )
 
     async def __aenter__(self) -> Self:
@@ -86,10 +88,12 @@ class Server:
         self._robots = robots
         self._pace = max(self._pace, float(robots.crawl_delay(AGENT) or 0.0))
 
-    async def get(self, path: str, etag: str = "", modified: str = "") -> Answer | Fault:
+    async def get(
+        self, path: str, etag: str = "", modified: str = "", query: Mapping[str, str] | None = None
+    ) -> Answer | Fault:
         """The file at *path*, unless it is still the one with this *etag*, or of this date; or why it cannot be had."""
         # what asv's own page leaves alone of a path, with the slashes between its parts
-        address = f"{self.url}/" + quote(path, safe="/!~*'()-_.")
+        address = f"{self.url}/" + quote(path, safe="/!~*'()-_.") + (f"?{urlencode(query)}" if query else "")
         if self._robots is not None and not self._robots.can_fetch(AGENT, address):
             return Fault(path, FaultKind.FORBIDDEN, "robots.txt")
         conditions = {"if-none-match": etag} if etag else {"if-modified-since": modified} if modified else {}
