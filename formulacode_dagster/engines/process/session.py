@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
-from formulacode_dagster.engines.folders import remove_tree
 from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import Completed
@@ -20,9 +19,12 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.specs import recipes
 
 from .layout import SYSTEM_PATH, Layout, subfolders
+from .removal import remove_aside
 
 _MARK = "FORMULACODE_SESSION"
 _OWNER = "owner.json"
+REMOVED = "removed"
+"""The folder beside that of the sessions in which those are removed that have been closed."""
 YOUNG_SECONDS = 60
 """A folder younger than this may not have got its owner's name yet."""
 OLD_SECONDS = 48 * 3600
@@ -110,12 +112,12 @@ class ProcessSession:
             )
 
     def close(self) -> None:
-        """Kill what still runs, and remove the folder."""
+        """Kill what still runs, and take the folder away."""
         mark = f"{_MARK}={self._layout.folder}".encode()
         for pid in _processes_with(mark):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        remove_tree(self._layout.folder)
+        remove_aside(self._layout.folder, self._layout.folder.parent.with_name(REMOVED))
 
     def _environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
         folder = self._layout.folder
@@ -160,8 +162,8 @@ def new_session_folder(sessions: Path, *, run_id: str) -> Path:
 
 
 def abandoned_sessions(sessions: Path) -> Iterator[ProcessSession]:
-    """Sessions whose process is gone, or that are older than any session gets."""
-    for folder in subfolders(sessions):
+    """Sessions whose process is gone, or that are older than any session gets; the closed ones among them."""
+    for folder in (*subfolders(sessions), *subfolders(sessions.with_name(REMOVED))):
         try:
             age = time.time() - folder.stat().st_mtime
         except FileNotFoundError:

@@ -1,0 +1,44 @@
+"""Removing what is done with beside the work: on a busy disk a session's folder takes a second to remove."""
+
+from __future__ import annotations
+
+import logging
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from formulacode_dagster.engines.folders import remove_tree
+from formulacode_dagster.running.stopping import stop_request
+
+MOST_WAITING = 8
+"""Folders that wait to be removed: a disk does not fill up with them, nor does a process end long after its work."""
+
+_places = threading.BoundedSemaphore(MOST_WAITING)
+_remover = ThreadPoolExecutor(1, thread_name_prefix="removal")
+
+
+def remove_aside(folder: Path, aside: Path) -> None:
+    """Move *folder* into the folder *aside* at once, and remove it there before this process ends.
+
+    The caller waits for that only where too many wait already, or when the process is to stop.
+    """
+    if not folder.exists():
+        return
+    aside.mkdir(exist_ok=True)
+    # whoever moves a folder elsewhere has to be allowed to write in it
+    folder.chmod(stat.S_IRWXU)
+    folder = folder.rename(aside / folder.name)
+    if stop_request().requested or not _places.acquire(blocking=False):
+        remove_tree(folder)
+    else:
+        _remover.submit(_remove, folder)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        remove_tree(folder)
+    except OSError as error:
+        logging.getLogger(__name__).warning("%s could not be removed, housekeeping will try again: %s", folder, error)
+    finally:
+        _places.release()

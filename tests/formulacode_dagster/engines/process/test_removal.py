@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from formulacode_dagster.engines.process import removal
+from formulacode_dagster.engines.process.removal import MOST_WAITING, remove_aside
+from formulacode_dagster.engines.process.session import abandoned_sessions, new_session_folder
+
+
+def folder_of(root: Path, name: str) -> Path:
+    folder = root / "sessions" / name
+    (folder / "locked").mkdir(parents=True)
+    (folder / "locked" / "file").write_text("x")
+    (folder / "locked").chmod(0o500)
+    folder.chmod(0o500)
+    return folder
+
+
+def removed_so_far() -> None:
+    done: Future[None] = removal._remover.submit(lambda: None)
+    done.result(30)
+
+
+def test_a_folder_is_out_of_the_way_at_once_and_removed_beside_the_work(tmp_path: Path) -> None:
+    hold = threading.Event()
+    removal._remover.submit(hold.wait, 30)
+    folder, aside = folder_of(tmp_path, "one"), tmp_path / "removed"
+    remove_aside(folder, aside)
+    assert not folder.exists()
+    assert (aside / "one" / "locked" / "file").exists(), "nobody waited for it"
+    hold.set()
+    removed_so_far()
+    assert list(aside.iterdir()) == []
+    remove_aside(folder, aside)  # what is gone is gone
+
+
+def test_whoever_comes_when_too_many_wait_removes_the_folder_itself(tmp_path: Path) -> None:
+    hold, aside = threading.Event(), tmp_path / "removed"
+    removal._remover.submit(hold.wait, 30)
+    for number in range(MOST_WAITING + 1):
+        remove_aside(folder_of(tmp_path, f"{number}"), aside)
+    assert sorted(path.name for path in aside.iterdir()) == [f"{number}" for number in range(MOST_WAITING)]
+    hold.set()
+    removed_so_far()
+    assert list(aside.iterdir()) == []
+    assert removal._places._value == MOST_WAITING
+
+
+def test_a_folder_that_cannot_be_removed_is_told_and_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = new_session_folder(tmp_path / "sessions", run_id="run")
+    owner = folder / "owner.json"
+    owner.write_text(owner.read_text().replace('"pid":', '"pid":9999'))
+
+    def broken(folder: Path) -> None:
+        raise PermissionError(13, "immutable", str(folder))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(removal, "remove_tree", broken)
+        remove_aside(folder, tmp_path / "removed")
+        removed_so_far()
+    assert "could not be removed" in caplog.text
+    assert removal._places._value == MOST_WAITING
+    (session,) = abandoned_sessions(tmp_path / "sessions")
+    session.close()
+    removed_so_far()
+    assert list((tmp_path / "removed").iterdir()) == []
