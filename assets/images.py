@@ -1,23 +1,25 @@
 """`images`: one image per task, its build spec, its verifications, its digest."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from formulacode_dagster.engines.protocol import Engine, keeps
 from formulacode_dagster.images import checks as verdicts
-from formulacode_dagster.images.stage import TaskBuilds
-from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.images.stage import TaskBuilds, inputs_of
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
 from formulacode_dagster.store.attempts import summary_of
 from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.synthesis.asking import AgentDesk
+from formulacode_dagster.synthesis.month import author_of, unasked
+from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.hub import HubResource
 from resources.mirrors import MirrorsResource
@@ -63,6 +65,7 @@ def images(
     mirrors: MirrorsResource,
     containers: ContainersResource,
     hub: HubResource,
+    agents: AgentsResource,
 ) -> dg.MaterializeResult[Any]:
     """Build and verify an image for every environment."""
     with stage_run(context, postgres, images, config) as run:
@@ -71,18 +74,23 @@ def images(
             hub.destination().require_write()
         engine, why = containers.engine_for(run.database, run.month)
         context.log.info(why)
-        summary = build_images(run, mirrors, containers, engine)
+        summary = build_images(run, mirrors, containers, engine, agents.desk(run))
         with run.database.transaction() as connection:
             tries = summary_of(connection, run.month, run.run_id)
     return report(context, summary, engine=why, **attempts_metadata(tries))
 
 
 def build_images(
-    run: StageRun, mirrors: MirrorsResource, containers: ContainersResource, engine: Engine
+    run: StageRun,
+    mirrors: MirrorsResource,
+    containers: ContainersResource,
+    engine: Engine,
+    desk: AgentDesk | None = None,
 ) -> StageSummary:
     """Build what is pending of the month, or this run's part of it."""
     os_image = containers.settings.os_image
-    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image)
+    authors = partial(author_of, run, desk) if desk else None
+    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image, authors)
     with run.database.transaction() as connection:
         environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
         keys = [pr.key for pr in environments_done]
@@ -95,7 +103,7 @@ def build_images(
     items = [
         WorkItem(
             pr.item,
-            _inputs(planned[pr.key], os_image, engine.name),
+            inputs_of(planned[pr.key], os_image, engine.name),
             (pr, planned[pr.key]),
             shared_with=f"{pr.facts.repository} {planned[pr.key].lock_sha256}",
         )
@@ -105,8 +113,7 @@ def build_images(
     needed = {key: image for key, image in built.items() if key not in measured and keeps(engine, image)}
     gone = [pr.item for pr in environments_done if pr.key in needed and not engine.exists(needed[pr.key])]
     threads = min(run.options.max_concurrency, BUILDS_AT_ONCE)
+    if desk is not None:
+        gone += unasked(run, desk.agent, environments_done)
+        threads = max(threads, desk.at_once)
     return run_loop(run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone))
-
-
-def _inputs(environment: Environment, os_image: str, engine: str) -> str:
-    return fingerprint(Stage.IMAGES, environment.model_dump(mode="json"), os_image, engine)

@@ -42,6 +42,11 @@ class ItemConfig(dg.Config):
     reask: bool = Field(default=False, description="with force: pay a model for new answers, kept beside the old ones")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
+    agent: str = Field(default="", description="coding agent asked where no rule mends an image; empty: FC_AGENT")
+    agents_at_once: int = Field(default=1, description="agents at work at the same time")
+    agent_tasks_per_repository: int | None = Field(
+        default=None, description="pull requests of a repository that an agent is asked for"
+    )
     accepted_by: str = Field(default="", description="who accepts the month as it is if too much of it failed")
     accepted_because: str = Field(default="", description="why they do")
 

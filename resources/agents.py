@@ -6,6 +6,11 @@ from formulacode_dagster.agents.container import Confinement
 from formulacode_dagster.agents.protocol import Agent, AgentBudget, AgentName
 from formulacode_dagster.agents.select import AgentChoice, choose_agent
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.synthesis.asking import AgentDesk
+from formulacode_dagster.synthesis.budgets import Limits, Scope
+from formulacode_dagster.synthesis.month import desk_of
 
 from .base import SettingsResource, setting
 from .settings import AgentSetting
@@ -29,6 +34,7 @@ class AgentsResource(SettingsResource):
     agent_dollars: float | None = setting("agent_dollars")
     agent_turns: int | None = setting("agent_turns")
     agent_builds: int | None = setting("agent_builds")
+    agent_attempts: int | None = setting("agent_attempts")
     os_image: str | None = setting("os_image")
 
     def preflight(self) -> tuple[bool, str]:
@@ -38,12 +44,12 @@ class AgentsResource(SettingsResource):
             return True, f"FC_AGENT={self.settings.agent.value}: none is asked"
         return True, f"{agent.name} is asked where no rule knows more"
 
-    def chosen(self) -> Agent | None:
-        """The agent as the settings have it; raises ConfigurationError when it is not installed, or has no key."""
+    def chosen(self, named: AgentSetting | None = None) -> Agent | None:
+        """The agent *named*, or the settings'; raises ConfigurationError when it is not installed, or has no key."""
         settings = self.settings
         image = settings.agent_image or settings.os_image.replace("{python}", PYTHON)
         choice = AgentChoice(
-            AgentName(settings.agent.value),
+            AgentName((named or settings.agent).value),
             Confinement(image),
             settings.agent_command,
             settings.agent_model,
@@ -53,6 +59,32 @@ class AgentsResource(SettingsResource):
             settings.agent_dollars_per_million_out,
         )
         return choose_agent(choice, DockerDaemon())
+
+    def desk(self, run: StageRun) -> AgentDesk | None:
+        """The agent that *run* asks for, else that of the settings, with what is left of the month's budgets; or None.
+
+        Raises ConfigurationError when there is no agent of that name, as `chosen` does.
+        """
+        agent = self.agent_for(run)
+        return None if agent is None else desk_of(run, agent, self.budget, self.limits, self.settings.agent_attempts)
+
+    def agent_for(self, run: StageRun) -> Agent | None:
+        """The agent that *run* asks for, else that of the settings; raises ConfigurationError."""
+        if run.options.agent and run.options.agent not in list(AgentSetting):
+            raise ConfigurationError(
+                f"there is no agent {run.options.agent!r}", remedy=f"Name one of {', '.join(AgentSetting)}"
+            )
+        return self.chosen(AgentSetting(run.options.agent) if run.options.agent else None)
+
+    @property
+    def limits(self) -> dict[Scope, Limits]:
+        """What agents may use altogether."""
+        limits: dict[Scope, dict[str, float]] = {}
+        for part in self.settings.agent_budget:
+            name, _, amount = part.partition("=")
+            scope, _, unit = name.strip().partition(".")
+            limits.setdefault(Scope(scope), {})[unit] = float(amount)
+        return {scope: Limits.model_validate(amounts) for scope, amounts in limits.items()}
 
     @property
     def budget(self) -> AgentBudget:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -69,6 +70,21 @@ def _budgets(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 FailureBudget = Annotated[Names, AfterValidator(_budgets)]
 """A share from 0 to 1 for all stages, and `stage=share` for those that have one of their own."""
+
+
+def _agent_limits(parts: tuple[str, ...]) -> tuple[str, ...]:
+    for part in parts:
+        name, _, amount = part.partition("=")
+        scope, _, unit = name.strip().partition(".")
+        if scope not in ("item", "repository", "month") or unit not in ("tokens", "dollars", "minutes"):
+            raise ValueError(part)
+        if not 0 <= float(amount) < inf:
+            raise ValueError(part)
+    return parts
+
+
+AgentLimits = Annotated[Names, AfterValidator(_agent_limits)]
+"""`item.tokens=…`, `repository.dollars=…`, `month.minutes=…`: what agents may use altogether."""
 
 
 class Settings(BaseSettings):
@@ -213,6 +229,14 @@ class Settings(BaseSettings):
     """answers of the model in one run"""
     agent_builds: int = Field(3, alias="FC_AGENT_BUILDS", ge=0)
     """builds that the agent may ask for in one run"""
+    agent_attempts: int = Field(3, alias="FC_AGENT_ATTEMPTS", ge=1)
+    """runs of the agent for one image"""
+    agent_budget: AgentLimits = Field(
+        ("item.minutes=120", "repository.dollars=50", "month.dollars=200", "month.minutes=2880"),
+        alias="FC_AGENT_BUDGET",
+        examples=["item.tokens=4000000,repository.dollars=50,month.minutes=600"],
+        description="tokens, dollars and minutes that agents may use for an item, a repository and a month",
+    )
     codecov_url: str = Field("https://api.codecov.io", alias="CODECOV_URL")
     """Codecov's API, asked for the coverage of files that a reported commit changes"""
     codecov_token: SecretStr = Field(SecretStr(""), alias="CODECOV_TOKEN")

@@ -42,6 +42,7 @@ from .dashboards.tune import tune
 from .offline import app as offline_app
 from .repositories import app as repositories_app
 from .synthesis.contexts import app as contexts_app
+from .synthesis.synthesize import synthesize
 
 GARBAGE_THRESHOLDS = (100_000, 20, 20)
 """Of what Dagster loads nearly nothing is ever garbage; looked through as often as by default, it costs a second."""
@@ -69,7 +70,7 @@ class Group(StrEnum):
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.MONTHS: (run.run, assist.assist, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
-    Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify),
+    Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify, synthesize),
     Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from sqlalchemy import Connection
 
+from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS
@@ -59,7 +60,7 @@ def show_attempts(console: Console, connection: Connection, item: ItemName) -> N
         )
         started = f"{attempt.started_at:%Y-%m-%d %H:%M:%S}"
         evidence = [fix.evidence for fix in attempt.spec.fixes[-1:]] if attempt.rule else []
-        words = plain("; ".join(filter(None, [*evidence, attempt.detail])))
+        words = plain("; ".join(filter(None, [*evidence, attempt.detail, _agents_cost(attempt)])))
         table.add_row(
             str(attempt.attempt),
             started,
@@ -70,6 +71,11 @@ def show_attempts(console: Console, connection: Connection, item: ItemName) -> N
             escape(words[:400]),
         )
     console.print(table)
+
+
+def _agents_cost(attempt: BuildAttempt) -> str:
+    tokens = attempt.tokens_in + attempt.tokens_out
+    return f"{attempt.agent}: {tokens:,} tokens, ${attempt.dollars:.2f}" if attempt.agent else ""
 
 
 def show_measurements(console: Console, connection: Connection, item: ItemName) -> None:

@@ -41,6 +41,23 @@ Reask = Annotated[
     _how("--reask", help="With --force: pay the model for new answers, kept beside the old ones.", show_default="no"),
 ]
 DryRun = Annotated[bool, _how("--dry-run", help="Say what would be done, do nothing.", show_default="no")]
+AgentOption = Annotated[
+    str,
+    _what(
+        help="Coding agent asked where no rule mends an image: none, auto, claude, codex, gemini or command.",
+        show_default="FC_AGENT",
+    ),
+]
+AgentsAtOnce = Annotated[int, _how("--n-concurrent", min=1, help="Agents at work at the same time.")]
+TasksPerRepository = Annotated[
+    int | None,
+    _what(
+        "--tasks-per-repo",
+        min=1,
+        help="An agent is asked for so many pull requests of a repository.",
+        show_default="no limit",
+    ),
+]
 Correction = Annotated[
     str, _how(help="Why a released month is released again, as a revision.", show_default="it is not")
 ]
@@ -60,6 +77,9 @@ def run(
     dry_run: DryRun = False,
     max_concurrency: Concurrency = 8,
     correction: Correction = "",
+    agent: AgentOption = "",
+    n_concurrent: AgentsAtOnce = 1,
+    tasks_per_repo: TasksPerRepository = None,
 ) -> None:
     """Materialize one month or several, with every gate on the way."""
     from formulacode_dagster.orchestration.runs import dagster_instance
@@ -80,6 +100,9 @@ def run(
         reask=reask,
         dry_run=dry_run,
         correction=correction,
+        agent=agent,
+        agents_at_once=n_concurrent,
+        agent_tasks_per_repository=tasks_per_repo,
     )
     if offline_source is not None:
         use_offline_source(offline_source)

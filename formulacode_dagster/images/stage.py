@@ -12,12 +12,13 @@ from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.images.repairs.attempts import Author, Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
+from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.work import Outcome, StageRun, WorkItem
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
@@ -117,3 +118,8 @@ class TaskBuilds:
     def _keep_installed(self, listings: Sequence[Listing]) -> None:
         with self.run.database.transaction() as connection:
             keep_listings(connection, listings)
+
+
+def inputs_of(environment: Environment, os_image: str, engine: EngineName) -> str:
+    """Fingerprint of what the image of *environment* depends on."""
+    return fingerprint(Stage.IMAGES, environment.model_dump(mode="json"), os_image, engine)

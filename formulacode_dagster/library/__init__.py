@@ -6,6 +6,7 @@ Nothing here knows Dagster; what the pipeline does, it does with the same parts.
 from __future__ import annotations
 
 from formulacode_dagster.github.transport.tokens import TokenPool
+from formulacode_dagster.synthesis.docker_context import DockerContext
 from formulacode_dagster.verification.verifiers import (
     MultiVerifier,
     ProfileVerifier,
@@ -22,11 +23,13 @@ from .links import Links, scrape_links
 from .publishing import HuggingFacePublisher
 from .records import records
 from .statement import render_problem_statement
+from .synthesizer import Synthesizer
 
 __all__ = [
     "PR",
     "ClassifyJudge",
     "Dataset",
+    "DockerContext",
     "GitHubClient",
     "HookRegistry",
     "HuggingFacePublisher",
@@ -38,6 +41,7 @@ __all__ = [
     "Progress",
     "SmokeVerifier",
     "Source",
+    "Synthesizer",
     "TableNotReleasedError",
     "Task",
     "TokenPool",

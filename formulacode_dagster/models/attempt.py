@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .base import PullRequestRow
+from .base import Frozen, PullRequestRow
 from .image import BuildSpec
+from .items import Cost
 
 
 class Rung(StrEnum):
@@ -45,3 +46,14 @@ class BuildAttempt(PullRequestRow):
     tokens_out: int = Field(default=0, description="tokens the agent was answered with")
     dollars: float = Field(default=0.0, description="what the agent cost")
     log: str = Field(default="", repr=False, description="the whole log; kept compressed, by hash")
+
+
+class AgentUse(Frozen):
+    """What one agent has cost for one pull request, over all its runs."""
+
+    repository_id: int
+    number: int
+    agent: str = Field(description="as it stands in a fix's rule: `agent:codex`")
+    attempts: int = Field(description="runs of it, and builds that it asked for")
+    held: bool = Field(description="whether one of them holds")
+    cost: Cost = Field(description="tokens, dollars, and seconds of the agent itself")

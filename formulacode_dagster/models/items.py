@@ -92,6 +92,11 @@ class RunOptions(Frozen):
     reask: bool = Field(default=False, description="with `force`: pay a model for new answers, kept beside the old")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")
+    agent: str = Field(default="", description="coding agent asked where no rule mends an image; empty: FC_AGENT")
+    agents_at_once: int = Field(default=1, ge=1, description="agents at work at the same time")
+    agent_tasks_per_repository: int | None = Field(
+        default=None, ge=1, description="pull requests of a repository that an agent is asked for; None: no limit"
+    )
 
     @property
     def is_partial(self) -> bool:

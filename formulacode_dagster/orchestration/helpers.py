@@ -20,6 +20,7 @@ from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.claims import SharedStage, shared_stages
+from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.llm import LLMResource
 from resources.mirrors import MirrorsResource
@@ -64,6 +65,7 @@ def help_stage(
     sampling: SamplingResource,
     llm: LLMResource,
     registry: RegistryResource,
+    agents: AgentsResource,
 ) -> dg.Output[None]:
     """Do this run's part of the stage; the metadata of the output tell how much that was."""
 
@@ -73,7 +75,7 @@ def help_stage(
             case environments.stage:
                 return plan_environments(run, mirrors, containers)
             case images.stage:
-                return build_images(run, mirrors, containers, engine)
+                return build_images(run, mirrors, containers, engine, agents.desk(run))
             case measurements.stage:
                 return time_images(run, postgres, mirrors, containers, sampling, llm, engine)
             case published_images.stage:

@@ -8,6 +8,7 @@ from pydantic import Field
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.attempt import AgentUse
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
@@ -16,6 +17,7 @@ from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release, ReplayNote, ReplayVerdict, standing
 from formulacode_dagster.store import artifacts, ledger
 from formulacode_dagster.store.acceptances import acceptances
+from formulacode_dagster.store.attempts import agents_used
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.measurements import replays_of
 from formulacode_dagster.store.pull_requests import items_by_key
@@ -57,6 +59,7 @@ class MonthFacts(Frozen):
     release: Release | None
     accepted: tuple[Acceptance, ...] = Field(default=(), description="what people accepted although too much failed")
     replays: dict[str, tuple[ReplayNote, ...]] = Field(default_factory=dict, description="of each task, oldest first")
+    agents: tuple[tuple[str, AgentUse], ...] = Field(default=(), description="items that agents were asked for")
     usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
 
     @property
@@ -113,6 +116,9 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
         funnel=count_funnel(key, entries, usage, spending_of(connection, key)),
         measured=tuple(sorted(measured, key=lambda task: (-task.speedup, task.item))),
         checks=tuple(verdicts(connection, key)),
+        agents=tuple(
+            (names.get((use.repository_id, use.number), f"#{use.number}"), use) for use in agents_used(connection, key)
+        ),
         release=max(releases, key=lambda release: release.number, default=None),
         accepted=tuple(acceptances(connection, key)),
         replays={

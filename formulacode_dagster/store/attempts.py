@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, union
 
-from formulacode_dagster.models.attempt import BuildAttempt, Rung
+from formulacode_dagster.models.attempt import AgentUse, BuildAttempt, Rung
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
@@ -110,20 +110,38 @@ def agent_cost(attempt: BuildAttempt) -> Cost:
     return Cost(tokens_in=attempt.tokens_in, tokens_out=attempt.tokens_out, dollars=attempt.dollars)
 
 
-def agent_costs(connection: Connection, month: str) -> dict[tuple[int, int], Cost]:
-    """What agents have cost *month* by (repository id, number): tokens, dollars and seconds, over all runs."""
-    names = ("tokens_in", "tokens_out", "dollars", "agent_seconds")
+def agents_used(connection: Connection, month: str) -> list[AgentUse]:
+    """What each agent has cost *month* for each pull request, over all runs, the dearest first."""
+    sums = [func.sum(_COLUMNS[name]) for name in ("tokens_in", "tokens_out", "dollars", "agent_seconds")]
+    keys = (_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.rule)
     statement = (
-        select(_COLUMNS.repository_id, _COLUMNS.number, *(func.sum(_COLUMNS[name]) for name in names))
+        select(*keys, func.count(), func.bool_or(_COLUMNS.kind == ""), *sums)
         .where(_COLUMNS.month == month, _COLUMNS.rung == Rung.AGENT)
-        .group_by(_COLUMNS.repository_id, _COLUMNS.number)
+        .group_by(*keys)
     )
-    return {
-        (repository_id, number): Cost(
-            tokens_in=int(tokens_in), tokens_out=int(tokens_out), dollars=dollars, seconds=seconds
+    used = [
+        AgentUse(
+            repository_id=repository_id,
+            number=number,
+            agent=agent,
+            attempts=attempts,
+            held=held,
+            cost=Cost(tokens_in=int(tokens_in), tokens_out=int(tokens_out), dollars=dollars, seconds=seconds),
         )
-        for repository_id, number, tokens_in, tokens_out, dollars, seconds in connection.execute(statement)
-    }
+        for repository_id, number, agent, attempts, held, tokens_in, tokens_out, dollars, seconds in connection.execute(
+            statement
+        )
+    ]
+    return sorted(used, key=lambda use: (-use.cost.dollars, -use.cost.tokens_in, use.repository_id, use.number))
+
+
+def agent_costs(connection: Connection, month: str) -> dict[tuple[int, int], Cost]:
+    """What agents have cost *month* by (repository id, number)."""
+    costs: dict[tuple[int, int], Cost] = {}
+    for use in agents_used(connection, month):
+        key = (use.repository_id, use.number)
+        costs[key] = costs.get(key, Cost()) + use.cost
+    return costs
 
 
 def asked_of(connection: Connection, month: str, rule: str) -> set[tuple[int, int]]:

@@ -77,6 +77,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "accept",
         "assist",
         "benchmark",
+        "contexts",
         "dashboards",
         "dev",
         "housekeeping",
@@ -85,6 +86,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "replay",
         "repositories",
         "show",
+        "synthesize",
         "tune",
     }
     assert documented == set(COMMANDS)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.models.attempt import AgentUse
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.release import ReplayNote
 from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.html import render_report, write_report
@@ -188,3 +190,13 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path, facts: MonthFacts, nothi
     (tmp_path / "reports").write_text("a file")
     with pytest.raises(OutsideSystemError, match="reports"):
         write_report(tmp_path / "reports", facts, nothing)
+
+
+def test_what_agents_were_asked_for_is_told_with_its_cost_and_nothing_where_none_was(
+    facts: MonthFacts, nothing: MonthFacts
+) -> None:
+    assert "Agents" not in rows(Page(render_report(facts, nothing)))
+    cost = Cost(tokens_in=12345, tokens_out=67, dollars=1.5, seconds=90)
+    use = AgentUse(repository_id=7, number=5, agent="agent:codex", attempts=2, held=True, cost=cost)
+    text = rows(Page(render_report(facts.model_copy(update={"agents": ((HOSTILE, use),)}), nothing)))
+    assert f"{HOSTILE} agent:codex 2 yes 12,345 67 1.50 1.5" in text
