@@ -65,6 +65,9 @@ class Session(Protocol):
     tests: str
     """Path of the folder with what the repository's tests need beside the lock; perhaps there is none."""
 
+    compiler: str | None
+    """An interpreter of the host, whose bytecode that of the session understands; None where there is none."""
+
     def put(self, name: str, content: bytes) -> str:
         """Place a file in the harness folder, owned by the host's side; returns its path in the session."""
 

@@ -15,8 +15,8 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName, ResourceLimits
 from formulacode_dagster.models.measurement import DecisionRule, Provenance
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.archive import harness_archive
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.remote import harness_archive
 
 from .plan import SamplingPlan
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import secrets
-import zipfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from importlib import resources
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,6 +15,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import BaseProfile
 from formulacode_dagster.models.reasons import FailureKind
 
+from .archive import compiled_archive, harness_archive
 from .questions import (
     Asked,
     Conditions,
@@ -70,7 +68,9 @@ class Remote:
         self._start_seconds = start_seconds
         self._benchmark_dir = benchmark_dir
         self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
-        self._archive = session.put(ARCHIVE, harness_archive())
+        self._archive = session.put(
+            ARCHIVE, compiled_archive(session.compiler) if session.compiler else harness_archive()
+        )
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Content of files of the checkout, those that exist."""
@@ -297,18 +297,6 @@ def _ending(completed: Completed) -> str:
     return "no_result" if completed.rc == 0 else "crash"
 
 
-def harness_archive() -> bytes:
-    """The harness as an archive that an interpreter runs; equal sources give equal bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr(_entry("__main__.py"), "from fc_harness.answers import main\n\nmain()\n")
-        folder = resources.files("formulacode_dagster.suites").joinpath("harness")
-        for file in sorted(folder.iterdir(), key=lambda item: item.name):
-            if file.name.endswith(".py"):
-                archive.writestr(_entry(f"fc_harness/{file.name}"), file.read_bytes())
-    return buffer.getvalue()
-
-
 def describe(completed: Completed) -> str:
     """How a command ended, with the end of what it wrote to standard error."""
     ending = (
@@ -316,10 +304,6 @@ def describe(completed: Completed) -> str:
     )
     tail = completed.stderr[-TAIL_CHARACTERS:].decode(errors="replace").strip()
     return f"{ending}\n{tail}" if tail else ending
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
 
 
 def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:

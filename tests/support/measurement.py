@@ -39,6 +39,7 @@ class FolderSession:
         self.repository = str(folder / "repository")
         self.harness = str(folder / "harness")
         self.tests = str(folder / "tests")
+        self.compiler: str | None = None
         self.reinstalls = 0
         self._build = build
         Path(self.harness).mkdir()

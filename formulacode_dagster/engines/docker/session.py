@@ -40,6 +40,7 @@ class DockerSession:
     repository = REPOSITORY
     harness = HARNESS
     tests = TESTS
+    compiler: str | None = None
 
     def __init__(self, daemon: DockerDaemon, container: Container, limits: ResourceLimits) -> None:
         self._daemon = daemon

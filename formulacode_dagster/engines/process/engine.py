@@ -142,6 +142,7 @@ class ProcessEngine:
             limits=self._limits,
             isolate_network=self.isolates_network,
             uv=_uv(),
+            compiler=str(self._interpreter(image.spec.python).path),
             bytecode=lambda: self._settings.tiers.bytecode_in(folder, self._tier_name(image.spec)),
         )
         try:

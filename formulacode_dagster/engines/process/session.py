@@ -40,10 +40,12 @@ class ProcessSession:
         limits: ResourceLimits,
         isolate_network: bool,
         uv: str,
+        compiler: str | None = None,
         bytecode: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """*bytecode* lays what builds import, compiled, and takes it out again."""
+        """*compiler* made the environment; *bytecode* lays what builds import, compiled, and takes it out again."""
         self._layout = layout
+        self.compiler = compiler
         self._bytecode = bytecode
         self._bounds = Bounds(limits, isolate_network=isolate_network)
         self._uv = uv

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from formulacode_dagster.suites.archive import harness_archive
 from formulacode_dagster.suites.reading import read_suite
-from formulacode_dagster.suites.remote import harness_archive
 
 SUITE = {
     "pkg/core.py": "def time_elsewhere(): pass\n",

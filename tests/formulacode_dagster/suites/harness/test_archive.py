@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
+import zipfile
 from importlib import resources
 from pathlib import Path
 
 import asv_runner
 import pytest
 
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.suites.archive import compiled_archive, harness_archive
 from formulacode_dagster.suites.questions import Timed
-from formulacode_dagster.suites.remote import Remote, harness_archive
+from formulacode_dagster.suites.remote import Remote
 from tests.support.measurement import take
 
 
@@ -25,6 +30,30 @@ def test_files_are_laid_and_read_byte_by_byte(session):
 
 def test_the_archive_is_the_same_every_time():
     assert harness_archive() == harness_archive()
+
+
+def test_an_interpreter_takes_its_own_bytecode_and_another_one_the_sources(tmp_path):
+    archive = tmp_path / "fc_harness.pyz"
+    archive.write_bytes(compiled_archive(sys.executable))
+    told = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import fc_harness.files as m;"
+        "print(m.__file__, m.read.__code__.co_filename)"
+    )
+    done = subprocess.run([sys.executable, "-c", told, archive], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"{archive}/fc_harness/files.pyc", "/fc_harness.pyz/fc_harness/files.py"]
+    with zipfile.ZipFile(archive) as sources:
+        files = {name: sources.read(name) for name in sources.namelist()}
+    assert files["fc_harness/files.pyc"][:4] == importlib.util.MAGIC_NUMBER
+    with zipfile.ZipFile(archive, "w") as foreign:
+        for name, content in files.items():
+            foreign.writestr(name, b"\0\0\r\n" + content[4:] if name.endswith(".pyc") else content)
+    done = subprocess.run([sys.executable, "-c", told, archive], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"{archive}/fc_harness/files.py"] * 2
+
+
+def test_an_interpreter_that_cannot_compile_the_harness_is_named():
+    with pytest.raises(ConfigurationError, match="/bin/false cannot compile the harness"):
+        compiled_archive("/bin/false")
 
 
 def test_the_harness_is_written_in_python_3_7():
@@ -54,6 +83,9 @@ def test_every_interpreter_of_this_machine_runs_it(session, lay):
         session.python = python
         remote = Remote(session, benchmark_dir="benchmarks")
         survey = remote.survey(lines={}, limit=5, budget=10)
-        assert isinstance(take(remote, survey.benchmarks[0]), Timed)
+        session.compiler = python
+        compiled = Remote(session, benchmark_dir="benchmarks")
+        assert isinstance(take(compiled, survey.benchmarks[0]), Timed)
+        session.compiler = None
         tried += 1
     assert tried
