@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,9 +23,14 @@ TOKENS_OUT = 50
 """Of every answer."""
 _HANG_SECONDS = 600.0
 
+_YIELD_MS = 30_000
+"""Codex answers after so long with the number of a session, which is asked again what came of it."""
+_POLL = "write_stdin"
+_RUNNING = re.compile(r"running with session ID (\d+)")
+
 _SHELLS: Mapping[str, Callable[[str], Mapping[str, object]]] = {
     "Bash": lambda command: {"command": command, "description": "a step of the script"},
-    "exec_command": lambda command: {"cmd": command},
+    "exec_command": lambda command: {"cmd": command, "yield_time_ms": _YIELD_MS},
     "shell": lambda command: {"command": ["bash", "-c", command]},
     "shell_command": lambda command: {"command": command},
     "run_shell_command": lambda command: {"command": command, "description": "a step of the script"},
@@ -121,12 +127,16 @@ class _Model:
         if isinstance(asked, Response):
             return asked
         given = asked["input"] if isinstance(asked["input"], list) else []
-        results = sum(str(item.get("type", "")).endswith("_call_output") for item in given)
+        outputs = [item for item in given if str(item.get("type", "")).endswith("_call_output")]
+        results = len(outputs) - sum(item.get("name") == _POLL for item in given)
         call = self.script.next(results, [str(tool.get("name")) for tool in asked.get("tools", ())])
+        if outputs and (running := _RUNNING.search(str(outputs[-1].get("output")))):
+            call = _POLL, {"session_id": int(running[1]), "chars": "", "yield_time_ms": _YIELD_MS}
         item: dict[str, Any] = {"type": "message", "role": "assistant", "id": f"msg_{results}"}
         item["content"] = [{"type": "output_text", "text": self.script.last}]
         if call:
-            item = {"type": "function_call", "id": f"fc_{results}", "call_id": f"call_{results}", "name": call[0]}
+            number = len(outputs)
+            item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}", "name": call[0]}
             item["arguments"] = json.dumps(call[1])
         total = TOKENS_IN + TOKENS_OUT
         usage = {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT, "total_tokens": total}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,19 +18,33 @@ from formulacode_dagster.agents.container import Confinement
 from formulacode_dagster.agents.edit import SpecEdit
 from formulacode_dagster.agents.forwarder import Endpoint
 from formulacode_dagster.agents.gemini import Gemini
-from formulacode_dagster.agents.protocol import AgentBudget, AgentOutcome, EditGate, RelayedBuild
+from formulacode_dagster.agents.protocol import (
+    AgentBudget,
+    AgentOutcome,
+    AgentTask,
+    EditGate,
+    PastAttempt,
+    RelayedBuild,
+)
+from formulacode_dagster.agents.workspace import Places
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
+from formulacode_dagster.engines.failures import BuildFailure
+from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.images.repairs.propose import FailureLog, RepairContext, propose
+from formulacode_dagster.models.image import BuildSpec
+from formulacode_dagster.specs.fixes import with_fixes
 from sandbox.scripted import TOKENS_IN, TOKENS_OUT, Refusal, Script, app
 from sandbox.server import serving
-from tests.support.confined_agents import IMAGE, LOG, edit_with, make_task
+from tests.support.confined_agents import IMAGE, ITEM, edit_with, make_task
+from tests.support.images import PURE, Sample, build_sample, make_sample, make_spec
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
 INSTALLED = Path(".ci/agents/node_modules/.bin").absolute()
 KEY = "sk-the-real-key-of-nobody"
 CLIS = (Claude(), Codex(), Gemini())
 MODELS = {"claude": "claude-sonnet-4-5", "codex": "gpt-5.5", "gemini": "gemini-2.5-pro"}
-BUDGET = AgentBudget(seconds=120, builds=2, turns=10)
+BUDGET = AgentBudget(seconds=600, builds=2)
 
 Scripted = Callable[[Cli, Script], ConfinedAgent]
 
@@ -59,34 +74,82 @@ def _servers() -> Iterator[Callable[[Script], str]]:
         yield lambda script: stack.enter_context(serving(app(script)))
 
 
-def _build(edit: SpecEdit) -> RelayedBuild:
-    ok = edit.system_packages == ("libyaml-dev",)
-    return RelayedBuild(ok=ok, stage="done" if ok else "base", log="" if ok else "E: Unable to locate package yaml-dev")
+PICKY = {
+    **PURE,
+    "setup.py": """
+import os
+
+from setuptools import setup
+
+if os.environ.get("TINY_BACKEND") not in ("plain", "fast"):
+    raise SystemExit("TINY_BACKEND is to be plain or fast, not " + os.environ.get("TINY_BACKEND", "unset"))
+setup(packages=["tinypure"])
+""",
+}
+"""A package that no rule mends: only its own setup.py knows what it wants."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """That package, its failed build, and builds of what agents ask for, by a real engine with all verifications."""
+
+    engine: ProcessEngine
+    sample: Sample
+    spec: BuildSpec
+    failure: BuildFailure
+
+    def task(self) -> AgentTask:
+        """What an agent is shown after rules gave up."""
+        attempt = PastAttempt(attempt=1, stage=self.failure.stage, detail=str(self.failure), log=self.failure.log)
+        return AgentTask(item=ITEM, spec=self.spec, own_names=("tinypure",), attempts=(attempt,))
+
+    def build(self, edit: SpecEdit) -> RelayedBuild:
+        """Build it with the fix of *edit*."""
+        try:
+            build_sample(self.engine, with_fixes(self.spec, [edit.as_fix("tried")]), self.sample)
+        except BuildFailure as failure:
+            return RelayedBuild(ok=False, stage=failure.stage, log=failure.log)
+        return RelayedBuild(ok=True, stage="done", log="")
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory, engine: ProcessEngine, lock: str) -> Workshop:
+    sample = make_sample(tmp_path_factory.mktemp("picky") / "tinypure", "tinypure", PICKY, {"README.md": "x"})
+    spec = make_spec(sample, lock)
+    with pytest.raises(BuildFailure) as failure:
+        build_sample(engine, spec, sample)
+    log = FailureLog(failure.value.stage, failure.value.log)
+    assert propose(log, RepairContext(spec)) is None
+    return Workshop(engine, sample, spec, failure.value)
 
 
 @pytest.mark.parametrize("cli", CLIS, ids=[cli.name.value for cli in CLIS])
 class TestAProgram:
-    def test_mends_in_one_try(self, scripted: Scripted, cli: Cli) -> None:
-        script = Script(["cat /task/attempts/001.log", edit_with('system_packages = ["libyaml-dev"]')])
-        run = scripted(cli, script).run(make_task(), budget=BUDGET)
+    def test_mends_in_one_try(self, scripted: Scripted, cli: Cli, workshop: Workshop) -> None:
+        script = Script(["cat /task/attempts/001.log", edit_with('environment = { TINY_BACKEND = "plain" }')])
+        run = scripted(cli, script).run(workshop.task(), budget=BUDGET)
         assert run.outcome is AgentOutcome.EDITED, (run.detail, run.transcript)
-        assert run.edit == SpecEdit(system_packages=("libyaml-dev",))
+        assert run.edit == SpecEdit(environment={"TINY_BACKEND": "plain"})
+        assert workshop.build(run.edit).ok
         # what the tool printed reached the model, and the key did; the agent itself held another one
-        assert LOG.strip() in str(script.requests[-1])
+        assert "TINY_BACKEND is to be plain or fast, not unset" in str(script.requests[-1])
         assert set(script.keys) == {KEY}
         assert KEY not in run.transcript
         answers = run.cost.model_calls
         assert (run.cost.tokens_in, run.cost.tokens_out) == (answers * TOKENS_IN, answers * TOKENS_OUT)
         assert run.cost.dollars == pytest.approx((answers * TOKENS_IN * 2 + answers * TOKENS_OUT * 10) / 1e6)
 
-    def test_reads_the_log_of_its_build_and_mends_in_the_second(self, scripted: Scripted, cli: Cli) -> None:
-        build = "/run/formulacode/bridge.py"
-        wrong, right = (edit_with(f'system_packages = ["{name}"]') for name in ("yaml-dev", "libyaml-dev"))
-        script = Script([f"{wrong}\n{build}", f"{right}\n{build}"])
-        run = scripted(cli, script).run(make_task(), budget=BUDGET, build=_build)
+    def test_reads_the_log_of_its_build_and_mends_in_the_second(
+        self, scripted: Scripted, cli: Cli, workshop: Workshop
+    ) -> None:
+        wrong, right = (edit_with(f'environment = {{ TINY_BACKEND = "{name}" }}') for name in ("quick", "fast"))
+        script = Script([f"{edit}\n{Places().bridge}" for edit in (wrong, right)])
+        run = scripted(cli, script).run(workshop.task(), budget=BUDGET, build=workshop.build)
         assert run.outcome is AgentOutcome.EDITED, (run.detail, run.transcript)
-        assert (run.edit, run.builds) == (SpecEdit(system_packages=("libyaml-dev",)), 2)
-        assert "Unable to locate package yaml-dev" in str(script.requests[-1])
+        assert (run.edit, run.builds) == (SpecEdit(environment={"TINY_BACKEND": "fast"}), 2)
+        said = str(script.requests[-1])
+        assert "TINY_BACKEND is to be plain or fast, not quick" in said
+        assert "ended at: done" in said
 
     def test_gives_up(self, scripted: Scripted, cli: Cli) -> None:
         run = scripted(cli, Script(last="I see no way")).run(make_task(), budget=BUDGET)
