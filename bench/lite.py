@@ -182,7 +182,7 @@ def planted_scores(series: Sequence[Floats], finders: dict[str, Find]) -> dict[s
         half = SMOOTHED_OVER // 2
         noise = (values[half : half + len(medians)] / medians)[: WINDOW[1]]
         drawn.append(plant(rng, noise, PLANTED))
-    return {name: round(summed(find, drawn).f1, 3) for name, find in finders.items()}
+    return {name: summed(find, drawn).f1 for name, find in finders.items()}
 
 
 def steps_ratio(series: Sequence[Floats]) -> dict[str, float]:

@@ -21,14 +21,16 @@ Positions = NDArray[np.int64]
 
 SHORTEST_SEGMENT = 3
 """Points of the shortest level: what is shorter the filter of outliers takes out."""
-PENALTY = 3.0
+PENALTY = 5.0
 """What one change point has to gain, in variances, for each unit of the logarithm of the length."""
 CANDIDATE_SHARE = 0.5
 """The share of the penalty that makes a position a candidate: intervals see a step together with its neighbours."""
 OUTLIER_WINDOW = 5
 OUTLIER_DEVIATIONS = 4.0
-LONGEST_SPELL = 12
-"""Points of a level that counts as a spell of the machine when the series then returns to where it was."""
+SPELL_SHARE = 0.3
+"""Of the mean length of a series' levels: a shorter one, from which the series returns, is a spell of noise."""
+LONGEST_SPELL = (12, 20)
+"""The bounds of that, in points: what is shorter is always one, what is longer never."""
 ROUNDS = 2
 """How often the noise is estimated anew from what the fit left over."""
 LEAST_NOISE = 1e-3
@@ -162,15 +164,17 @@ def _refined(sums: _Sums, fitted: Positions) -> Positions:
 def _without_spells(values: Floats, fitted: Positions) -> Positions:
     """*fitted* without the two ends of each short level from which *values* return at least half of the way.
 
-    What is undone within so few points cannot be told from another process on the machine; the shortest go first.
+    What is undone within few points, beside what other levels of the series last, cannot be told from another process
+    on the machine; the shortest go first.
     """
     bounds = [0, *fitted.tolist(), len(values)]
     levels = [median(values[first:last]) for first, last in pairwise(bounds)]
     while True:
+        longest = min(max(SPELL_SHARE * len(values) / len(levels), LONGEST_SPELL[0]), LONGEST_SPELL[1])
         spells = [
             (bounds[place + 1] - bounds[place], place)
             for place in range(1, len(levels) - 1)
-            if bounds[place + 1] - bounds[place] <= LONGEST_SPELL
+            if bounds[place + 1] - bounds[place] <= longest
             and 2 * abs(levels[place + 1] - levels[place - 1]) <= abs(levels[place] - levels[place - 1])
         ]
         if not spells:
