@@ -63,15 +63,16 @@ def replicate_and_keep(
     return compared
 
 
-def write_pages(folder: Path, replication: Replication, method: Method) -> Path:
+def write_pages(folder: Path, replication: Replication, method: Method | None = None) -> Path:
     """Write the page of *replication* and its pairs as Parquet into *folder*; tells where the page is.
 
-    Raises OutsideSystemError when the disk does not take it.
+    Their names tell the *method*, where it is known. Raises OutsideSystemError when the disk does not take it.
     """
-    page, pairs = folder / f"replication_{method}.html", folder / f"replication_{method}.parquet"
+    name = f"replication_{method}" if method else "replication"
+    page, pairs = folder / f"{name}.html", folder / f"{name}.parquet"
     with disk_errors(str(pairs)), replacing(pairs) as partial:
         replication.pairs.write_parquet(partial)
-    write_replication(page, replication, method, draw_replication(replication))
+    write_replication(page, replication, draw_replication(replication), method or "")
     return page
 
 

@@ -10,7 +10,7 @@ from formulacode_dagster.files.atomic import disk_errors, replacing
 from .replication import Replication
 
 
-def write_replication(path: Path, replication: Replication, method: str, png: bytes) -> None:
+def write_replication(path: Path, replication: Replication, png: bytes, method: str = "") -> None:
     """Write the page of *replication* with its picture *png* to *path*, whole or not at all.
 
     Raises OutsideSystemError when the disk does not take it.

@@ -22,8 +22,7 @@ HASH_LENGTH = 8
 FRONT_END = "www"
 """The folder of asv's package with the pages that show a site."""
 _PAGES = [
-    ["", "Grid view", "Display as a agrid"],
-    ["summarylist", "List view", "Display as a list"],
+    ["", "Grid view", "Display as a grid"],
     ["regressions", "Show regressions", "Display information about recent regressions"],
 ]
 

@@ -50,6 +50,9 @@ def _geometric_mean(values: NDArray[np.float64]) -> float:
         return math.nan
     if (values == 0).any():
         return 0.0
+    if len(values) == 1:
+        # a logarithm and back is not quite what it was
+        return float(values[0])
     return float(np.exp(np.log(np.abs(values)).mean())) * (1.0 if values.sum() >= 0 else -1.0)
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
+from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, WITHIN, Method
 from formulacode_dagster.cli.console import console, table_of
 from formulacode_dagster.models.errors import ConfigurationError
 
-from .telling import show_commits, tell_site
+from .telling import ORDERS, show_commits, show_replication, tell_site
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,6 +103,57 @@ def steps(
     console.print(f"{series.height:,} series, {all_steps.height:,} steps, {commits.height:,} commits, by {method}")
     show_commits(commits)
     console.print(f"steps.parquet, commits.parquet and steps.png are in {folder}", markup=False, highlight=False)
+
+
+@app.command()
+def collate(
+    results: Annotated[Path, typer.Argument(help="Folder of raw results of asv.", exists=True, file_okay=False)],
+    folder: Folder,
+    repository: Annotated[str, typer.Option(help="owner/name: its mirror tells the order of the commits.")] = "",
+) -> None:
+    """Collate raw results into the tables that `scrape` writes, and into a site for asv's own front end."""
+    from formulacode_dagster.dashboards.collating import collate_folder
+    from formulacode_dagster.dashboards.scraping import SITE_FOLDER
+    from formulacode_dagster.dashboards.sites import Dashboard
+    from formulacode_dagster.dashboards.tables import tables_of, write_tables
+    from resources.mirrors import MirrorsResource
+
+    dashboard = Dashboard(name=results.absolute().name, results=str(results), repository=repository)
+    mirror = MirrorsResource().cache().ensure(repository) if repository else None
+    collated = collate_folder(dashboard, folder / SITE_FOLDER, mirror=mirror, published=None)
+    write_tables(tables_of(collated.site), folder)
+    tell_site(collated.site, folder)
+    console.print(f"commits are ordered by {ORDERS[collated.order]}", highlight=False)
+    console.print(
+        f"The site is in {folder / SITE_FOLDER}: serve it by any static file server", markup=False, highlight=False
+    )
+
+
+@app.command()
+def replicate(
+    reference: Annotated[Path, typer.Argument(help="Folder of tables in which `steps` was run.", file_okay=False)],
+    other: Annotated[Path, typer.Argument(help="Another one, of the same repository.", file_okay=False)],
+    folder: Annotated[Path, typer.Argument(help="Where the page is written.", file_okay=False)],
+    within: Annotated[
+        int, typer.Option(min=0, help="Commits between two breakpoints that are the same all the same.")
+    ] = WITHIN,
+) -> None:
+    """Put two sets of breakpoints beside each other: what both have, how their steps correlate, how far they differ."""
+    from formulacode_dagster.breakpoints.comparing import write_pages
+    from formulacode_dagster.breakpoints.replication import BreakpointSet
+    from formulacode_dagster.breakpoints.replication import replicate as compare
+    from formulacode_dagster.breakpoints.stored import Breakpoints
+
+    mine, theirs = (
+        BreakpointSet(
+            str(place), Breakpoints(_table(place, "steps"), _table(place, "commits")), _table(place, "revisions")
+        )
+        for place in (reference, other)
+    )
+    compared = compare(mine, theirs, within)
+    page = write_pages(folder, compared)
+    show_replication(compared)
+    console.print(f"The page is {page}", markup=False, highlight=False)
 
 
 def _table(folder: Path, name: str) -> pl.DataFrame:

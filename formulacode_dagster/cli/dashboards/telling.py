@@ -11,8 +11,14 @@ from formulacode_dagster.dashboards.faults import FaultKind
 if TYPE_CHECKING:
     import polars as pl
 
+    from formulacode_dagster.breakpoints.replication import Replication
     from formulacode_dagster.dashboards.tables import Site
 
+ORDERS = {
+    "mirror": "the history of the mirror",
+    "published": "the published site",
+    "dates": "the dates that the results tell",
+}
 SHOWN_NAMES, SHOWN_COMMITS, HASH_LENGTH = 10, 25, 10
 
 
@@ -54,4 +60,24 @@ def show_commits(commits: pl.DataFrame) -> None:
             str(row["regressed"]),
             *(f"{row[name]:.3g}×" if row[name] is not None else "" for name in ("median_ratio", "largest_change")),
         )
+    console.print(table)
+
+
+def show_replication(replication: Replication) -> None:
+    """What two sets of breakpoints have in common, and how well their steps agree."""
+    table = table_of("", "estimate", "95 % interval")
+    for name, interval in (
+        ("correlation (Pearson, of logarithms)", replication.pearson),
+        ("correlation of ranks (Spearman)", replication.spearman),
+        ("same direction", replication.same_sign),
+        ("other / reference (limits of agreement)", replication.bias),
+    ):
+        estimate = "" if interval.estimate is None else f"{interval.estimate:.2f}"
+        table.add_row(name, estimate, "" if interval.low is None else f"{interval.low:.2f} to {interval.high:.2f}")
+    console.print(
+        f"{replication.commits} breakpoints of both, {replication.only_reference} of {replication.reference} alone, "
+        f"{replication.only_other} of {replication.other} alone; {replication.pairs.height} steps of both",
+        markup=False,
+        highlight=False,
+    )
     console.print(table)

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.support.asv_results import write_results
 from tests.support.asv_site import GRAPHS, GRID, PLAIN, write_site
 from tests.support.command_line import FcData
 
@@ -98,3 +99,25 @@ def test_a_site_without_steps_has_a_picture_all_the_same(call_fc_data: FcData, t
     ran = call_fc_data("dashboards", "steps", "tables")
     assert "1 series, 0 steps, 0 commits" in ran.stdout
     assert Path("tables/steps.png").exists()
+
+
+@pytest.mark.slow
+def test_raw_results_become_a_site_that_is_read_and_compared_like_any_other(
+    call_fc_data: FcData, tmp_path: Path
+) -> None:
+    write_site(tmp_path / "published")
+    write_results(tmp_path / "raw", [f"{100 + 2 * number:040x}" for number in range(12)], **{"i7/broken.json": b"{"})
+    ran = call_fc_data("dashboards", "collate", "raw", "own")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "raw: 3 of 3 graphs that its index allows for" in ran.stdout
+    assert "truncated: 1: i7/broken.json" in ran.stdout
+    assert "ordered by the dates" in ran.stdout
+    assert "3 of 3 graphs" in call_fc_data("dashboards", "scrape", "own/site", "again").stdout
+    call_fc_data("dashboards", "scrape", "published", "theirs")
+    for folder in ("own", "theirs"):
+        assert "2 steps, 1 commits" in call_fc_data("dashboards", "steps", folder).stdout
+    ran = call_fc_data("dashboards", "replicate", "theirs", "own", "compared")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "1 breakpoints of both, 0 of theirs alone, 0 of own alone; 2 steps of both" in ran.stdout
+    assert PLAIN in Path("compared/replication.html").read_text()
+    assert pl.read_parquet("compared/replication.parquet")["other_ratio"].to_list() == [0.5, 0.5]

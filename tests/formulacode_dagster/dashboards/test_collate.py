@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from uv import find_uv_bin
 
 from formulacode_dagster.dashboards.collate import History, collate, history_of
+from formulacode_dagster.dashboards.collating import Order, collate_folder
 from formulacode_dagster.dashboards.faults import DashboardError, FaultKind
 from formulacode_dagster.dashboards.publish import publish
 from formulacode_dagster.dashboards.results import read_results
 from formulacode_dagster.dashboards.site import read_site
+from formulacode_dagster.dashboards.sites import Dashboard
 from formulacode_dagster.dashboards.tables import FRAMES, Site, tables_of
+from formulacode_dagster.git.history import Mirror
 from tests.support.asv_results import PARAMETERS, commits, result_file, write_results
 from tests.support.asv_site import GRID, MEMORY, PLAIN
 
@@ -130,3 +135,39 @@ def test_what_is_published_is_what_is_read_again(tmp_path: Path) -> None:
     assert history_of(read).numbers == dict(zip(commits(12), range(12), strict=True))
     assert not (tmp_path / "site" / "stale.json").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_asv_publishes_the_same_of_the_same_results(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", "-b", "main", str(repository)], check=True)
+    for number in range(12):
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", f"c (#{number})"], check=True)
+    subprocess.run([*git, "tag", "v1", "HEAD~3"], check=True)
+    made = subprocess.run([*git, "log", "--reverse", "--format=%H"], check=True, capture_output=True, text=True)
+    write_results(tmp_path / "raw", made.stdout.split())
+    config = {"version": 1, "project": "sample", "repo": str(repository), "branches": ["main"], "results_dir": "raw"}
+    (tmp_path / "asv.conf.json").write_text(json.dumps({**config, "html_dir": "html"}))
+    asv = [find_uv_bin(), "tool", "run", "--quiet", "--from", "asv==0.6.6", "asv"]
+    published = subprocess.run(
+        [*asv, "publish", "--no-pull"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert published.returncode == 0, published.stdout + published.stderr
+    with Mirror("example/sample", repository / ".git") as mirror:
+        dashboard = Dashboard(name="sample", results=str(tmp_path / "raw"))
+        collated = collate_folder(dashboard, tmp_path / "site", mirror=mirror, published=None)
+    assert collated.order is Order.MIRROR
+    theirs, ours = (
+        {
+            str(path.relative_to(site)): json.loads(path.read_text())
+            for path in sorted(site.glob("graphs/**/bench.*.json"))
+        }
+        for site in (tmp_path / "html", tmp_path / "site")
+    )
+    assert len(ours) == 6
+    assert ours == theirs
+    index, own = (json.loads((tmp_path / site / "index.json").read_text()) for site in ("html", "site"))
+    for name in ("revision_to_hash", "params", "graph_param_list", "benchmarks", "machines", "tags"):
+        assert own[name] == index[name], name
