@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-lite eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-lite eval-classifier yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -81,6 +81,9 @@ bench-resolution: setup ## seconds to plan and pin one commit, cold and warm: ma
 
 bench-images: setup ## what an image of one more task costs, beside a flat Dockerfile: [REPOSITORIES=DIR REPOSITORY=owner/name]
 	@$(BIN)/python bench/images.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")
+
+bench-synthesis: setup ## what each rung yields and costs: recipes, rules, an agent's stand-in: make bench-synthesis [REPOSITORIES=DIR]
+	@$(BIN)/python bench/synthesis.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
 
 bench-leaks: setup ## what the gates of problem statements miss, by kind of leak, and what they stop for nothing
 	@$(BIN)/python -m bench.leaks
