@@ -8,15 +8,16 @@ from formulacode_dagster.items.fingerprint import fingerprint
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.errors import NotAsked
+from formulacode_dagster.models.errors import NotAsked, Rejection
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.reasons import SkipReason
-from formulacode_dagster.models.release import Release
+from formulacode_dagster.models.reasons import RejectionReason, SkipReason
+from formulacode_dagster.models.release import Release, Withdrawal
 from formulacode_dagster.release import checks as verdicts
 from formulacode_dagster.release.dataset import DATASET_COLUMNS
+from formulacode_dagster.release.plan import plan
 from formulacode_dagster.release.readiness import parts_left_out, require_tasks
-from formulacode_dagster.release.records import month_records
+from formulacode_dagster.release.records import month_records, withdrawn_items
 from formulacode_dagster.release.tables import month_tables
 from formulacode_dagster.release.task_tables import TaskRecords
 from formulacode_dagster.running.loops import run_loop
@@ -81,11 +82,15 @@ def published_dataset(
         month = Month.parse(run.month)
         with run.database.transaction() as connection:
             records = month_records(connection, run.month)
+            withdrawn = withdrawn_items(connection, run.month)
             accepted = acceptances(connection, run.month)
             left_out = parts_left_out(connection, run.month)
             if not config.dry_run:
                 require_tasks(connection, run.month, len(records), accepted)
         tables = month_tables(list(records.values()))
+        if run.options.dry_run and not run.options.is_partial:
+            planned = plan(hub.destination(), month, tables, accepted, config.correction)
+            context.log.info("dry run: %s", planned.text)
 
         def release(_: WorkItem[None]) -> Outcome[Release]:
             if run.options.is_partial:
@@ -99,24 +104,29 @@ def published_dataset(
         whole = WorkItem(RELEASE, fingerprint(Stage.PUBLISHED_DATASET, *inputs), None, always=True)
         released = run_loop(run_items(run, [whole], in_thread(release), artifacts.RELEASES.save, prune=False))
         released.require_done()
-        summary = _enter_tasks(run, records, released)
+        summary = _enter_tasks(run, records, withdrawn, released)
         with run.database.transaction() as connection:
             newest = verdicts.newest_of(artifacts.RELEASES.read(connection, run.month)).get(run.month)
     where = newest.model_dump(include={"destination", "tag", "revision", "difference"}) if newest else {}
     return report(context, released, summary, rows=len(records), **where)
 
 
-def _enter_tasks(run: StageRun, records: dict[str, TaskRecords], released: StageSummary) -> StageSummary:
+def _enter_tasks(
+    run: StageRun, records: dict[str, TaskRecords], withdrawn: dict[str, Withdrawal], released: StageSummary
+) -> StageSummary:
     """Enter each task in the ledger, so that its story ends where it was released."""
     is_released = released.count(ItemState.DONE) == 1
 
-    def enter(item: WorkItem[TaskRecords]) -> Outcome[None]:
+    def enter(item: WorkItem[TaskRecords | Withdrawal]) -> Outcome[None]:
         if not is_released:
             raise NotAsked(SkipReason.PARTIAL_RUN, "a run limited to some items is not released")
+        if isinstance(item.value, Withdrawal):
+            raise Rejection(RejectionReason.WITHDRAWN, item.value.correction)
         return Outcome(detail=item.value.row.task_id)
 
+    entered: dict[str, TaskRecords | Withdrawal] = {**records, **withdrawn}
     items = [
-        WorkItem(name, fingerprint(Stage.PUBLISHED_DATASET, record.model_dump(mode="json")), record)
-        for name, record in records.items()
+        WorkItem(name, fingerprint(Stage.PUBLISHED_DATASET, value.model_dump(mode="json")), value)
+        for name, value in entered.items()
     ]
     return run_loop(run_items(run, items, in_thread(enter), keep_nothing, besides=[RELEASE]))

@@ -38,6 +38,9 @@ class RejectionReason(StrEnum):
     ORACLE_CHANGES_RESULTS = "oracle_changes_results"
     """Faster, and wrong: a timed benchmark returns something else with the author's patch."""
 
+    WITHDRAWN = "withdrawn"
+    """A person took the task out of the dataset; the detail tells who and why."""
+
 
 SCREENED_OUT = frozenset(
     {

@@ -144,6 +144,21 @@ class Correction(Frozen):
     reason: str = Field(description="why it was made, as a person put it")
 
 
+class Withdrawal(Frozen):
+    """A task that later revisions of its month lack; older tags go on holding it."""
+
+    month: str
+    task_id: str = Field(min_length=1)
+    withdrawn_at: datetime
+    withdrawn_by: str = Field(min_length=1, description="name of the person")
+    reason: str = Field(min_length=1)
+
+    @property
+    def correction(self) -> str:
+        """The reason of the revision, as the card prints it."""
+        return f"{self.task_id} withdrawn by {self.withdrawn_by}: {self.reason}"
+
+
 class Release(MonthRow):
     """A month of the dataset: written, tagged, read back. A correction of it is a row of its own."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.release import Withdrawal
 from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.acceptances import withdrawals
 from formulacode_dagster.store.blobs import get_blob
 from formulacode_dagster.store.ledger import items_in_state
 from formulacode_dagster.store.measurements import replays_of
@@ -17,9 +19,14 @@ from .wide import task_records
 
 
 def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
-    """What the dataset holds of the pull requests of *month* that have a statement and a real speed-up, by item."""
+    """What the dataset holds of the pull requests of *month* that have a statement and a real speed-up, by item.
+
+    What a person withdrew is left out.
+    """
     stated = set(items_in_state(connection, month, Stage.PROBLEM_STATEMENTS, ItemState.DONE))
-    prs = [pr for pr in done_in(connection, month, Stage.MEASUREMENTS) if pr.item in stated]
+    withdrawn = withdrawals(connection, month)
+    measured_here = done_in(connection, month, Stage.MEASUREMENTS)
+    prs = [pr for pr in measured_here if pr.item in stated and pr.task_id not in withdrawn]
     keys = [pr.key for pr in prs]
     classified = artifacts.CLASSIFICATIONS.read_keys(connection, month, keys)
     statements = artifacts.PROBLEM_STATEMENTS.read_keys(connection, month, keys)
@@ -47,6 +54,13 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
         )
         records[pr.item] = task_records(row, measured[pr.key], tested[pr.key], replayed.get(pr.task_id, ()))
     return records
+
+
+def withdrawn_items(connection: Connection, month: str) -> dict[str, Withdrawal]:
+    """The withdrawals of *month*, by item."""
+    withdrawn = withdrawals(connection, month)
+    prs = done_in(connection, month, Stage.MEASUREMENTS) if withdrawn else ()
+    return {pr.item: withdrawn[pr.task_id] for pr in prs if pr.task_id in withdrawn}
 
 
 def _procedure(connection: Connection, sha256: str) -> str | None:

@@ -1,12 +1,14 @@
-"""What people accepted: lines are added and never changed."""
+"""What people decided of a month: failures accepted, tasks withdrawn. Lines are added and never changed."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection, insert, select
+from sqlalchemy.dialects import postgresql
 
 from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.release import Withdrawal
 
-from .tables import ACCEPTANCES
+from .tables import ACCEPTANCES, WITHDRAWALS
 
 
 def add_acceptance(connection: Connection, acceptance: Acceptance) -> None:
@@ -18,3 +20,15 @@ def acceptances(connection: Connection, month: str) -> list[Acceptance]:
     """Every acceptance of *month*, the oldest first."""
     statement = select(ACCEPTANCES).where(ACCEPTANCES.c.month == month).order_by(ACCEPTANCES.c.accepted_at)
     return [Acceptance.model_validate(dict(row)) for row in connection.execute(statement).mappings()]
+
+
+def add_withdrawal(connection: Connection, withdrawal: Withdrawal) -> None:
+    """Append *withdrawal*; of a task that is withdrawn already, the first stands."""
+    connection.execute(postgresql.insert(WITHDRAWALS).on_conflict_do_nothing(), withdrawal.model_dump())
+
+
+def withdrawals(connection: Connection, month: str) -> dict[str, Withdrawal]:
+    """The withdrawals of *month*, by task id."""
+    statement = select(WITHDRAWALS).where(WITHDRAWALS.c.month == month).order_by(WITHDRAWALS.c.task_id)
+    rows = connection.execute(statement).mappings()
+    return {row["task_id"]: Withdrawal.model_validate(dict(row)) for row in rows}

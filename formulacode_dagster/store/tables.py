@@ -76,6 +76,14 @@ ACCEPTANCES = Table(
     *_int("failed", "done"),
 )
 
+WITHDRAWALS = Table(
+    "withdrawals",
+    METADATA,
+    *_text("month", "task_id", key=True),
+    *_time("withdrawn_at"),
+    *_text("withdrawn_by", "reason"),
+)
+
 SPENDING = Table(
     "spending",
     METADATA,

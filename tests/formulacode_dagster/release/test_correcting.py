@@ -40,7 +40,7 @@ from tests.support.sampling import sampled
 
 MONTH = "2026-02"
 PROCEDURE = '{"version": 1}'
-FIRST, SECOND = "formulacode@2026-03", "formulacode@2026-03.1"
+FIRST, SECOND, THIRD = "formulacode@2026-03", "formulacode@2026-03.1", "formulacode@2026-03.2"
 REPLAY = Replay(
     month=MONTH,
     task_id="Acme__Fast.py-7",
@@ -336,3 +336,59 @@ def test_what_is_not_there_is_named(month: Database, command: FcData) -> None:
     assert "nothing is stored of Acme/Fast.py#8" in command("show", "Acme/Fast.py#8", "patch").stderr
     story = command("why", "Acme/Fast.py#7").stdout
     assert "fc-data show Acme/Fast.py#7 classification|statement|patch|lock|spec|samples|workloads|row" in story
+
+
+@pytest.mark.slow
+def test_a_task_is_withdrawn_by_a_revision_that_lacks_it_and_stays_out(
+    month: Database, command: FcData, release: FcData, statement: ProblemStatement, tmp_path: Path
+) -> None:
+    before = command("release", "show", "--month", MONTH)
+    assert f"{FIRST} would be written" in before.stdout
+    assert f"{data_path(MONTH)}  " in before.stdout
+    refused = command("release", "revise", "--month", MONTH, "--reason", "none", "--publish")
+    assert "was never released" in refused.stderr
+    assert tags(tmp_path) == []
+    assert release().returncode == 0
+    assert f"nothing would change: {FIRST}" in command("release", "show", "--month", MONTH).stdout
+
+    with month.transaction() as connection:
+        artifacts.PROBLEM_STATEMENTS.save(
+            connection, [statement.model_copy(update={"final_md": "It is slow, by far."})]
+        )
+    assert "it would be refused: a revision needs a reason" in command("release", "show", "--month", MONTH).stdout
+    revise = partial(command, "release", "revise", "--month", MONTH, "--reason", "it said too much")
+    assert f"{SECOND} would be written" in revise().stdout
+    assert tags(tmp_path) == [FIRST]
+    assert revise("--publish").stdout.startswith(f"{SECOND} at ")
+
+    withdraw = partial(command, "release", "withdraw", "Acme/Fast.py#7", "--by", "Ada", "--reason", "its test is flaky")
+    planned = withdraw()
+    assert "1 no longer there: Acme__Fast.py-7" in planned.stdout
+    assert "Nothing was written" in planned.stdout
+    assert tags(tmp_path) == [FIRST, SECOND]
+    assert withdraw("--publish").returncode == 0
+    assert tags(tmp_path) == [FIRST, SECOND, THIRD]
+    assert "is in no newest release" in withdraw("--publish").stderr
+    released = tmp_path / "home" / "dataset" / "releases"
+    heights = [from_parquet((released / tag / data_path(MONTH)).read_bytes(), tag).height for tag in tags(tmp_path)]
+    assert heights == [1, 1, 0]
+    assert "Why: Acme__Fast.py-7 withdrawn by Ada: its test is flaky" in (released / THIRD / "README.md").read_text()
+    told = command("release", "show", "--month", MONTH).stdout
+    assert [line for line in told.splitlines() if THIRD in line and "withdrawn by Ada" in line]
+
+    again = release()
+    assert again.returncode == 0, again.stdout
+    assert tags(tmp_path) == [FIRST, SECOND, THIRD]
+    with month.transaction() as connection:
+        entries = ledger.entries_of(connection, MONTH, Stage.PUBLISHED_DATASET)
+    (entry,) = (entry for entry in entries if entry.item == "Acme/Fast.py#7")
+    assert (entry.state, entry.reason) == (ItemState.REJECTED, "withdrawn")
+    dry = release("--dry-run")
+    assert dry.returncode == 0
+
+
+def test_what_is_in_no_release_cannot_be_withdrawn(command: FcData) -> None:
+    for item, said in (("acme/other#1", "no pull request of ours"), ("Acme/Fast.py#7", "is in no newest release")):
+        done = command("release", "withdraw", item, "--by", "Ada", "--reason", "why", "--publish")
+        assert done.returncode == 1
+        assert said in done.stderr

@@ -1,0 +1,145 @@
+"""`fc-data release`: what is released of a month, and its corrections. Nothing is published without `--publish`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.identity import ItemName
+
+from .console import console, table_of
+
+if TYPE_CHECKING:
+    from formulacode_dagster.models.month import Month
+    from formulacode_dagster.release.destination import Destination
+
+app = typer.Typer(help="Look at the releases of a month, revise them, withdraw a task.", no_args_is_help=True)
+
+MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
+Reason = Annotated[str, typer.Option(help="Why; the dataset's card prints it.")]
+Publish = Annotated[bool, typer.Option("--publish", help="Do it; without, only say what would change.")]
+
+
+@app.command()
+def show(month: MonthOption) -> None:
+    """List the releases of a month, and say what releasing it now would change."""
+    from formulacode_dagster.release.edition import newest_number
+    from formulacode_dagster.release.index import INDEX_FILE, Index
+
+    from .operate import months_of
+
+    (wanted,) = months_of(month, None, None)
+    destination = _destination()
+    newest = newest_number(wanted, destination.tags())
+    table = table_of("tag", "tasks", "verified", "against the release before", "why")
+    for number in range(newest + 1 if newest is not None else 0):
+        tag = wanted.tag(number)
+        index = Index.parse(destination.content(INDEX_FILE, tag), f"{destination.name} at {tag}")
+        facts = index.month(wanted.key)
+        made = facts.corrections[-1] if facts and facts.corrections else None
+        counts = (str(facts.tasks), str(facts.verified)) if facts else ("?", "?")
+        table.add_row(tag, *counts, made.difference if made else "", made.reason if made else "")
+    console.print(table)
+    _plan(destination, wanted)
+
+
+@app.command()
+def revise(month: MonthOption, reason: Reason, publish: Publish = False) -> None:
+    """Release a month again as the database holds it now, under a tag of its own; older tags stay."""
+    from .operate import months_of
+
+    (wanted,) = months_of(month, None, None)
+    _release(wanted, reason, publish=publish)
+
+
+@app.command()
+def withdraw(
+    item: Annotated[str, typer.Argument(help="owner/repo#123.")],
+    by: Annotated[str, typer.Option(help="Your name: the card prints it.")],
+    reason: Reason,
+    publish: Publish = False,
+) -> None:
+    """Take a task out of the dataset, by a revision of its month that lacks it; older tags go on holding it."""
+    from formulacode_dagster.models.month import Month
+    from formulacode_dagster.models.release import Withdrawal
+    from formulacode_dagster.release.dataset import KEY
+    from formulacode_dagster.store.acceptances import add_withdrawal, withdrawals
+    from formulacode_dagster.store.lookup import find_pull_request
+
+    from .operate import database
+
+    name, destination = ItemName.parse(item), _destination()
+    with database() as store:
+        with store.transaction() as connection:
+            stored = find_pull_request(connection, name.repository, name.number) if name.number else None
+            if stored is None:
+                raise ConfigurationError(f"{name} is no pull request of ours", remedy="Write it as owner/repo#123")
+            facts = stored.facts
+            known = withdrawals(connection, facts.month).get(facts.task_id)
+        month = Month.parse(facts.month)
+        released = destination.read(month)
+        if released is None or facts.task_id not in released.frame[KEY].to_list():
+            raise ConfigurationError(f"{facts.task_id} is in no newest release of {month} at {destination.name}")
+        withdrawal = known or Withdrawal(
+            month=month.key,
+            task_id=facts.task_id,
+            withdrawn_at=datetime.now(UTC),
+            withdrawn_by=by,
+            reason=reason,
+        )
+        if publish:
+            with store.transaction() as connection:
+                add_withdrawal(connection, withdrawal)
+    _release(month, withdrawal.correction, publish=publish, without=(facts.task_id,))
+
+
+def _destination() -> Destination:
+    from resources.destination import open_destination
+    from resources.settings import read_settings
+
+    return open_destination(read_settings())
+
+
+def _release(month: Month, reason: str, *, publish: bool, without: tuple[str, ...] = ()) -> None:
+    from formulacode_dagster.library.publishing import HuggingFacePublisher
+    from formulacode_dagster.release.edition import newest_number
+    from formulacode_dagster.release.records import month_records
+
+    from .operate import database
+
+    destination = _destination()
+    if not publish:
+        _plan(destination, month, reason, without=without)
+        console.print("Nothing was written; give --publish to do it.", highlight=False)
+        return
+    with database() as store:
+        with store.transaction() as connection:
+            records = list(month_records(connection, month.key).values())
+        newest = newest_number(month, destination.tags())
+        if newest is None:
+            raise ConfigurationError(
+                f"{month} was never released",
+                remedy=f"Release it: fc-data run --month {month} --stage published_dataset",
+            )
+        publisher = HuggingFacePublisher(destination, store)
+        made = publisher.publish(records, version=month.tag(newest + 1), correction=reason)
+    console.print(f"{made.tag} at {made.destination}: {made.difference}", markup=False, highlight=False)
+
+
+def _plan(destination: Destination, month: Month, reason: str = "", *, without: tuple[str, ...] = ()) -> None:
+    from formulacode_dagster.release.plan import plan
+    from formulacode_dagster.release.records import month_records
+    from formulacode_dagster.release.tables import month_tables
+    from formulacode_dagster.store.acceptances import acceptances
+
+    from .operate import database
+
+    with database() as store, store.transaction() as connection:
+        records = month_records(connection, month.key)
+        accepted = acceptances(connection, month.key)
+    kept = [record for record in records.values() if record.row.task_id not in without]
+    planned = plan(destination, month, month_tables(kept), accepted, reason)
+    console.print(planned.text, markup=False, highlight=False)

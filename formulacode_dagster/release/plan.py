@@ -1,0 +1,88 @@
+"""What releasing a month would change, told without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from formulacode_dagster.models.acceptance import Acceptance
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import FailureKind
+
+from .destination import Destination, edition_of, files_of, next_edition, released_tables
+from .edition import newest_number
+from .index import INDEX_FILE, Index
+from .tables import MonthTables
+
+NO_REASON = "to be given"
+"""Stands for the reason of a revision that nobody has given yet."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would be released, and what of the destination would be other then."""
+
+    destination: str
+    tag: str
+    tasks: int
+    difference: str = ""
+    """Of a revision to the release before; empty for the first release."""
+    files: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of each file that would be written."""
+    needs_reason: bool = False
+    """Whether it is a revision that nobody gave a reason for, and so would be refused."""
+
+    @property
+    def text(self) -> str:
+        """All of it in one line for each thing."""
+        if not self.files:
+            return f"nothing would change: {self.tag} at {self.destination} holds these {self.tasks} tasks"
+        lines = [f"{self.tag} would be written to {self.destination}, {self.tasks} tasks"]
+        if self.difference:
+            lines.append(f"against the release before: {self.difference}")
+        if self.needs_reason:
+            lines.append("it would be refused: a revision needs a reason")
+        return "\n".join([*lines, *(f"  {path}  {size:,} bytes" for path, size in self.files.items())])
+
+
+def plan(
+    destination: Destination,
+    month: Month,
+    tables: MonthTables,
+    accepted: Sequence[Acceptance] = (),
+    correction: str = "",
+) -> Plan:
+    """What `destination.release` of the same would do; raises what reading there raises, and `schema_changed`."""
+    tags = destination.tags()
+    number = newest_number(month, tags)
+    edition, needs_reason = edition_of(month, Index(), accepted), False
+    if number is not None:
+        tag = month.tag(number)
+        newest = edition_of(month, _index(destination, tag), accepted)
+        released = released_tables(month, tag, destination.content, destination.name)
+        try:
+            edition, tables = next_edition(newest, tables, destination.name, released, correction=correction)
+        except ItemFailure as failure:
+            if failure.kind is not FailureKind.RELEASED_TAG:
+                raise
+            needs_reason = True
+            edition, tables = next_edition(newest, tables, destination.name, released, correction=NO_REASON)
+        if edition is newest:
+            return Plan(destination.name, tag, tables.tasks.height)
+    # without a tag there need not be a dataset to ask
+    files = files_of(edition, tables, _index(destination, "") if tags else Index())
+    return Plan(
+        destination.name,
+        edition.tag,
+        tables.tasks.height,
+        difference=edition.corrections[-1].difference if edition.corrections else "",
+        files={
+            path: len(content) for path, content in files.items() if not tags or destination.content(path) != content
+        },
+        needs_reason=needs_reason,
+    )
+
+
+def _index(destination: Destination, tag: str) -> Index:
+    return Index.parse(destination.content(INDEX_FILE, tag), f"{destination.name}, {INDEX_FILE}")
