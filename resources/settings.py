@@ -191,6 +191,12 @@ class Settings(BaseSettings):
     """seconds that surveys, warm-up and rounds of one task may take; builds, and looking for workloads, come on top"""
     measured_at_once: int = Field(1, alias="FC_MEASURED_AT_ONCE", ge=1)
     """tasks built, timed and tested at the same time; more than one disturb each other's timings"""
+    backup_dir: AbsolutePath | None = Field(None, alias="FC_BACKUP_DIR")
+    """folder of the backups; empty: backups/ under FC_HOME"""
+    backup_recipient: str = Field("", alias="FC_BACKUP_RECIPIENT")
+    """public key of age (age1…) that backups are encrypted for; empty: they are not"""
+    backups_kept: int = Field(7, alias="FC_BACKUPS_KEPT", ge=1)
+    """backups that the daily job keeps"""
     helper_runs: int = Field(0, alias="FC_HELPER_RUNS", ge=0)
     """runs that may help one run of environments, images, measurements or published images; 0: it works alone"""
     lease_seconds: int = Field(60, alias="FC_LEASE_SECONDS", ge=3)

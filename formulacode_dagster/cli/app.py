@@ -16,6 +16,7 @@ from formulacode_dagster.running.stopping import Stopped, interrupted_once, sign
 from . import (
     accept,
     assist,
+    backup,
     demo,
     dev,
     funnel,
@@ -73,7 +74,14 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.MONTHS: (run.run, assist.assist, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
     Group.ITEMS: (why.why, show.show, rebuild.rebuild, verify.verify, synthesize),
     Group.DASHBOARDS: (benchmark, tune),
-    Group.UPKEEP: (housekeeping.housekeeping, mirrors.mirrors, migrate.migrate, pools.pools),
+    Group.UPKEEP: (
+        housekeeping.housekeeping,
+        backup.backup,
+        backup.restore,
+        mirrors.mirrors,
+        migrate.migrate,
+        pools.pools,
+    ),
     Group.TRYING: (demo.demo, dev.dev, sandbox.sandbox),
 }
 for _group, _commands in _COMMANDS.items():

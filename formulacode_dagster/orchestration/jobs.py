@@ -7,6 +7,7 @@ import dagster as dg
 from assets.dashboard_asset import GROUP
 from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
+from .backups import BACKUP_SCHEDULE, backup
 from .helpers import helper, helpers_sensor
 from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
 from .listed_dashboards import listed_dashboards
@@ -44,5 +45,6 @@ MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
 
 HOUSEKEEPING_JOB = housekeeping
 HELPER_JOB = helper
+BACKUP_JOB = backup
 SENSORS = (helpers_sensor, listed_dashboards)
-SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE)
+SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE, BACKUP_SCHEDULE)

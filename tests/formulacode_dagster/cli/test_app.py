@@ -76,6 +76,7 @@ def test_the_commands_are_the_documented_ones() -> None:
     documented |= {
         "accept",
         "assist",
+        "backup",
         "benchmark",
         "contexts",
         "dashboards",
@@ -86,6 +87,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "release",
         "replay",
         "repositories",
+        "restore",
         "show",
         "synthesize",
         "tune",

@@ -127,6 +127,7 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
         "dashboard",
         "housekeeping",
         "helper",
+        "backup",
         *(f"{stage.value}_only" for stage in Stage),
     }
     month = definitions.resolve_job_def("month").asset_layer.executable_asset_keys
@@ -140,6 +141,7 @@ def test_jobs_and_schedule_are_the_documented_ones(definitions: dg.Definitions) 
     assert {name: schedule.cron_schedule for name, schedule in schedules.items()} == {
         "monthly": "0 2 25 * *",
         "housekeeping_daily": "30 4 * * *",
+        "backup_daily": "30 3 * * *",
     }
     schedule = schedules["monthly"]
     context = dg.build_schedule_context(

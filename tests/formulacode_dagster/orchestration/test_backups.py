@@ -1,0 +1,50 @@
+"""The daily backup: written by a job, as many kept as are set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from formulacode_dagster.backups.manifest import read_manifest
+from formulacode_dagster.orchestration.backups import backup
+from resources.postgres import PostgresResource
+
+
+@pytest.mark.usefixtures("database")
+def test_the_job_writes_a_backup_and_removes_the_oldest(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance
+) -> None:
+    into = tmp_path / "backups"
+    for name, value in {
+        "FC_DATABASE_URL": database_url,
+        "FC_HOME": str(tmp_path / "home"),
+        "FC_BACKUP_DIR": str(into),
+        "FC_BACKUPS_KEPT": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    older = into / "2026-01-01T00-00-00Z"
+    older.mkdir(parents=True)
+    (older / "manifest.json").write_text("{}")
+    done = backup.execute_in_process(instance=dagster_instance, resources={"postgres": PostgresResource()})
+    (folder,) = into.iterdir()
+    manifest = read_manifest(folder)
+    told = next(event for event in done.all_events if event.is_successful_output).step_output_data.metadata
+    assert (told["rows"].value, told["removed"].value) == (manifest.rows, 1)
+    assert {table.table for table in manifest.tables} >= {"ledger", "logs", "blobs"}
+
+
+def test_a_recipient_that_is_none_fails_the_job_by_name(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance
+) -> None:
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.setenv("FC_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("FC_BACKUP_RECIPIENT", "me")
+    done = backup.execute_in_process(
+        instance=dagster_instance, resources={"postgres": PostgresResource()}, raise_on_error=False
+    )
+    failure = done.get_step_failure_events()[0].step_failure_data.user_failure_data
+    assert failure is not None
+    assert "FC_BACKUP_RECIPIENT is no public key of age" in str(failure.description)
+    assert not (tmp_path / "home" / "backups").exists()
