@@ -49,6 +49,9 @@ class SpecEdit(Frozen):
     environment: Annotated[dict[_Text, _Text], Field(max_length=MOST)] = Field(
         default_factory=dict, description="variables set while building"
     )
+    build_arguments: _Texts = Field(
+        default=(), description="settings of the build backend, where a wheel is built: `setup-args=-Dblas=openblas`"
+    )
     pre_build: Annotated[tuple[PreBuildCommand, ...], Field(max_length=MOST)] = Field(
         default=(), description="run in this order before the package is built; no tracked file may change"
     )
@@ -76,6 +79,7 @@ class SpecEdit(Frozen):
             requirements=self.requirements,
             constraints=self.constraints,
             environment=self.environment,
+            build_arguments=self.build_arguments,
             commands=self._commands(agent),
             submodules=self.submodules,
             isolation=self.isolation,

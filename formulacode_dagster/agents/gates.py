@@ -42,6 +42,7 @@ _PROGRAMS = frozenset(
 )
 _MODULES = frozenset({"Cython", "cython", "numpy.f2py", "setuptools_scm"})
 _ARGUMENT = re.compile(r"[A-Za-z0-9_.,:=+@%/-]+")
+_SETTING = re.compile(r"[A-Za-z0-9_.-]+=[A-Za-z0-9_.,:=+@%/ -]*")
 _ABSOLUTE = re.compile(r"(^|[=:,]|^-[A-Za-z])/")
 _PLANTED = re.compile(
     r"(sitecustomize|usercustomize|conftest|asv[^/]*)(\.[^/]*)?|.*\.(pth|whl|egg)|verification_success\.json|\.git.*",
@@ -85,6 +86,7 @@ def require_honest(edit: SpecEdit, spec: BuildSpec, own_names: Iterable[str] = (
         *((EditGate.SYSTEM_PACKAGE, fault) for fault in _of_packages(edit)),
         *_of_requirements(edit, names),
         *((EditGate.ENVIRONMENT, fault) for fault in _of_environment(edit.environment)),
+        *((EditGate.BUILD_ARGUMENT, fault) for fault in _of_arguments(edit.build_arguments)),
         *((EditGate.PRE_BUILD, fault) for command in edit.pre_build for fault in _of_command(command)),
     ):
         raise EditRefused(gate, fault, edit=edit)
@@ -123,6 +125,18 @@ def _of_environment(variables: Mapping[str, str]) -> Iterator[str]:
             yield f"{name}={value} brings code into what is compiled"
 
 
+def _of_arguments(arguments: Iterable[str]) -> Iterator[str]:
+    for argument in arguments:
+        if not _SETTING.fullmatch(argument):
+            yield f"{argument!r} is not `key=value` of plain characters"
+        elif _leads_out(argument) or _CODE_OF_FLAGS.search(argument.replace("=", " ")):
+            yield f"{argument!r} brings code in, or leads out of the repository"
+
+
+def _leads_out(word: str) -> bool:
+    return _ABSOLUTE.search(word) is not None or ".." in re.split(r"[=:,/ ]", word)
+
+
 def _of_command(command: PreBuildCommand) -> Iterator[str]:
     program, *arguments = command.argv
     said = " ".join(command.argv)
@@ -130,7 +144,7 @@ def _of_command(command: PreBuildCommand) -> Iterator[str]:
         parts = PurePosixPath(word).parts
         if not _ARGUMENT.fullmatch(word):
             yield f"`{said}`: {word!r} is more than a plain argument"
-        elif _ABSOLUTE.search(word) or any(part == ".." for part in re.split(r"[=:,/]", word)):
+        elif _leads_out(word):
             yield f"`{said}`: {word!r} leads out of the repository"
         elif any(_PLANTED.fullmatch(piece) for part in parts for piece in re.split(r"[=:,]", part)):
             yield f"`{said}`: {word!r} is nothing that a build makes"

@@ -71,6 +71,8 @@ class EditGate(StrEnum):
     """What times or verifies: asv, its runner, pytest's plugins."""
     ENVIRONMENT = "environment"
     """A variable that changes what every program does, or where things come from."""
+    BUILD_ARGUMENT = "build_argument"
+    """A setting of the build backend that brings code in, or leads out of the repository."""
     PRE_BUILD = "pre_build"
     """A command that is no plain call of a build tool or of a file of the repository."""
     CREDENTIAL = "credential"

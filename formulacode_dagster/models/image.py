@@ -60,6 +60,9 @@ class BuildSpec(Frozen):
     test_lock: str = Field(default="", description="lock of what the repository's tests need beside `lock`")
     isolation: Isolation = Isolation.SHARED
     install_mode: InstallMode = InstallMode.WHEEL
+    build_arguments: tuple[str, ...] = Field(
+        default=(), description="settings of the build backend, `key=value`, where a wheel is built (PEP 517)"
+    )
     commands: tuple[Command, ...] = Field(default=(), description="run in this order before the install")
     patches: tuple[FilePatch, ...] = ()
     files: tuple[ExtraFile, ...] = ()

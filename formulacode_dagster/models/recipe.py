@@ -98,6 +98,9 @@ class Fix(Frozen):
     submodules: bool = Field(default=False, description="lay the base commit's submodules into the build")
     isolation: Isolation | None = None
     install_mode: InstallMode | None = None
+    build_arguments: tuple[str, ...] = Field(
+        default=(), description="PEP 517's settings of the build backend: `setup-args=-Dblas=openblas`"
+    )
     step_down: bool = Field(default=False, description="take the next interpreter of the ladder")
 
     def asks_the_same(self, other: Fix) -> bool:

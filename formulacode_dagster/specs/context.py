@@ -83,6 +83,7 @@ def write_task(spec: BuildSpec, folder: Path) -> None:
     (folder / "base-sha").write_text(spec.base_sha + "\n")
     (folder / "package-root").write_text(spec.package_root + "\n")
     (folder / "install-mode").write_text(spec.install_mode.value + "\n")
+    (folder / "build-arguments").write_text("".join(f"{argument}\n" for argument in spec.build_arguments))
     exports = [f"export {name}={shlex.quote(value)}\n" for name, value in sorted(spec.build_environment.items())]
     (folder / "build.env").write_text("".join(exports))
     (folder / "build-steps").write_text("".join(f"{shlex.join(step)}\n" for step in _steps(spec)))

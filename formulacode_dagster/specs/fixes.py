@@ -45,6 +45,7 @@ def _with_fix(spec: BuildSpec, fix: Fix) -> BuildSpec:
             "patches": _with(spec.patches, fix.patches),
             "files": _with(spec.files, fix.files),
             "isolation": fix.isolation or spec.isolation,
+            "build_arguments": _with(spec.build_arguments, fix.build_arguments),
             "install_mode": fix.install_mode or spec.install_mode,
         }
     )

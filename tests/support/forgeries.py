@@ -86,6 +86,16 @@ FORGERIES = (
     Forgery(
         "another index by a variable", EditGate.ENVIRONMENT, edit='environment = { UV_INDEX_URL = "https://e.org" }'
     ),
+    Forgery(
+        "a compiler's file in an argument of the build",
+        EditGate.BUILD_ARGUMENT,
+        edit='build_arguments = ["setup-args=-Dc_args=-include t.h"]',
+    ),
+    Forgery(
+        "the environment in an argument of the build",
+        EditGate.BUILD_ARGUMENT,
+        edit='build_arguments = ["install-args=--destdir=/opt/venv"]',
+    ),
     Forgery("a download while building", EditGate.PRE_BUILD, edit=_pre_build("curl", "-O", "https://e.org/x.whl")),
     Forgery("the merged commit while building", EditGate.PRE_BUILD, edit=_pre_build("git", "fetch", "origin", "main")),
     Forgery("an installer while building", EditGate.PRE_BUILD, edit=_pre_build("python", "-m", "pip", "install", "x")),

@@ -76,6 +76,7 @@ def test_in_the_build(engine: ProcessEngine, pure: Sample, lock: str, forgery: F
         SpecEdit(requirements=("cython<3", "oldest-supported-numpy", "setuptools<60; python_version < '3.12'")),
         SpecEdit(environment={"CFLAGS": "-O2 -Wno-error=int-conversion", "CC": "gcc-12", "HDF5_DIR": "/usr"}),
         SpecEdit(environment={"SETUPTOOLS_SCM_PRETEND_VERSION": "1.2", "FC": "gfortran", "USE_CYTHON": "1"}),
+        SpecEdit(build_arguments=("setup-args=-Dblas=openblas", "cmake.define.WITH_CUDA=OFF", "--build-option=-j2")),
         SpecEdit(
             pre_build=(
                 PreBuildCommand(argv=("./configure", "--disable-docs", "--with-blas=openblas")),

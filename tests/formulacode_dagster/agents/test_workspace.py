@@ -18,6 +18,7 @@ FULL = SpecEdit(
     system_packages=("libyaml-dev", "g++"),
     constraints=("cython<3",),
     environment={"CFLAGS": "-O2 -DX=1", "NPY_NUM_BUILD_JOBS": "1"},
+    build_arguments=("setup-args=-Dblas=openblas",),
     pre_build=(PreBuildCommand(argv=("make", "version"), folder="lib"),),
     submodules=True,
     install_mode=InstallMode.SETUP_PY,

@@ -112,7 +112,7 @@ def parts_spec(parts: Sample, numbers: Sample, lock: str, **more: object) -> Bui
 def test_submodules_patches_and_files_are_in_what_is_built_and_not_in_the_checkout(
     engine: Engine, parts: Sample, numbers: Sample, lock: str
 ) -> None:
-    spec = parts_spec(parts, numbers, lock)
+    spec = parts_spec(parts, numbers, lock, build_arguments=("--build-option=--build-number=7",))
     image, log = build_sample(
         engine,
         spec,
@@ -128,6 +128,8 @@ def test_submodules_patches_and_files_are_in_what_is_built_and_not_in_the_checko
     with engine.session(image, run_id="fields") as session:
         ask = [session.python, "-c", "import tinyparts; tinyparts.main()"]
         assert session.run(ask, timeout=30).stdout == b"answer 41\n"
+        wheel = "import importlib.metadata as m; print(m.distribution('tinyparts').read_text('WHEEL'))"
+        assert b"Build: 7\n" in session.run([session.python, "-c", wheel], timeout=30).stdout
         status = session.run(["git", "status", "--porcelain", "--ignored"], timeout=30, cwd=session.repository)
         assert (status.rc, status.stdout) == (0, b"")
         change = ["sed", "-i", "s/ANSWER + 0/ANSWER + 0 + 0/;s/self, Py/me, Py/", "tinyparts/_fast.c"]

@@ -20,6 +20,7 @@ def test_everything_of_a_fix_reaches_the_build_once() -> None:
         commands=[CLEAN],
         isolation="apart",
         install_mode="setup_py",
+        build_arguments=("setup-args=-Dx=y",),
     )
     spec = make_spec(apt_packages=("libx",), build_environment={"CFLAGS": "-O2", "CPATH": "/b", "MAX_JOBS": "4"})
     once = with_fixes(spec, (fix,))
@@ -27,6 +28,7 @@ def test_everything_of_a_fix_reaches_the_build_once() -> None:
     assert once.build_environment == {"CFLAGS": "-O2 -fcommon", "CPATH": "/b:/a", "MAX_JOBS": "1"}
     assert once.commands == (CLEAN,)
     assert (once.isolation, once.install_mode) == (Isolation.APART, InstallMode.SETUP_PY)
+    assert once.build_arguments == ("setup-args=-Dx=y",)
     assert with_fixes(once, (fix,)) == once
 
 

@@ -104,6 +104,7 @@ def test_what_source_distributions_need_is_cut_off_but_for_projects_that_may_be_
         ({"build_environment": {"CFLAGS": "-O1"}}, "task"),
         ({"commands": (command("make"),)}, "task"),
         ({"install_mode": InstallMode.SETUP_PY}, "task"),
+        ({"build_arguments": ("setup-args=-Dx=y",)}, "task"),
         ({"submodules": (Submodule(path="lib", repository="acme/lib", sha="f" * 40),)}, "task"),
         ({"build_lock": "setuptools==60.0.0"}, "env task"),
         ({"wheels_only": True}, "env task"),
