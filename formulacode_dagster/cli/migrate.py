@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from .console import console
 
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Say what is missing, change nothing; status 1 if something is.", show_default="no"),
+]
 
-def migrate() -> None:
+
+def migrate(check: Check = False) -> None:
     """Bring the database up to date."""
     from .operate import database
 
     with database(migrated=False) as store:
-        applied = store.migrate()
-        console.print(f"applied {', '.join(applied)}" if applied else f"{store.where} is up to date", highlight=False)
+        names = store.pending_migrations() if check else store.migrate()
+        done = "missing" if check else "applied"
+        console.print(f"{done} {', '.join(names)}" if names else f"{store.where} is up to date", highlight=False)
+    raise typer.Exit(1 if check and names else 0)

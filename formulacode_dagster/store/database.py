@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import Stage
 
-from .migrations import migrate
+from .migrations import migrate, pending_migrations
 from .views import VIEWS
 
 CONNECT_SECONDS = 10
@@ -76,6 +76,11 @@ class Database:
         """Apply what is missing of `sql/migrations`, and remake the views; returns the names of what was applied."""
         with self._reached():
             return migrate(self.engine, views=VIEWS)
+
+    def pending_migrations(self) -> tuple[str, ...]:
+        """What `migrate` would apply."""
+        with self._reached():
+            return pending_migrations(self.engine)
 
     @contextmanager
     def month_lock(self, stage: Stage, month: str, run_id: str) -> Iterator[None]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from psycopg.errors import LockNotAvailable
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import InternalError
+from sqlalchemy.exc import InternalError, OperationalError
 
 from formulacode_dagster.files.shipped import shipped
-from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.errors import BusyError, ConfigurationError
 
 FOLDER = "sql/migrations"
 _LOCK = 0x666F726D756C61  # one migration at a time, whichever process starts it
+LOCK_SECONDS = 10
+"""How long a migration waits for a table; whoever asks for the table meanwhile waits behind it."""
 _VIEWS = "views"
 """Under which name the checksum of the views is kept beside those of the migrations."""
 _BOOKKEEPING = """
@@ -67,7 +72,8 @@ def migrate(
 
     A migration that fails leaves nothing behind and the earlier ones in place: the next call goes on from there.
     Raises ConfigurationError when an applied file has changed since, the database is ahead of this checkout, or
-    something of a user's own lies on a view that must be remade.
+    something of a user's own lies on a view that must be remade; BusyError when a month at work holds a table for
+    longer than `LOCK_SECONDS`, which would make all others wait behind the migration.
     """
     wanted = migrations if migrations is not None else read_migrations()
     applied_now: list[str] = []
@@ -117,8 +123,36 @@ def _verify(applied: dict[str, str], wanted: tuple[Migration, ...]) -> None:
             )
 
 
+def pending_migrations(engine: Engine) -> tuple[str, ...]:
+    """Names of what `migrate` would apply; nothing is written. Raises ConfigurationError as `migrate`."""
+    wanted = read_migrations()
+    with engine.connect() as connection:
+        has_any = connection.execute(text("SELECT to_regclass('schema_migrations') IS NOT NULL")).scalar_one()
+        applied = _applied(connection) if has_any else {}
+    applied.pop(_VIEWS, None)
+    _verify(applied, wanted)
+    return tuple(migration.name for migration in wanted if migration.name not in applied)
+
+
+@contextmanager
+def _changing(connection: Connection, what: str) -> Iterator[None]:
+    """A transaction that gives up where another one holds a table it has to change."""
+    try:
+        with connection.begin():
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+            yield
+    except OperationalError as error:
+        if not isinstance(error.orig, LockNotAvailable):
+            raise
+        raise BusyError(
+            f"{what} waits for a table that a run is using",
+            why=str(error.orig).strip().splitlines()[0],
+            remedy="Nothing of it was changed: migrate again when the month is done, or between two of its stages",
+        ) from error
+
+
 def _apply(connection: Connection, migration: Migration) -> None:
-    with connection.begin():
+    with _changing(connection, migration.name):
         connection.exec_driver_sql(migration.sql)
         connection.execute(
             text("INSERT INTO schema_migrations (name, checksum) VALUES (:name, :checksum)"),
@@ -129,7 +163,7 @@ def _apply(connection: Connection, migration: Migration) -> None:
 def _drop(connection: Connection, views: Views) -> None:
     """Out of the way of migrations, which could not change a table under a view."""
     try:
-        with connection.begin():
+        with _changing(connection, "remaking the views"):
             connection.execute(text("DELETE FROM schema_migrations WHERE name = :name"), {"name": _VIEWS})
             there = connection.execute(text("SELECT viewname FROM pg_views WHERE schemaname = current_schema()"))
             for name in sorted(set(there.scalars()) & set(views.names)):

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import MetaData, text
 from sqlalchemy.exc import ProgrammingError
 
-from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
+from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
+from formulacode_dagster.store import migrations
 from formulacode_dagster.store.artifacts import IMAGES, MEASUREMENTS
 from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
@@ -21,6 +22,33 @@ def test_migrations_are_applied_once_and_in_order(empty_database_url: str) -> No
     database = Database(empty_database_url)
     assert database.migrate() == tuple(migration.name for migration in read_migrations())
     assert database.migrate() == ()
+    database.close()
+
+
+def test_what_is_missing_is_told_and_nothing_is_written(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
+    names = tuple(migration.name for migration in read_migrations())
+    assert database.pending_migrations() == database.pending_migrations() == names
+    migrate(database.engine, read_migrations()[:-1])
+    assert database.pending_migrations() == names[-1:]
+    database.migrate()
+    assert database.pending_migrations() == ()
+    database.close()
+
+
+def test_a_migration_gives_up_where_a_run_holds_the_table(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "LOCK_SECONDS", 0.05)
+    database = Database(empty_database_url)
+    create = Migration("0001_create.sql", "CREATE TABLE held (id integer)")
+    change = Migration("0002_change.sql", "ALTER TABLE held ADD COLUMN name text")
+    migrate(database.engine, (create,))
+    with database.transaction() as connection:
+        connection.execute(text("LOCK TABLE held IN ACCESS SHARE MODE"))
+        with pytest.raises(BusyError, match=r"0002_change\.sql waits for a table that a run is using"):
+            migrate(database.engine, (create, change))
+    assert migrate(database.engine, (create, change)) == ("0002_change.sql",)
     database.close()
 
 
