@@ -79,6 +79,11 @@ RUN_BY = {
     "fc-data housekeeping": HERE,
     "fc-data housekeeping --remove": HERE,
     f"fc-data rebuild {ITEM}": "tests/end_to_end/test_readme_runs.py::test_an_image_is_built_again_and_is_the_same",
+    "fc-data run --month 2026-02 --stage images --agent codex --n-concurrent 2 --tasks-per-repo 3": "tests/"
+    "formulacode_dagster/cli/test_synthesize.py::test_a_month_is_run_with_the_agent_that_the_options_name",
+    "fc-data synthesize owner/repo#123 --agent codex": "tests/formulacode_dagster/cli/test_synthesize.py::"
+    "test_the_command_of_the_documentation_tells_what_is_missing",
+    "fc-data contexts list": HERE,
     f"fc-data why {ITEM}": HERE,
     f"fc-data why {ITEM} --log images": HERE,
     f"fc-data show {ITEM} statement": "tests/formulacode_dagster/release/test_correcting.py::"
@@ -102,6 +107,7 @@ SAID = {
     "fc-data tune": "are not shown",
     "fc-data housekeeping": "builds: to remove: leftovers of dead processes",
     "fc-data housekeeping --remove": "builds: removed: leftovers of dead processes",
+    "fc-data contexts list": "There is no context",
     f"fc-data why {ITEM}": "failed (build)",
     f"fc-data why {ITEM} --log images": "the whole log",
 }

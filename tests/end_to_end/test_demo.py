@@ -8,10 +8,16 @@ import pytest
 
 from assets.all import STAGE_ASSETS
 from formulacode_dagster.cli.demo import DEMO_MONTHS
+from formulacode_dagster.images.repairs.built_metadata import RULE as METADATA_RULE
+from formulacode_dagster.images.repairs.rules import rules
+from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.items import MONTH_STAGES, ItemState, Stage
 from formulacode_dagster.reporting.funnel import count_funnel
+from formulacode_dagster.specs.spec import plan_build
 from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.attempts import agents_used, attempts_of
 from formulacode_dagster.store.checks import verdicts
+from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
 from tests.support.expected_outcomes import expected_outcomes, settled
@@ -72,6 +78,29 @@ def test_every_gate_was_judged_and_passed(demo, demo_database, month) -> None:
     assert [verdict.passed for verdict in judged if verdict.check == "reproduces"] == [True], (
         "an image built again is the same"
     )
+
+
+@pytest.mark.parametrize("month", DEMO_MONTHS)
+def test_without_an_agent_each_image_is_what_its_environment_and_the_rules_say(demo, demo_database, month) -> None:
+    """No agent is asked unless one is named: every spec follows from the plan alone."""
+    with demo_database.transaction() as connection:
+        built = done_in(connection, month, Stage.IMAGES)
+        keys = [pr.key for pr in built]
+        images = artifacts.IMAGES.read_keys(connection, month, keys)
+        planned = artifacts.ENVIRONMENTS.read_keys(connection, month, keys)
+        attempts = [attempt for pr in built for attempt in attempts_of(connection, month, pr.key)]
+        assert agents_used(connection, month) == []
+        assert spending_of(connection, month)[Stage.IMAGES].tokens_in == 0
+    assert attempts
+    assert {attempt.rung for attempt in attempts} <= {Rung.STORED, Rung.NEAREST, Rung.RULES}
+    known = {rule.name for rule in rules()} | {METADATA_RULE}
+    assert {fix.rule for image in images.values() for fix in image.spec.fixes} <= known
+    plain = [pr for pr in built if not images[pr.key].spec.fixes]
+    assert plain
+    for pr in plain:
+        spec = images[pr.key].spec
+        wanted = plan_build(pr=pr, environment=planned[pr.key], anchor_sha=spec.anchor_sha, os_image=spec.os_image)
+        assert spec == wanted
 
 
 def test_samples_are_stored_with_a_control_beside_them(demo, demo_database) -> None:
