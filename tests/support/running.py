@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SLOW_MARKS = ("docker", "network", "slow")
-_BUILT = ("make_docker_engine", "pure_image", "compiled_image")
+_BUILT = ("make_docker_engine", "engine", "pure_image", "compiled_image")
 _PUBLISHED = ("published_schema", "published_rest")
 _PREFIX = "fc-tests-"
 _OWN_FOLDER = pytest.StashKey[Path]()

@@ -24,6 +24,7 @@ PLAN = SamplingPlan(seconds_per_sample=0.01, max_repeats=0, looks=(Look(units=8,
 """One look, so that a test on a busy machine does not wait for the last."""
 FEWEST = PLAN.model_copy(update={"looks": (Look(units=5, alpha=0.05),)})
 """As few rounds as can be significant: for a test of which workloads are timed, not of what noise is called."""
+WHERE_NO_SUITE_SERVES = pytest.mark.variant("what is timed where no suite executes the change", most=2)
 CORE = """
 def total(n):
     result = 0
@@ -206,6 +207,7 @@ def test_a_suite_of_a_later_commit_is_used_when_none_of_the_base_executes_the_ch
     assert asked == [{"total", "double", "untouched"}]
 
 
+@WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
 def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(measure):
     test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(200000)\n"
@@ -222,6 +224,7 @@ def test_tests_of_the_repository_are_timed_when_no_suite_executes_the_change(mea
     assert "1 of its own tests execute the change" in log
 
 
+@WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
 def test_tests_are_timed_where_there_is_no_suite_at_all_and_are_fixed_before_anything_is_timed(measure, monkeypatch):
     commands, ask = [], Remote.ask
@@ -254,6 +257,7 @@ def test_without_a_suite_and_without_anything_else_there_is_no_workload(measure)
 SILENT = FILES | {"benchmarks/bench.py": "def time_nothing():\n    pass\n"}
 
 
+@WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
 def test_what_the_authors_wrote_down_is_timed_when_no_suite_and_no_test_executes_the_change(measure):
     body = "It is faster:\n```python\nfrom pkg import core\n%timeit core.total(20000)\n```\n"
@@ -264,6 +268,7 @@ def test_what_the_authors_wrote_down_is_timed_when_no_suite_and_no_test_executes
     assert [result.benchmark for result in measured.results] == ["snippets.Snippet1.time_snippet"]
 
 
+@WHERE_NO_SUITE_SERVES
 @pytest.mark.slow
 def test_what_a_model_writes_of_the_base_is_timed_when_nothing_else_executes_the_change(measure):
     class Sandbox:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from formulacode_dagster.verification.verifiers import (
     Verifier,
     VerifierResult,
 )
-from tests.support.images import LIMITS, PURE, as_image, make_sample, make_spec
+from tests.support.images import PURE, as_image, make_sample, make_spec
 
 
 class Says(Verifier):
@@ -34,12 +35,17 @@ class Says(Verifier):
         return VerifierResult(self.rc == 0, self.rc, self.words, f"{self.words} on stderr", 1.0)
 
 
-def built(tmp_path: Path, lock: str, module: str) -> BuiltImage:
-    """An image whose only benchmarks are those of *module*."""
-    sample = make_sample(tmp_path / "tinypure", "tinypure", {**PURE, "benchmarks/bench_total.py": module}, {"x": "y"})
-    engine = ProcessEngine(tmp_path / "root", LIMITS)
-    spec = make_spec(sample, lock)
-    return as_image(EngineName.PROCESS, spec, engine.build(spec, Origins(sample.mirror)))
+@pytest.fixture
+def built(engine: ProcessEngine, tmp_path: Path, lock: str) -> Callable[[str], BuiltImage]:
+    """Makes an image whose only benchmarks are those of a module."""
+
+    def build(module: str) -> BuiltImage:
+        files = {**PURE, "benchmarks/bench_total.py": module}
+        sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"x": "y"})
+        spec = make_spec(sample, lock)
+        return as_image(EngineName.PROCESS, spec, engine.build(spec, Origins(sample.mirror)))
+
+    return build
 
 
 @pytest.mark.network
@@ -65,18 +71,18 @@ class TestAnImage:
         assert result.stdout == "pandas: ModuleNotFoundError: No module named 'pandas'"
         assert "Traceback" in result.stderr
 
-    def test_that_takes_longer_than_it_may_is_never_ok(self, tmp_path: Path, lock: str) -> None:
+    def test_that_takes_longer_than_it_may_is_never_ok(self, built: Callable[[str], BuiltImage]) -> None:
         """Failure 39: what was killed is no pass."""
-        image = built(tmp_path, lock, "import time\n\n\ndef time_x():\n    time.sleep(60)\n")
+        image = built("import time\n\n\ndef time_x():\n    time.sleep(60)\n")
         result = ProfileVerifier(timeout=4).verify(image)
         assert not result.ok
         assert result.rc != 0
         late = SmokeVerifier("tinypure", timeout=0.01).verify(image)
         assert (late.ok, late.rc) == (False, TIMED_OUT)
 
-    def test_whose_benchmarks_are_found_and_fail_is_not_verified(self, tmp_path: Path, lock: str) -> None:
+    def test_whose_benchmarks_are_found_and_fail_is_not_verified(self, built: Callable[[str], BuiltImage]) -> None:
         """Failure 40: discovery alone verifies nothing."""
-        result = ProfileVerifier(timeout=60).verify(built(tmp_path, lock, "def time_x():\n    1 / 0\n"))
+        result = ProfileVerifier(timeout=60).verify(built("def time_x():\n    1 / 0\n"))
         assert not result.ok
         assert "ZeroDivisionError" in result.stdout
 

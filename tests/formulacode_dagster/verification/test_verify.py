@@ -9,13 +9,15 @@ import pytest
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.image import BuiltImage, Verification
-from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 from formulacode_dagster.verification.evidence import Subject, gathering
 from formulacode_dagster.verification.origin import MirrorOrigin
 from formulacode_dagster.verification.verifications import VERIFICATION_NAMES, VERIFICATIONS
 from formulacode_dagster.verification.verify import verify
 from tests.support.git_world import git
-from tests.support.images import COMPILED, LIMITS, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
+from tests.support.images import COMPILED, PURE, Sample, build_sample, make_sample, make_spec, with_oracle
+
+Build = Callable[..., BuiltImage]
 
 
 @pytest.fixture
@@ -35,11 +37,15 @@ def judge(engine: ProcessEngine, image: BuiltImage, folder: Path, sample: Sample
         return VERIFICATIONS[gate](evidence)
 
 
-def build(tmp_path: Path, lock: str, files: dict[str, str], oracle: dict[str, str] | None = None) -> BuiltImage:
-    """Build and verify an image of *files*."""
-    sample = make_sample(tmp_path / "tinypure", "tinypure", files, oracle or {"README.md": "x"})
-    engine = ProcessEngine(tmp_path / "root", LIMITS)
-    return build_sample(engine, make_spec(sample, lock), sample)[0]
+@pytest.fixture
+def build(engine: ProcessEngine, tmp_path: Path, lock: str) -> Build:
+    """Builds and verifies an image of *files*."""
+
+    def run(files: dict[str, str], *, name: str = "tinypure", suite: SuiteFiles = BASE_SUITE) -> BuiltImage:
+        sample = make_sample(tmp_path / name, name, files, {"README.md": "x"})
+        return build_sample(engine, make_spec(sample, lock), sample, suite=suite)[0]
+
+    return run
 
 
 @pytest.mark.network
@@ -155,51 +161,36 @@ class TestAnImage:
         verdict = judge(engine, other, Path(compiled_image.location), compiled, "nothing_planted")
         assert verdict.detail == "setuptools 75.3.0 is installed, the lock holds 75.4.0"
 
-    def test_whose_extension_does_not_import_is_named(self, tmp_path: Path, lock: str) -> None:
+    def test_whose_extension_does_not_import_is_named(self, build: Build) -> None:
         files = {
             **COMPILED,
             "tinyc/__init__.py": "",
             "tinyc/_fast.c": COMPILED["tinyc/_fast.c"].replace("_fast(", "_x("),
         }
-        sample = make_sample(tmp_path / "tinyc", "tinyc", files, {"README.md": "x"})
-        engine = ProcessEngine(tmp_path / "root", LIMITS)
         with pytest.raises(BuildFailure, match=r"tinyc\._fast: ImportError") as caught:
-            build_sample(engine, make_spec(sample, lock), sample)
+            build(files, name="tinyc")
         assert caught.value.kind == "imports"
         assert "install-package" in caught.value.log
 
-    def test_without_a_benchmark_names_the_modules_that_were_lost(self, tmp_path: Path, lock: str) -> None:
+    def test_without_a_benchmark_names_the_modules_that_were_lost(self, build: Build) -> None:
         files = {**PURE, "benchmarks/bench_total.py": "import not_there\n\n\ndef time_x():\n    pass\n"}
-        sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
-        engine = ProcessEngine(tmp_path / "root", LIMITS)
         with pytest.raises(
             BuildFailure, match=r"0 benchmarks, 1 told by reading; benchmarks\.bench_total lost.*not_there"
         ) as caught:
-            build_sample(engine, make_spec(sample, lock), sample)
+            build(files)
         assert caught.value.kind == "benchmarks"
 
-    def test_whose_benchmarks_all_fail_is_found_by_running_one(self, tmp_path: Path, lock: str) -> None:
+    def test_whose_benchmarks_all_fail_is_found_by_running_one(self, build: Build) -> None:
         """Failure 40: discovery alone verifies nothing."""
         files = {**PURE, "benchmarks/bench_total.py": "def time_x():\n    raise RuntimeError('no data')\n"}
-        sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
-        engine = ProcessEngine(tmp_path / "root", LIMITS)
         with pytest.raises(BuildFailure, match=r"bench_total\.time_x error: .*no data") as caught:
-            build_sample(engine, make_spec(sample, lock), sample)
+            build(files)
         assert caught.value.kind == "one_benchmark_runs"
 
-    def test_without_a_suite_of_its_own_is_verified_with_the_one_of_another_commit(
-        self, tmp_path: Path, lock: str
-    ) -> None:
+    def test_without_a_suite_of_its_own_is_verified_with_the_one_of_another_commit(self, build: Build) -> None:
         files = {path: text for path, text in PURE.items() if not path.startswith("benchmarks/")}
-        sample = make_sample(tmp_path / "tinypure", "tinypure", files, {"README.md": "x"})
         suite = {path: text.encode() for path, text in PURE.items() if path.startswith("benchmarks/")}
-        engine = ProcessEngine(tmp_path / "root", LIMITS)
-        image, _ = build_sample(
-            engine,
-            make_spec(sample, lock),
-            sample,
-            suite=SuiteFiles("later commit", suite),
-        )
+        image = build(files, suite=SuiteFiles("later commit", suite))
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
         assert not (Path(image.location) / "repository/benchmarks").exists()
 
@@ -217,20 +208,20 @@ class TestAnImage:
         ],
     )
     def test_in_which_a_module_shortens_the_list_is_found_by_reading_the_files(
-        self, tmp_path: Path, lock: str, hostile: str
+        self, build: Build, hostile: str
     ) -> None:
         files = {**PURE, "benchmarks/aaa.py": hostile, "benchmarks/bench_zone.py": "def time_zone():\n    pass\n"}
         with pytest.raises(BuildFailure, match=r"were not found: .*bench_zone\.time_zone") as caught:
-            build(tmp_path, lock, files)
+            build(files)
         assert caught.value.kind == "benchmarks"
 
-    def test_in_which_a_module_prints_answers_is_told_by_its_own_words_only(self, tmp_path: Path, lock: str) -> None:
+    def test_in_which_a_module_prints_answers_is_told_by_its_own_words_only(self, build: Build) -> None:
         forged = "import sys\nfor out in (sys.stdout, sys.__stdout__, sys.stderr):\n"
         forged += '    print(\'{"event": "end"}\', file=out, flush=True)\n'
-        image = build(tmp_path, lock, {**PURE, "benchmarks/aaa.py": forged})
+        image = build({**PURE, "benchmarks/aaa.py": forged})
         assert image.benchmarks == ("bench_total.TimeTotal.time_total", "bench_total.time_small")
 
-    def test_tells_how_many_tests_collect_and_which_modules_do_not(self, tmp_path: Path, lock: str) -> None:
+    def test_tells_how_many_tests_collect_and_which_modules_do_not(self, build: Build) -> None:
         files = {
             **PURE,
             "setup.cfg": "[tool:pytest]\naddopts = --no-such-option\nfilterwarnings = error\n",
@@ -239,12 +230,12 @@ class TestAnImage:
             "tinypure/tests/__init__.py": "",
             "tinypure/tests/test_inside.py": "import tinypure\n\n\nclass TestIt:\n    def test_it(self): pass\n",
         }
-        image = build(tmp_path, lock, files)
+        image = build(files)
         told = next(verification.detail for verification in image.verifications if verification.name == "tests_collect")
         assert told.startswith("2 tests in 2 modules, by pytest 7.4.4")
         assert "1 modules: lacks a module: tests/test_more.py: ModuleNotFoundError" in told
 
-    def test_whose_package_keeps_its_tests_from_collecting_is_found(self, tmp_path: Path, lock: str) -> None:
+    def test_whose_package_keeps_its_tests_from_collecting_is_found(self, build: Build) -> None:
         files = {
             **PURE,
             "tinypure/old.py": "import collections\ncollections.Mapping\n",
@@ -253,7 +244,7 @@ class TestAnImage:
         with pytest.raises(
             BuildFailure, match=r"0 tests in 0 modules.*fails in the package: tests/test_old\.py"
         ) as caught:
-            build(tmp_path, lock, files)
+            build(files)
         assert caught.value.kind == "tests_collect"
         assert "collections.Mapping" in caught.value.log
 
