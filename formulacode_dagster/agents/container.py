@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 USER_HOME = "/home/agent"
 PORT = 8787
 """Of the forwarder, inside."""
-SHORT_SECONDS = 30.0
+SHORT_SECONDS = 120.0
 """For laying and reading files."""
+_LAY = f"""tar -C / -x --no-overwrite-dir || exit
+until (: >/dev/tcp/127.0.0.1/{PORT}) 2>/dev/null; do sleep 0.02; done"""
 MOST_OUTPUT = 8 << 20
 """Bytes of each stream; an agent that says more is ended."""
 
@@ -61,8 +63,8 @@ class AgentContainer:
     sockets: Path
 
     def lay(self, archive: bytes) -> None:
-        """Unpack *archive* at `/`, as the agent's user."""
-        laid = self._exec(["tar", "-C", "/", "-x", "--no-overwrite-dir"], timeout=SHORT_SECONDS, stdin=archive)
+        """Unpack *archive* at `/`, as the agent's user, and wait until the bridge to its model listens."""
+        laid = self._exec(["bash", "-c", _LAY], timeout=SHORT_SECONDS, stdin=archive)
         if not laid.ok:
             raise ConfigurationError(
                 "the files of the task cannot be laid into the agent's container",

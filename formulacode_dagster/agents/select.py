@@ -71,5 +71,6 @@ def _endpoint(cli: Cli, choice: AgentChoice) -> Endpoint | None:
             why="its container holds none, and the forwarder adds the one of the settings",
             remedy="Set FC_AGENT_API_KEY",
         )
-    url = choice.url or PUBLIC[cli.wire]
+    # agents add the version to the path themselves
+    url = choice.url.rstrip("/").removesuffix("/v1") or PUBLIC[cli.wire]
     return Endpoint(cli.wire, url, choice.key, choice.dollars_per_million_in, choice.dollars_per_million_out)

@@ -15,11 +15,12 @@ from formulacode_dagster.agents.protocol import (
 )
 from formulacode_dagster.engines.docker.daemon import LABEL, DockerDaemon
 from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.running.stopping import Stopped, signals_heard
 from tests.support.confined_agents import ITEM, MakeAgent, edit_with, make_task
 
 pytestmark = pytest.mark.docker
 
-PATIENT = AgentBudget(seconds=60, builds=2)
+PATIENT = AgentBudget(seconds=240, builds=2)
 HASTY = AgentBudget(seconds=1.5)
 GOOD_EDIT = edit_with('reason = "yaml.h is missing"\nsystem_packages = ["libyaml-dev"]')
 
@@ -147,3 +148,14 @@ def test_what_a_build_raises_ends_the_run(make_agent: MakeAgent) -> None:
 
     with pytest.raises(OutsideSystemError, match="is gone"):
         _run(make_agent(f"{GOOD_EDIT}\n/run/formulacode/bridge.py; sleep 300"), build=build)
+
+
+def test_a_run_that_is_to_stop_ends_its_agent_at_once(make_agent: MakeAgent) -> None:
+    with signals_heard() as asked:
+
+        def build(_: SpecEdit) -> RelayedBuild:
+            asked.request()
+            return RelayedBuild(ok=False, stage="task", log="")
+
+        with pytest.raises(Stopped):
+            _run(make_agent(f"{GOOD_EDIT}\n/run/formulacode/bridge.py; sleep 300"), build=build)

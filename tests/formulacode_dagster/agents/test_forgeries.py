@@ -54,7 +54,7 @@ def test_in_the_container(make_agent: MakeAgent, forgery: Forgery) -> None:
         declared={"README.md": INJECTED_README},
     )
     agent = make_agent(forgery.script)
-    run = agent.run(task, budget=AgentBudget(seconds=60), build=lambda _: pytest.fail("was built"))
+    run = agent.run(task, budget=AgentBudget(seconds=240), build=lambda _: pytest.fail("was built"))
     assert (run.outcome, run.gate) == (AgentOutcome.REFUSED, forgery.gate), (run.detail, run.transcript)
 
 

@@ -91,6 +91,15 @@ def test_one_without_a_key_is_not_started(installed: Path) -> None:
         choose_agent(AgentChoice(AgentName.CLAUDE, Confinement("image")), DockerDaemon())
 
 
+@pytest.mark.parametrize("url", ["https://proxy.org/openai", "https://proxy.org/openai/v1/"])
+def test_an_endpoint_is_named_with_or_without_its_version(installed: Path, url: str) -> None:
+    _install(installed, "codex")
+    agent = choose_agent(_choice(AgentName.CODEX, url=url), DockerDaemon())
+    assert agent is not None
+    assert agent.endpoint is not None
+    assert agent.endpoint.url == "https://proxy.org/openai"
+
+
 def test_a_command_is_mounted_where_it_is_here_and_else_the_images(installed: Path) -> None:
     path = _executable(installed / "mine.py", b"#!/usr/bin/env python3\n")
     agent = choose_agent(_choice(AgentName.COMMAND, command=f"{path} --quick 'a b'"), DockerDaemon())
