@@ -59,6 +59,8 @@ RUN_BY = {
     "fc-data benchmark --repository owner/name --commits v1.0..v2.0 --steps 20": "tests/formulacode_dagster/"
     "commit_benchmarks/test_order.py::test_the_command_of_the_documentation_benchmarks_commits",
     "fc-data tune": HERE,
+    "fc-data profile owner/repo#123 --page flames.html": "tests/formulacode_dagster/cli/test_profile.py::"
+    "test_the_command_of_the_documentation_samples_both_sides_and_keeps_them",
     "fc-data dashboards reports numpy pages --coverage": "tests/formulacode_dagster/commit_reports/test_gathering.py::"
     "test_the_command_of_the_documentation_writes_a_page_for_each_commit",
     "fc-data dashboards candidates numpy": "tests/formulacode_dagster/breakpoints/test_candidates.py::"

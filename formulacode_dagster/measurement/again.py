@@ -76,19 +76,7 @@ def measure_again(
 
 def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candidate]:
     """The procedure's benchmarks, each seen to run on every arm; what fails once is tried again."""
-    by_arm: dict[Arm, dict[str, SurveyedBenchmark]] = {arm: {} for arm in Arm}
-    for arm in Arm:
-        for _ in range(TRIES):
-            ran = {name for name, surveyed in by_arm[arm].items() if surveyed.outcome == "ran"}
-            if missing := [name for name in procedure.benchmarks if name not in ran]:
-                arms.log(f"running {len(missing)} benchmarks once on the {arm}")
-                survey = arms.remotes[arm].survey(
-                    lines={},
-                    limit=float(procedure.limits.benchmark_seconds),
-                    budget=min(procedure.plan.max_survey_seconds, SURVEY_SHARE * budget.left),
-                    only=missing,
-                )
-                by_arm[arm] |= {surveyed.name: surveyed for surveyed in survey.benchmarks}
+    by_arm = {arm: _surveyed(arms, arm, procedure, budget) for arm in Arm}
     failures = [
         not_run(name, arm, by_arm[arm].get(name))
         for name in procedure.benchmarks
@@ -100,6 +88,28 @@ def _candidates(arms: Arms, procedure: Procedure, budget: Budget) -> list[Candid
     if failures:
         raise _differs(failures, len(procedure.benchmarks))
     return [Candidate({arm: by_arm[arm][name] for arm in Arm}, executes_change=True) for name in procedure.benchmarks]
+
+
+def ran_on(arms: Arms, arm: Arm, procedure: Procedure, budget: Budget) -> dict[str, SurveyedBenchmark]:
+    """Those of the procedure's benchmarks that run on *arm*, by name."""
+    surveyed = _surveyed(arms, arm, procedure, budget)
+    return {name: each for name, each in surveyed.items() if each.outcome == "ran"}
+
+
+def _surveyed(arms: Arms, arm: Arm, procedure: Procedure, budget: Budget) -> dict[str, SurveyedBenchmark]:
+    surveyed: dict[str, SurveyedBenchmark] = {}
+    for _ in range(TRIES):
+        ran = {name for name, each in surveyed.items() if each.outcome == "ran"}
+        if missing := [name for name in procedure.benchmarks if name not in ran]:
+            arms.log(f"running {len(missing)} benchmarks once on the {arm}")
+            survey = arms.remotes[arm].survey(
+                lines={},
+                limit=float(procedure.limits.benchmark_seconds),
+                budget=min(procedure.plan.max_survey_seconds, SURVEY_SHARE * budget.left),
+                only=missing,
+            )
+            surveyed |= {each.name: each for each in survey.benchmarks}
+    return surveyed
 
 
 def _differs(failures: list[BenchmarkFailure], benchmarks: int) -> ItemFailure:

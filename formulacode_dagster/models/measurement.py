@@ -231,6 +231,42 @@ class BaseProfile(Frozen):
     )
 
 
+class Frame(Frozen):
+    """A function on a stack."""
+
+    file: str = Field(description="below the repository, or the folder it is installed in")
+    function: str = Field(description="its name, with its class from CPython 3.11 on")
+    line: int = Field(ge=0, description="where it begins")
+
+
+class StackTime(Frozen):
+    """A stack, and what was spent in it."""
+
+    frames: tuple[int, ...] = Field(description="numbers of its frames, from the benchmark inwards")
+    seconds: float = Field(description="own time while the last of them ran")
+
+
+class Stacks(Frozen):
+    """In which stacks the time of a workload is spent on one arm; each frame is named once."""
+
+    frames: tuple[Frame, ...]
+    stacks: tuple[StackTime, ...]
+    calls: int = Field(ge=0, description="calls that were looked at")
+    seconds: float = Field(ge=0, description="of their own time")
+
+    @property
+    def seconds_per_call(self) -> float:
+        """Own time of one call; 0 where none was made."""
+        return self.seconds / self.calls if self.calls else 0.0
+
+
+class TaskProfile(PullRequestRow):
+    """In which stacks base and oracle of a task spend their time, workload by workload; outside of all samples."""
+
+    image_digest: str = Field(description="the image they ran in")
+    stacks: dict[str, dict[Arm, Stacks]] = Field(description="by benchmark, `base` and `oracle`")
+
+
 class Occasion(StrEnum):
     """Why something was measured."""
 

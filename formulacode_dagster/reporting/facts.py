@@ -12,7 +12,7 @@ from formulacode_dagster.models.attempt import AgentUse
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.check import CheckVerdict
 from formulacode_dagster.models.items import Cost, ItemState, Stage
-from formulacode_dagster.models.measurement import Metric, Source, Verdict
+from formulacode_dagster.models.measurement import Metric, Source, TaskProfile, Verdict
 from formulacode_dagster.models.month import FIRST_MONTH, Month
 from formulacode_dagster.models.release import Release, ReplayNote, ReplayVerdict, standing
 from formulacode_dagster.store import artifacts, ledger
@@ -61,6 +61,9 @@ class MonthFacts(Frozen):
     replays: dict[str, tuple[ReplayNote, ...]] = Field(default_factory=dict, description="of each task, oldest first")
     agents: tuple[tuple[str, AgentUse], ...] = Field(default=(), description="items that agents were asked for")
     usage: tuple[UsageTotal, ...] = Field(default=(), description="what all its runs asked of GitHub")
+    profiles: dict[str, TaskProfile] = Field(
+        default_factory=dict, description="by item, stacks of base and oracle, where somebody asked for them"
+    )
 
     @property
     def replayed(self) -> dict[ReplayVerdict, int]:
@@ -125,4 +128,9 @@ def month_facts(connection: Connection, month: Month) -> MonthFacts:
             task_id: tuple(replay.note for replay in made) for task_id, made in replays_of(connection, key).items()
         },
         usage=tuple(usage),
+        profiles={
+            name: row
+            for row in artifacts.PROFILES.read(connection, key)
+            if (name := names.get((row.repository_id, row.number))) in stands
+        },
     )

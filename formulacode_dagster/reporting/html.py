@@ -9,6 +9,7 @@ from formulacode_dagster.files.atomic import disk_errors, replacing
 
 from .charts import Charts, draw_charts, ratio_text
 from .facts import MonthFacts
+from .flames import flame_graphs
 
 
 def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None = None) -> str:
@@ -17,6 +18,7 @@ def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None =
     *charts* are those of *facts*, which are drawn where they are not given.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("formulacode_dagster.reporting"), autoescape=True, undefined=StrictUndefined
@@ -28,6 +30,13 @@ def render_report(facts: MonthFacts, before: MonthFacts, charts: Charts | None =
         before=before,
         funnel_png=base64.b64encode(charts.funnel).decode(),
         speedups_png=base64.b64encode(charts.speedups).decode(),
+        flames={
+            item: {
+                benchmark: {arm.value: Markup(svg) for arm, svg in graphs.items()}  # noqa: S704 - names are escaped there
+                for benchmark, graphs in flame_graphs(profile).items()
+            }
+            for item, profile in sorted(facts.profiles.items())
+        },
     )
 
 

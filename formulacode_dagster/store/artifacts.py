@@ -16,7 +16,7 @@ from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.intake import SearchGap
-from formulacode_dagster.models.measurement import Measurement
+from formulacode_dagster.models.measurement import Measurement, TaskProfile
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import Change, DashboardCandidate, IntakeCount, MergedPullRequest
 from formulacode_dagster.models.release import PublishedImage, Release, Replay
@@ -142,6 +142,7 @@ PROBLEM_STATEMENTS = Artifact(tables.PROBLEM_STATEMENTS, ProblemStatement)
 ENVIRONMENTS = Artifact(tables.ENVIRONMENTS, Environment)
 IMAGES = Artifact(tables.IMAGES, BuiltImage)
 REPRODUCTIONS = Artifact(tables.REPRODUCTIONS, Reproduction)
+PROFILES = Artifact(tables.PROFILES, TaskProfile)
 CORRECTNESS = Artifact(tables.CORRECTNESS, Correctness)
 MEASUREMENTS = Artifact(tables.MEASUREMENTS, Measurement)
 PUBLISHED_IMAGES = Artifact(tables.PUBLISHED_IMAGES, PublishedImage)

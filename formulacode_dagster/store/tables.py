@@ -285,6 +285,7 @@ SURVEYS = Table(
 )
 
 REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
+PROFILES = Table("profile_documents", METADATA, *_pull_request_key(), *_json("document"))
 CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS_EVER = Table(

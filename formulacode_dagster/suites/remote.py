@@ -6,13 +6,13 @@ import base64
 import json
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.measurement import BaseProfile
+from formulacode_dagster.models.measurement import BaseProfile, Stacks
 from formulacode_dagster.models.reasons import FailureKind
 
 from .archive import compiled_archive, harness_archive
@@ -229,6 +229,29 @@ class Remote:
         }
         return _parse(BaseProfile, told)
 
+    def stacks(self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float) -> dict[str, Stacks]:
+        """In which stacks each benchmark *asked* spends its time, by name, from about *seconds* of each.
+
+        What cannot be sampled within *budget* seconds, or ends otherwise under it, is not in there.
+        """
+        fields = {"name", "module", "owner", "attribute", "index", "cache_folder", "timeout", "isolate"}
+        request = {
+            "command": "stacks",
+            "root": self._root,
+            "checkout": self._session.repository,
+            "tests": self._session.tests,
+            "budget": budget,
+            "seconds": seconds,
+            "benchmarks": [benchmark.model_dump(include=fields) for benchmark in asked],
+        }
+        completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
+        require_end(completed, answers, "sampling stacks")
+        return {
+            str(answer["benchmark"]): _stacks(answer)
+            for answer in answers
+            if answer["event"] == "stacks" and answer["outcome"] == "sampled"
+        }
+
     def idlest_core(self, taken: Collection[int]) -> int:
         """The core that others use least just now, counted from the last; one of those *taken* only if all are."""
         completed, answers = self.ask({"command": "idlest", "taken": sorted(taken)}, timeout=FILE_SECONDS)
@@ -282,6 +305,13 @@ class Remote:
             if isinstance(answer, dict) and "event" in answer:
                 answers.append(answer)
         return completed, answers
+
+
+def _stacks(answer: Mapping[str, Any]) -> Stacks:
+    frames = [dict(zip(("file", "function", "line"), frame, strict=True)) for frame in answer["frames"]]
+    stacks = [dict(zip(("frames", "seconds"), stack, strict=True)) for stack in answer["stacks"]]
+    told = {name: answer[name] for name in ("calls", "seconds")}
+    return _parse(Stacks, {**told, "frames": frames, "stacks": stacks})
 
 
 def _sample(answer: Mapping[str, object]) -> Timed | NotTimed:

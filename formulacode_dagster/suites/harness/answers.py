@@ -48,6 +48,7 @@ def main() -> None:
         "test": ("testing", "run_tests"),
         "time": ("timing", "time_all"),
         "profile": ("profiles", "profile_all"),
+        "stacks": ("stacks", "sample_stacks"),
         "idlest": ("conditions", "idlest"),
         "vary": ("builds", "vary"),
         "keep": ("builds", "keep"),

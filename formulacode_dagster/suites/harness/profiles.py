@@ -16,6 +16,7 @@ from .lines import INSTALLED
 from .timing import load_module
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import CodeType
 
     from .answers import Emit
@@ -34,77 +35,103 @@ PROFILER = "_lsprof."
 
 def profile_all(request: dict[str, Any], emit: Emit) -> None:
     """Profile every one of `benchmarks`, in order, until `budget` seconds are used up; then tell their sources."""
+    sources: dict[str, str] = {}
+    for asked, benchmark, left in asked_benchmarks(request):
+        name = asked["name"].partition("(")[0]
+        sources.setdefault(name.rpartition(".")[0] if asked["owner"] else name, _source(benchmark))
+        if left <= 0 or suite.is_raw(benchmark):
+            continue
+
+        def work(benchmark: suite.Benchmark = benchmark, asked: dict[str, Any] = asked) -> Answer:
+            hot = _hot(benchmark, is_called_once(benchmark, asked), request["checkout"], request["root"])
+            return {"outcome": "profiled", "functions": hot}
+
+        emit(event="profile", benchmark=asked["name"], **in_folder_of_its_own(work, benchmark, asked, left))
+    for name, source in sources.items():
+        emit(event="source", name=name, source=source)
+
+
+def asked_benchmarks(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], suite.Benchmark, float]]:
+    """What is asked for and is there, each with the seconds that are left of `budget`."""
     deadline = time.monotonic() + float(request["budget"])
     modules: dict[str, Any] = {}
-    sources: dict[str, str] = {}
     for asked in request["benchmarks"]:
         if asked["module"] not in modules:
             modules[asked["module"]] = load_module(asked["module"])
         benchmarks = modules[asked["module"]]
         benchmark = None if isinstance(benchmarks, str) else benchmarks.get((asked["owner"], asked["attribute"]))
-        if benchmark is None:
-            continue
-        name = asked["name"].partition("(")[0]
-        sources.setdefault(name.rpartition(".")[0] if asked["owner"] else name, _source(benchmark))
-        left = deadline - time.monotonic()
-        if left <= 0 or suite.is_raw(benchmark):
-            continue
-        emit(event="profile", benchmark=asked["name"], **_profiled(benchmark, asked, request, left))
-    for name, source in sources.items():
-        emit(event="source", name=name, source=source)
+        if benchmark is not None:
+            yield asked, benchmark, deadline - time.monotonic()
 
 
-def _profiled(benchmark: suite.Benchmark, asked: dict[str, Any], request: dict[str, Any], left: float) -> Answer:
+def in_folder_of_its_own(
+    work: Callable[[], Answer], benchmark: suite.Benchmark, asked: dict[str, Any], left: float
+) -> Answer:
+    """Answer of *work* in a fork, with the *benchmark* prepared as it is *asked* for; at most *left* seconds."""
     folder = tempfile.mkdtemp(prefix="fc-work-")
 
-    def work() -> Answer:
+    def prepared() -> Answer:
         os.chdir(folder)
         suite.prepare(benchmark, int(asked["index"]), asked["cache_folder"])
-        once = bool(asked["isolate"]) or benchmark.number == 1
-        return {"outcome": "profiled", "functions": _hot(benchmark, once, request["checkout"], request["root"])}
+        return work()
 
     try:
-        return in_child(work, min(left, OVERHEAD * float(asked["timeout"])))
+        return in_child(prepared, min(left, OVERHEAD * float(asked["timeout"])))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _hot(benchmark: suite.Benchmark, once: bool, checkout: str, root: str) -> list[dict[str, object]]:
-    """The functions in which most of the time of its calls is spent, the suite's own left out; shares of that time.
+def is_called_once(benchmark: suite.Benchmark, asked: dict[str, Any]) -> bool:
+    """Whether a call leaves a state that changes the next, so that there is one behind each setup."""
+    return bool(asked["isolate"]) or benchmark.number == 1
 
-    A call before them is not looked at: what is compiled, imported or cached then is no part of the others. With *once*
-    a call leaves a state that changes the next, so there is one behind each setup.
+
+def call_warmed(benchmark: suite.Benchmark, once: bool, call: Callable[[tuple[object, ...]], bool]) -> None:
+    """*call* with its arguments while that asks for more, but with *once* a single time.
+
+    A call before is not looked at: what is compiled, imported or cached then is no part of the others.
     """
-    # most interpreters of an image never need it
-    import cProfile
-
-    profiler, seconds = cProfile.Profile(), 0.0
     for is_first in (True, False):
         if benchmark.do_setup():
-            return []
+            return
         try:
             arguments = suite.arguments(benchmark)
             if is_first:
                 benchmark.func(*arguments)
                 continue
-            while True:
-                started = time.perf_counter()
-                profiler.runcall(benchmark.func, *arguments)
-                seconds += time.perf_counter() - started
-                if once or seconds >= LEAST_SECONDS:
-                    break
+            while call(arguments) and not once:
+                pass
         finally:
             benchmark.do_teardown()
+
+
+def _hot(benchmark: suite.Benchmark, once: bool, checkout: str, root: str) -> list[dict[str, object]]:
+    """The functions in which most of the time of its calls is spent, the suite's own left out; shares of that time."""
+    # most interpreters of an image never need it
+    import cProfile
+
+    profiler, seconds = cProfile.Profile(), 0.0
+
+    def call(arguments: tuple[object, ...]) -> bool:
+        nonlocal seconds
+        started = time.perf_counter()
+        profiler.runcall(benchmark.func, *arguments)
+        seconds += time.perf_counter() - started
+        return seconds < LEAST_SECONDS
+
+    call_warmed(benchmark, once, call)
+    if not seconds:
+        return []
     functions = [
         {
             "file": file,
-            "function": entry.code if isinstance(entry.code, str) else _name(entry.code),
+            "function": entry.code if isinstance(entry.code, str) else name_of(entry.code),
             "line": 0 if isinstance(entry.code, str) else entry.code.co_firstlineno,
             "own": round(min(1.0, entry.inlinetime / seconds), 4),
             "cumulative": round(min(1.0, entry.totaltime / seconds), 4),
         }
         for entry in profiler.getstats()
-        for file in ["" if isinstance(entry.code, str) else _below(entry.code.co_filename, checkout)]
+        for file in ["" if isinstance(entry.code, str) else below(entry.code.co_filename, checkout)]
         if (
             PROFILER not in entry.code
             if isinstance(entry.code, str)
@@ -121,11 +148,12 @@ def _share(function: dict[str, object], key: str) -> float:
     return float(str(function[key]))
 
 
-def _name(code: CodeType) -> str:
+def name_of(code: CodeType) -> str:
+    """Its name, with its class from CPython 3.11 on."""
     return str(getattr(code, "co_qualname", code.co_name))
 
 
-def _below(file: str, checkout: str) -> str:
+def below(file: str, checkout: str) -> str:
     """*file* without the folder it is installed or checked out in."""
     for marker in INSTALLED:
         _, separator, installed = file.rpartition(marker)

@@ -83,6 +83,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         "dev",
         "housekeeping",
         "offline",
+        "profile",
         "rebuild",
         "release",
         "replay",

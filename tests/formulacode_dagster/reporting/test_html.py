@@ -12,6 +12,7 @@ import pytest
 from formulacode_dagster.models.attempt import AgentUse
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.measurement import Arm, Frame, Stacks, StackTime, TaskProfile
 from formulacode_dagster.models.release import ReplayNote
 from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.html import render_report, write_report
@@ -96,6 +97,23 @@ def test_the_report_tells_which_tasks_replay_and_where(facts: MonthFacts, nothin
     assert "1 of 2 tasks that could be replayed are confirmed by each of their replays; 1 could not be run" in text
     for part in ("a__b-2", "2.5", "another CPU, 8 cores", "image_missing", "not confirmed"):
         assert part in text
+
+
+def test_the_report_draws_where_the_time_of_profiled_tasks_goes(facts: MonthFacts, nothing: MonthFacts) -> None:
+    assert "Where the time goes" not in render_report(facts, nothing)
+    frame = Frame(file="pkg/core.py", function=HOSTILE, line=1)
+    told = Stacks(frames=(frame,), stacks=(StackTime(frames=(0,), seconds=1.0),), calls=1, seconds=1.0)
+    profile = TaskProfile(
+        month="2026-02",
+        repository_id=1,
+        number=1,
+        image_digest="sha256:1",
+        stacks={HOSTILE: {Arm.BASE: told, Arm.ORACLE: told}},
+    )
+    page = Page(render_report(facts.model_copy(update={"profiles": {"a/b#1": profile}}), nothing))
+    assert page.tags.count("svg") == 2
+    assert "script" not in page.tags
+    assert "pkg/core.py:1" in page.text
 
 
 def test_the_report_needs_nothing_beside_it(facts: MonthFacts, nothing: MonthFacts) -> None:

@@ -1,0 +1,1 @@
+"""Commands about one pull request that do some work of their own."""
