@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from packaging.utils import canonicalize_name, is_normalized_name
 
+from formulacode_dagster.declarations.licenses import license_of
 from formulacode_dagster.declarations.submodules import choose_submodules
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.git.reader import CommitReader, SubmoduleReader
@@ -100,6 +101,7 @@ def plan_environment(
         test_lock=tests.lock,
         commands=repository.commands.steps,
         submodules=submodules.submodules,
+        license=license_of(base, repository.root.folder),
         fixes=tuple(fixes),
         system_packages=tuple(dict.fromkeys((*choice.system_packages, *repository.system.apt_packages))),
         suite_sha=suite.tree.commit,

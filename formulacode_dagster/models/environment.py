@@ -49,6 +49,7 @@ class Environment(PullRequestRow):
     system_packages: tuple[str, ...] = Field(
         default=(), description="Debian packages that asv's matrix, in conda's terms, and the build files ask for"
     )
+    license: str = Field(default="", description="SPDX expression of the package's license; `` where none is known")
     suite_sha: str = Field(
         default="",
         description="commit the suite was read at: the base, else the merge, else the nearest later commit with one",

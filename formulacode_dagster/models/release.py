@@ -53,6 +53,10 @@ class TaskRecord(Frozen):
     pr_base_sha: str = Field(description="the commit the task starts from")
     pr_number: int = Field(description="number of the pull request")
     image_digest: str | None = Field(description="digest of the image in the registry; pull by it, tags can move")
+    license: str | None = Field(
+        default=None,
+        description="the repository's license at `pr_base_sha`, an SPDX expression; null where none is known",
+    )
     month: str = Field(description="`YYYY-MM` of the merge")
     python: str = Field(description="interpreter of the environment")
     lock: str = Field(description="requirements with hashes, as resolved for the date of the merge")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
 
 from formulacode_dagster.models.base import Frozen
@@ -9,11 +11,13 @@ from formulacode_dagster.models.release import TaskRecord
 
 from .dataset import DATASET_COLUMNS, table_columns
 from .features import features
-from .index import Index, MonthFacts
+from .index import SPEEDUP_RANGES, Index, MonthFacts
 from .tables import data_path, verified_path
 from .task_tables import TABLES
 
 CARD_FILE = "README.md"
+BAR = 40
+"""Characters of the longest bar."""
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 
 
@@ -35,12 +39,22 @@ def render_card(index: Index) -> str:
         tasks=tasks,
         verified=sum(month.verified for month in index.months),
         size_category=_size_category(tasks),
+        plot=_bars(sum((Counter(month.speedups) for month in index.months), Counter())),
+        licenses=sum((Counter(month.licenses) for month in index.months), Counter()).most_common(),
         dataset_info=yaml.safe_dump({"dataset_info": info}, sort_keys=False),
         columns=DATASET_COLUMNS,
         tables={table.value: (model.__doc__, table_columns(model)) for table, model in TABLES.items()},
         change=lambda month: _change(index.before(month.month), month),
         data_path=data_path,
         verified_path=verified_path,
+    )
+
+
+def _bars(tasks: Counter[str]) -> str:
+    """A bar for each range of speed-ups, in characters, since every place that shows a card shows those."""
+    most, width = max(tasks.values(), default=0), max(map(len, SPEEDUP_RANGES))
+    return "\n".join(
+        f"{name:>{width}}  {'█' * math.ceil(BAR * tasks[name] / most)} {tasks[name]}" for name in SPEEDUP_RANGES if most
     )
 
 

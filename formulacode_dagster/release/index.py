@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import statistics
 from collections import Counter
@@ -19,6 +21,20 @@ from .tables import MonthTables
 INDEX_FILE = "months.json"
 
 
+NO_LICENSE = "not known"
+_BOUNDS = (1.1, 1.25, 1.5, 2, 4, 10)
+SPEEDUP_RANGES = (
+    f"below {_BOUNDS[0]}×",
+    *(f"{low}–{high}×" for low, high in itertools.pairwise(_BOUNDS)),
+    f"{_BOUNDS[-1]}× and more",
+)
+
+
+def range_of(speedup: float) -> str:
+    """Which of `SPEEDUP_RANGES` *speedup* lies in; a bound belongs to the range above it."""
+    return SPEEDUP_RANGES[bisect.bisect_right(_BOUNDS, speedup)]
+
+
 class MonthFacts(Frozen):
     """One released month."""
 
@@ -30,6 +46,8 @@ class MonthFacts(Frozen):
     replayed: int = Field(default=0, description="tasks that could be replayed, as of this release")
     confirmed: int = Field(default=0, description="of these, tasks that each of their replays confirms")
     median_speedup: float | None = Field(description="over the month's tasks; None without tasks")
+    speedups: dict[str, int] = Field(default_factory=dict, description="tasks by range of their speed-up")
+    licenses: dict[str, int] = Field(default_factory=dict, description="tasks by license; empty where nobody noted")
     rows_sha256: str
     schema_sha256: str
     columns: dict[str, str] = Field(default_factory=dict, description="types of the columns; empty where nobody noted")
@@ -84,6 +102,8 @@ def facts_of(edition: Edition, tables: MonthTables) -> MonthFacts:
     """The line of the index for the month of *edition* with the rows of *tables*."""
     frame = tables.tasks
     speedups = frame["speedup"].to_list()
+    # a month of an older release has no such column
+    licenses = frame["license"].to_list() if "license" in frame.columns else []
     stands = Counter(map(standing_of, frame["replays"].to_list()))
     return MonthFacts(
         month=edition.month.key,
@@ -94,6 +114,8 @@ def facts_of(edition: Edition, tables: MonthTables) -> MonthFacts:
         replayed=stands[ReplayVerdict.CONFIRMED] + stands[ReplayVerdict.NOT_CONFIRMED],
         confirmed=stands[ReplayVerdict.CONFIRMED],
         median_speedup=statistics.median(speedups) if speedups else None,
+        speedups=dict(Counter(map(range_of, speedups))),
+        licenses=dict(sorted(Counter(name or NO_LICENSE for name in licenses).items())),
         rows_sha256=tables.checksum,
         schema_sha256=tables.schema_checksum,
         columns=tables.columns,

@@ -71,6 +71,7 @@ def build_task_record(
         pr_merge_commit_sha=pr.facts.merge_commit_sha,
         pr_base_sha=pr.change.base_sha,
         pr_number=pr.facts.number,
+        license=environment.license or None,
         month=pr.facts.month,
         python=environment.python,
         lock=environment.lock,

@@ -75,3 +75,14 @@ def test_the_card_names_who_accepted_a_month_as_it_is_and_why(record: Callable[.
     line = "- 2026-02, images: 3 of 5 pull requests failed, 40% may; accepted by Ada on 2026-03-05: a mirror was down"
     assert line in render_card(Index().with_month(facts)).splitlines()
     assert "Accepted" not in render_card(_index(record))
+
+
+def test_the_card_draws_the_speedups_and_counts_the_licenses(record: Callable[..., TaskRecord]) -> None:
+    told = [("MIT", 1.3), ("MIT", 1.25), ("MIT OR Apache-2.0", 30.0), (None, 1.06)]
+    rows = [record(number, license=license, speedup=speedup) for number, (license, speedup) in enumerate(told)]
+    card = render_card(Index().with_month(facts_of(Edition(FEBRUARY), tables_of(rows))))
+    assert f"   1.25–1.5×  {'█' * 40} 2\n" in card
+    assert f"10× and more  {'█' * 20} 1\n" in card
+    assert "        2–4×   0\n" in card
+    for line in ("| MIT | 2 |", "| MIT OR Apache-2.0 | 1 |", "| not known | 1 |"):
+        assert line in card
