@@ -20,7 +20,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     for tool in TOOLS:
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
-    uv = "#!/bin/bash\nmkdir -p .venv\n" + TELL.format(name="uv")
+    python = "mkdir -p .venv/bin\nprintf '#!/bin/bash\\n' >.venv/bin/python\nchmod +x .venv/bin/python\n"
+    uv = "#!/bin/bash\n" + python + TELL.format(name="uv")
     pip = f"#!/bin/bash\ncat > .uv/bin/uv <<'END'\n{uv}END\nchmod +x .uv/bin/uv\n" + TELL.format(name="pip")
     python = f"#!/bin/bash\nmkdir -p .uv/bin\ncat > .uv/bin/pip <<'OUTER'\n{pip}OUTER\nchmod +x .uv/bin/pip\n"
     for name, text in (("python3", python), ("uv", uv)):
