@@ -19,6 +19,7 @@ from .classifying import ClassifyJudge, Judged, PerfClassifier, Progress
 from .client import PR, GitHubClient, Source
 from .dataset import Dataset, TableNotReleasedError, Task
 from .hooks import HookRegistry
+from .image_manager import ImageManager, ManagedImage
 from .links import Links, scrape_links
 from .publishing import HuggingFacePublisher
 from .records import records
@@ -33,8 +34,10 @@ __all__ = [
     "GitHubClient",
     "HookRegistry",
     "HuggingFacePublisher",
+    "ImageManager",
     "Judged",
     "Links",
+    "ManagedImage",
     "MultiVerifier",
     "PerfClassifier",
     "ProfileVerifier",

@@ -74,7 +74,7 @@ class Synthesizer:
         item = ItemName.parse(item_key(f"{owner}/{repo}", issue_number))
         with opened(self.database) as store:
             with store.transaction() as connection:
-                pr, environment = _planned(connection, item, sha)
+                pr, environment = planned_item(connection, item, sha)
                 if base_context is not None:
                     take_in(connection, base_context, item)
                 before = len(attempts_of(connection, pr.facts.month, pr.key))
@@ -114,7 +114,8 @@ class Synthesizer:
         return verifier.verify(image, engine=engine).ok
 
 
-def _planned(connection: Connection, item: ItemName, sha: str) -> tuple[PullRequest, Environment]:
+def planned_item(connection: Connection, item: ItemName, sha: str = "") -> tuple[PullRequest, Environment]:
+    """The pull request *item*, based on *sha* where that is given, and its environment; raises ConfigurationError."""
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
         raise ConfigurationError(f"{item} is no pull request of ours", remedy="Take in its month first")

@@ -99,7 +99,8 @@ def image_of(task: TaskFolder, daemon: DockerDaemon, limits: ResourceLimits) -> 
     if isinstance(task.image, str):
         yield _as_declared(task, find_image(daemon, task.image))
         return
-    tag = _built(task.image, daemon, limits)
+    tag = f"formulacode/verify:{uuid4().hex[:12]}"
+    build_dockerfile(task.image, daemon, limits, tag=tag)
     try:
         yield _as_declared(task, find_image(daemon, tag))
     finally:
@@ -120,12 +121,25 @@ def _as_declared(task: TaskFolder, image: BuiltImage) -> BuiltImage:
     return image.model_copy(update={"spec": BuildSpec.model_validate(spec.model_dump() | update)})
 
 
-def _built(dockerfile: Path, daemon: DockerDaemon, limits: ResourceLimits) -> str:
+def build_dockerfile(
+    dockerfile: Path,
+    daemon: DockerDaemon,
+    limits: ResourceLimits,
+    *,
+    tag: str,
+    arguments: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> None:
+    """Build somebody else's *dockerfile* in its folder, with the limits of a build, and call the image *tag*.
+
+    Raises ItemFailure (`build`, `timeout`) with the end of the log, OutsideSystemError when Docker is gone.
+    """
     daemon.require_buildx()
-    tag = f"formulacode/verify:{uuid4().hex[:12]}"
     memory = limits.memory_mb * 1024 * 1024
     command = ["buildx", "build", "--progress", "plain", "--load", "--tag", tag, f"--label={LABEL}=1"]
     command += [f"--ulimit=data={memory}:{memory}", f"--ulimit=fsize={FILE_BYTES}:{FILE_BYTES}", "--ulimit=core=0:0"]
+    command += [f"--build-arg={name}={value}" for name, value in (arguments or {}).items()]
+    command += [f"--label={name}={value}" for name, value in (labels or {}).items()]
     command += ["--file", str(dockerfile), str(dockerfile.parent)]
     done = daemon.run(command, timeout=limits.build_seconds)
     if not done.ok:
@@ -133,7 +147,6 @@ def _built(dockerfile: Path, daemon: DockerDaemon, limits: ResourceLimits) -> st
         how = f"was killed after {done.seconds:.0f} s" if done.timed_out else "failed"
         said = tail(done.stderr.decode(errors="replace"))
         raise ItemFailure(kind, f"the build of {dockerfile} {how}", why=said.rpartition("\n")[2], log_tail=said)
-    return tag
 
 
 def _toml(path: Path) -> Mapping[str, Any]:

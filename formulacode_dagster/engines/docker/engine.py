@@ -26,7 +26,7 @@ from .export import exported_files, image_config
 from .leftovers import LIFETIME_SECONDS, remove_container, remove_leftovers
 from .session import USER, DockerSession
 from .settings import BuildSettings
-from .tier import TierBuilder
+from .tier import BuiltTier, TierBuilder
 from .toolchain import toolchain_of
 from .uv_runner import DockerUvRunner
 
@@ -99,9 +99,7 @@ class DockerEngine:
         named = naming.rebuild_tag if rebuild else str
         builder = TierBuilder(self._daemon, self._settings, spec.task_id, progress=progress)
         labels = {f"{LABEL}.repository": spec.repository}
-        base = builder.base(spec)
-        fill = partial(context.write_repo_tier, spec, origins)
-        repo = builder.tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill, labels=labels)
+        base, repo = _repo(builder, spec, origins)
         fill = partial(context.write_locks, spec, fresh=rebuild)
         env_tag = named(naming.env_tag(spec))
         env = builder.tier("env", env_tag, {"REPO_IMAGE": repo.tag}, fill, labels=labels, force=rebuild)
@@ -122,6 +120,16 @@ class DockerEngine:
             toolchain=toolchain_of(self._daemon, base.digest, spec),
             log=builder.log,
         )
+
+    def build_base(self, parts: naming.BaseParts) -> BuiltTier:
+        """The `base` tier of *parts* alone; raises as `build`."""
+        self._daemon.require_buildx()
+        return TierBuilder(self._daemon, self._settings, "base").base(parts)
+
+    def build_repo(self, spec: BuildSpec, origins: Origins) -> BuiltTier:
+        """The `repo` tier of *spec*, and the one below; raises as `build`."""
+        self._daemon.require_buildx()
+        return _repo(TierBuilder(self._daemon, self._settings, spec.task_id), spec, origins)[1]
 
     def remove_rebuild(self, spec: BuildSpec) -> None:
         """Remove the tiers of *spec* that a rebuild left; see `Engine.remove_rebuild`."""
@@ -244,6 +252,14 @@ class DockerEngine:
                 )
             except docker.errors.ImageNotFound as error:
                 raise _gone(image) from error
+
+
+def _repo(builder: TierBuilder, spec: BuildSpec, origins: Origins) -> tuple[BuiltTier, BuiltTier]:
+    """The tiers `base` and `repo` of *spec*."""
+    base = builder.base(spec)
+    fill = partial(context.write_repo_tier, spec, origins)
+    labels = {f"{LABEL}.repository": spec.repository}
+    return base, builder.tier("repo", naming.repo_tag(spec), {"BASE_IMAGE": base.tag}, fill, labels=labels)
 
 
 def _gone(image: BuiltImage) -> ItemFailure:

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from formulacode_dagster.agents.protocol import AgentOutcome
-from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.library import DockerContext, SmokeVerifier, Synthesizer
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import ItemState, Stage
-from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Provenance
 from formulacode_dagster.reporting.facts import month_facts
 from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import CHANGES, ENVIRONMENTS, IMAGES, MERGED_PULL_REQUESTS
+from formulacode_dagster.store.artifacts import IMAGES
 from formulacode_dagster.store.attempts import contexts_of
-from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
-from resources.containers import ContainersResource
-from resources.mirrors import MirrorsResource
-from tests.records import make_merged, make_pull_request
 from tests.support.agents import COST, StubAgent, edited, ended
-from tests.support.git_world import BareRepository, git
-from tests.support.images import PURE
+from tests.support.planned import MONTH, plan_month
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
-MONTH = Month.parse("2026-06")
-MINOR = sys.version_info.minor
-ONLY_THIS = f'version = "1.0"\nrequires-python = ">=3.{MINOR},<3.{MINOR + 1}"'
-FILES = {
-    **PURE,
-    "pyproject.toml": PURE["pyproject.toml"].replace('version = "1.0"', ONLY_THIS),
+KEYED = {
     "setup.py": "import os\nfrom setuptools import setup\n\n"
     "if os.environ.get('TINY_KEY') != '1':\n    raise SystemExit('say which key')\nsetup()\n",
 }
@@ -48,43 +32,9 @@ FILES = {
 
 @pytest.fixture
 def month(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """A database with two pull requests of one repository, and the environment of each."""
-    settings = {"FC_HOME": str(tmp_path), "FC_ENGINE": "process", "GITHUB_CLONE_URL": f"file://{tmp_path}/origins"}
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    (tmp_path / "origins" / "Acme").mkdir(parents=True)
-    made = BareRepository(tmp_path / "origins" / "Acme" / "tiny.git")
-    marks = [
-        made.add("base", files=FILES),
-        made.add("first (#5)", files={"tinypure/__init__.py": "def total(n): ...\n"}),
-    ]
-    marks.append(made.add("second (#6)", files={"tinypure/__init__.py": "def total(n):\n    return 0\n"}))
-    shas = made.write()
-    cache, resolver = MirrorsResource().cache(), ContainersResource().resolver()
-    with database.transaction() as connection:
-        for number, (base, merge) in enumerate(pairwise(marks), start=5):
-            pr = _pull_request(made.path, number, shas[base], shas[merge])
-            sha256 = put_blob(connection, "patch", b"a patch")
-            MERGED_PULL_REQUESTS.save(connection, [pr.facts])
-            CHANGES.save(connection, [pr.change.model_copy(update={"patch_sha256": sha256})])
-            mirror = cache.ensure("Acme/tiny", commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
-            interpreters = frozenset({f"3.{MINOR}"})
-            planned = plan_environment(mirror, pr, month=MONTH, interpreters=interpreters, resolver=resolver)
-            ENVIRONMENTS.save(connection, [planned])
+    """A database with two pull requests of a repository that no rule mends, and the environment of each."""
+    plan_month(database, tmp_path, monkeypatch, engine="process", files=KEYED)
     return database
-
-
-def _pull_request(mirror: Path, number: int, base: str, merge: str) -> PullRequest:
-    facts = make_merged(
-        month=MONTH.key,
-        repository_id=7,
-        repository="Acme/tiny",
-        number=number,
-        merged_at=MONTH.start + timedelta(days=number),
-        head_sha=merge,
-        merge_commit_sha=merge,
-    )
-    return make_pull_request(facts, base_sha=base, merge_tree_sha=git(mirror, "rev-parse", f"{merge}^{{tree}}"))
 
 
 def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_commit(month: Database) -> None:
