@@ -1,19 +1,20 @@
-"""What the `datasets` library loads of each config of a revision, as JSON. Runs in an environment of its own."""
+"""What the `datasets` library loads of each config, by revision, as JSON. Runs in an environment of its own."""
 
 import json
 import sys
 
 import datasets
 
-name, revision = sys.argv[1:]
+name, *revisions = sys.argv[1:]
 datasets.disable_progress_bars()
 loaded = {}
-for config in datasets.get_dataset_config_names(name, revision=revision):
-    rows = datasets.load_dataset(name, config, revision=revision, split="train")
-    loaded[config] = {
-        "ids": sorted(set(rows["task_id"])),
-        "columns": rows.column_names,
-        "types": {column: str(kind) for column, kind in rows.features.items()},
-        "last": rows[-1] if rows.num_rows else None,
-    }
+for revision in revisions:
+    for config in datasets.get_dataset_config_names(name, revision=revision):
+        rows = datasets.load_dataset(name, config, revision=revision, split="train")
+        loaded.setdefault(revision, {})[config] = {
+            "ids": sorted(set(rows["task_id"])),
+            "columns": rows.column_names,
+            "types": {column: str(kind) for column, kind in rows.features.items()},
+            "last": rows[-1] if rows.num_rows else None,
+        }
 json.dump(loaded, sys.stdout, default=str)

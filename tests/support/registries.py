@@ -128,23 +128,36 @@ def locked_registry(folder: Path) -> Iterator[str]:
     made = ["openssl", "req", "-x509", *curve, "-keyout", str(key), "-out", str(certificate), *subject]
     subprocess.run(made, check=True, capture_output=True)
     (folder / "htpasswd").write_text(_HTPASSWD)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    config = folder / "config.yml"
-    config.write_text(
-        "version: 0.1\nlog: {level: error}\n"
-        f"storage: {{filesystem: {{rootdirectory: {folder / 'data'}}}}}\n"
-        f"auth: {{htpasswd: {{realm: test, path: {folder / 'htpasswd'}}}}}\n"
-        f"http: {{addr: '127.0.0.1:{port}', tls: {{certificate: {certificate}, key: {key}}}}}\n"
-    )
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=log, stderr=log)
+    server, port = _started(folder, key, certificate)
     try:
-        # connections are tried again with growing waits, until the server listens
-        with httpx.Client(transport=httpx.HTTPTransport(retries=8, verify=False)) as client:
-            assert client.get(f"https://127.0.0.1:{port}/v2/").status_code == 401
         yield f"https://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait()
+
+
+def _started(folder: Path, key: Path, certificate: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """The registry on a port that was free a moment ago; on another one where somebody was faster."""
+    for _ in range(5):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        config = folder / "config.yml"
+        config.write_text(
+            "version: 0.1\nlog: {level: error}\n"
+            f"storage: {{filesystem: {{rootdirectory: {folder / 'data'}}}}}\n"
+            f"auth: {{htpasswd: {{realm: test, path: {folder / 'htpasswd'}}}}}\n"
+            f"http: {{addr: '127.0.0.1:{port}', tls: {{certificate: {certificate}, key: {key}}}}}\n"
+        )
+        with (folder / "log").open("ab") as log:
+            server = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=log, stderr=log)
+        try:
+            # connections are tried again with growing waits, until the server listens
+            with httpx.Client(transport=httpx.HTTPTransport(retries=8, verify=False), timeout=60) as client:
+                if client.get(f"https://127.0.0.1:{port}/v2/").status_code == 401:
+                    return server, port
+        except httpx.HTTPError:
+            pass
+        server.terminate()
+        server.wait()
+    raise AssertionError((folder / "log").read_text(errors="replace")[-2_000:])
