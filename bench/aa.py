@@ -262,4 +262,4 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

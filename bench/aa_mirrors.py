@@ -63,7 +63,8 @@ class Mirrors:
         path = generator.choice([path for path in paths if package in PurePosixPath(path).parts] or paths)
         before = git(mirror, "show", f"{base}:{path}").decode("utf-8", "surrogateescape")
         commit(folder, {path: before})
-        return diff(folder, {path: unnoticed(task.kind, before, generator)})
+        changed: bytes = diff(folder, {path: unnoticed(task.kind, before, generator)})
+        return changed
 
     def _built(self, item: str) -> tuple[BuiltImage, SuiteFiles] | None:
         attempts: list[BuildAttempt] = []

@@ -126,7 +126,7 @@ def changed(task: AaTask, generator: random.Random) -> dict[str, str]:
     names = list(C_FUNCTIONS)
     if task.kind == "c reordered functions":
         generator.shuffle(names)
-    spare = ()
+    spare: tuple[str, ...] = ()
     if task.kind == "c unrelated function":
         spare = tuple(SPARE.format(n=n, s=generator.randrange(1, 30)) for n in range(generator.randrange(1, 4)))
     source = c_source(task.effect, names, spare)

@@ -76,12 +76,11 @@ def false_positives(verdicts: Iterable[Verdict]) -> Share:
 def by_stratum(verdicts: Sequence[Verdict]) -> dict[tuple[Label, str], Share]:
     """What was called performance of each label, by stratum."""
     kinds = sorted({(verdict.entry.label, verdict.entry.stratum.value) for verdict in verdicts}, reverse=True)
-    return {
-        (label, stratum): called_performance(
-            verdicts, lambda entry, label=label, stratum=stratum: (entry.label, entry.stratum.value) == (label, stratum)
-        )
-        for label, stratum in kinds
-    }
+
+    def share(kind: tuple[Label, str]) -> Share:
+        return called_performance(verdicts, lambda entry: (entry.label, entry.stratum.value) == kind)
+
+    return {kind: share(kind) for kind in kinds}
 
 
 def precision_at(recall: float, false_positives: float, prevalence: float = PREVALENCE) -> float:

@@ -111,5 +111,5 @@ def _plan(facts: MergedPullRequest, cache: MirrorCache, resolver: Resolver, engi
     anchor = mirror.anchor(change.base_sha, month.start)
     spec = plan_build(pr=pr, environment=environment, anchor_sha=anchor, os_image=os_image)
     if spec.submodules:
-        raise ItemFailure(FailureKind.SUBMODULES, "a flat Dockerfile here knows none")
+        raise ItemFailure(FailureKind.SUBMODULE, "a flat Dockerfile here knows none")
     return Task(f"{facts.repository}#{facts.number}", spec, mirror)

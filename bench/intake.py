@@ -64,7 +64,7 @@ def measure(world: World, work: Path, options: argparse.Namespace) -> Report:
     served = world.folder / "served"
     with github(world, options) as url:
         ours, ours_books = run("ours", url, work, "--repositories", repositories)
-        rate = {}
+        rate: dict[str, Any] = {}
         if options.rate_seconds:
             seconds = str(options.rate_seconds)
             rate, rate_books = run("rate", url, work, "--repositories", repositories, "--seconds", seconds)

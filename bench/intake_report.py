@@ -160,7 +160,7 @@ class Report:
     def table(self) -> str:
         """For a person."""
         ours, base = self.ours, self.baseline
-        rows: list[tuple[str, object, object]] = [
+        rows: list[tuple[object, ...]] = [
             ("completeness", f"{ours.completeness:.3f} %", f"{base.completeness:.3f} %"),
             ("pull requests found, of", f"{ours.found} of {ours.expected}", f"{base.found} of {base.expected}"),
             ("  not merged in the month", ours.strangers, base.strangers),

@@ -78,7 +78,7 @@ def tables_ratio() -> dict[str, float]:
         ours, read = best(lambda: read_site(site))
         theirs, frame = best(lambda: by_pandas(site))
     assert read.points.height == len(frame) == ROWS
-    assert np.isclose(read.points["value"].sum(), frame["time"].sum(), rtol=1e-12)
+    assert np.isclose(float(read.points["value"].sum()), frame["time"].sum(), rtol=1e-12)
     return {"rows": ROWS, "seconds": ours, "pandas_seconds": theirs, "ratio": round(theirs / ours, 1)}
 
 
