@@ -75,6 +75,7 @@ def test_tables_are_written_as_parquet(tmp_path: Path) -> None:
         (b"<!doctype html><title>404</title>", FaultKind.HTML),
         (b"\n <html>", FaultKind.HTML),
         (b"[[100, 1.0] [102, 1.0]]", FaultKind.NOT_JSON),
+        (b'[["\\ud800", 1.0]]', FaultKind.NOT_JSON),
         (b"\x80[]", FaultKind.NOT_JSON),
         (b'{"100": 1.0}', FaultKind.MALFORMED),
         (b"[[100, 1.0], [102]]", FaultKind.MALFORMED),
