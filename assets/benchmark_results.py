@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource

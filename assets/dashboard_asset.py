@@ -11,10 +11,10 @@ import dagster as dg
 
 from formulacode_dagster.dashboards.sites import Dashboard
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.series_views import SERIES_RELATIONS
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.views import SERIES_RELATIONS
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 from resources.settings import read_settings

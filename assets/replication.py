@@ -7,7 +7,7 @@ from pydantic import Field
 
 from formulacode_dagster.breakpoints.choices import WITHIN
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 

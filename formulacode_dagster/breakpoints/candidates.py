@@ -13,7 +13,6 @@ from sqlalchemy import Connection, delete, select
 
 from formulacode_dagster.git.log import read_commits, read_heads
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.month import FIRST_MONTH, Month
@@ -24,7 +23,8 @@ from formulacode_dagster.offline.marks import marks
 from formulacode_dagster.store.artifacts import DASHBOARD_CANDIDATES
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import repository_id
-from formulacode_dagster.store.series_tables import DASHBOARDS
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import DASHBOARDS
 
 from .choices import Method
 from .stored import load_breakpoints

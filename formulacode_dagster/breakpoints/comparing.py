@@ -12,10 +12,10 @@ from sqlalchemy import Connection, select
 
 from formulacode_dagster.files.atomic import disk_errors, replacing
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.frames import read_frame
-from formulacode_dagster.store.series_tables import REPLICATION, REVISIONS
+from formulacode_dagster.store.series.frames import read_frame
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import REPLICATION, REVISIONS
 
 from .choices import WITHIN, Method
 from .replication import BreakpointSet, Replication, replicate

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 
 from formulacode_dagster.files.atomic import disk_errors, replacing
 from formulacode_dagster.git.history import Mirror
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series.source import Source
 from formulacode_dagster.store.tables import MERGED_PULL_REQUESTS
 
 from .choices import MINIMUM_CHANGE, Method

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import polars as pl
 from sqlalchemy import Connection, select
 
-from formulacode_dagster.models.dashboards import Source
-from formulacode_dagster.store.frames import read_frame, replace_frame
-from formulacode_dagster.store.series_tables import BREAKPOINT_COMMITS, BREAKPOINTS, REPLICATION
+from formulacode_dagster.store.series.frames import read_frame, replace_frame
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import BREAKPOINT_COMMITS, BREAKPOINTS, REPLICATION
 
 from .choices import Method
 from .commits import COMMITS

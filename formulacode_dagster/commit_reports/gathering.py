@@ -20,12 +20,12 @@ from formulacode_dagster.git.log import read_commits
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.github.links import walk_links
 from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, Rejection
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile, MergedPullRequest
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series.source import Source
 
 from .codecov import CodecovClient, FileCoverage
 from .plots import step_plot

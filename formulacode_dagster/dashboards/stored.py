@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.store.bulk import upsert
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.frames import read_frame, replace_frame
-from formulacode_dagster.store.series_tables import DASHBOARDS, SITE_TABLES
+from formulacode_dagster.store.series.frames import read_frame, replace_frame
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import DASHBOARDS, SITE_TABLES
 
 from .sites import Dashboard
 from .tables import FRAMES, Site, tables_of, write_tables

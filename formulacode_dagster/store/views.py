@@ -35,9 +35,9 @@ from .artifacts import (
     REPRODUCTIONS,
     Artifact,
 )
-from .comments import comments
 from .migrations import Views
-from .series_views import BENCHMARK_RESULTS, SERIES_RELATIONS
+from .series.comments import comments
+from .series.views import BENCHMARK_RESULTS, SERIES_RELATIONS
 
 _DIALECT = make_url("postgresql+psycopg://").get_dialect()()
 

@@ -15,9 +15,9 @@ from assets.dashboard_asset import DASHBOARDS
 from formulacode_dagster.breakpoints.stored import load_breakpoints
 from formulacode_dagster.dashboards.sites import Dashboard, add_dashboard
 from formulacode_dagster.dashboards.stored import load_site
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.orchestration.listed_dashboards import listed_dashboards
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.defaults import default_resources
 from tests.support.asv_results import write_results

@@ -17,7 +17,6 @@ from assets.pull_requests import counts_match, mirror_knows_no_more, pull_reques
 from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.identity import stand_in_number
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.pull_request import CandidateSource
@@ -27,7 +26,8 @@ from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS, REPOSITORI
 from formulacode_dagster.store.bulk import upsert
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import iterate_done
-from formulacode_dagster.store.series_tables import DASHBOARDS
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import DASHBOARDS
 from resources.defaults import default_resources
 from tests.support.gates import open_gates
 from tests.support.git_world import BareRepository

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.cli.console import console, table_of
-from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.store.series.source import Source
 
 
 def candidates(

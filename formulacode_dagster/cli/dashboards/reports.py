@@ -10,7 +10,7 @@ import typer
 
 from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.cli.console import console
-from formulacode_dagster.models.dashboards import Source
+from formulacode_dagster.store.series.source import Source
 
 if TYPE_CHECKING:
     import polars as pl

@@ -19,13 +19,13 @@ from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
 from formulacode_dagster.git.history import Mirror
 from formulacode_dagster.git.mirror import MirrorCache
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import is_stand_in, stand_in_number
 from formulacode_dagster.store.artifacts import DASHBOARD_CANDIDATES
 from formulacode_dagster.store.bulk import upsert
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.series_tables import DASHBOARDS
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import DASHBOARDS
 from tests.support.command_line import FcData
 from tests.support.git_world import GITHUB, BareRepository
 

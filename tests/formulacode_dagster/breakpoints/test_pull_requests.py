@@ -14,9 +14,9 @@ from formulacode_dagster.breakpoints.pull_requests import pull_requests_of_mirro
 from formulacode_dagster.breakpoints.stored import load_breakpoints
 from formulacode_dagster.dashboards.history import history_of_mirror
 from formulacode_dagster.git.history import Mirror
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series.source import Source
 from tests.records import make_merged
 
 SUBJECTS = [

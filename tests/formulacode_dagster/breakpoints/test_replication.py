@@ -13,10 +13,10 @@ from formulacode_dagster.breakpoints.choices import Method
 from formulacode_dagster.breakpoints.comparing import SetName, replicate_and_keep, same_direction, stored_replications
 from formulacode_dagster.breakpoints.replication import BreakpointSet, correlation, replicate, share
 from formulacode_dagster.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, Breakpoints, save_breakpoints
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.frames import replace_frame
-from formulacode_dagster.store.series_tables import REVISIONS
+from formulacode_dagster.store.series.frames import replace_frame
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import REVISIONS
 from tests.formulacode_dagster.breakpoints.test_stored import COMMIT, STEP
 
 LISTS = pl.List(pl.String)

@@ -15,8 +15,8 @@ from formulacode_dagster.breakpoints.stored import (
     methods_of,
     save_breakpoints,
 )
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series.source import Source
 
 BETWEEN = {
     "before_revision": 10,

@@ -13,8 +13,8 @@ from formulacode_dagster.breakpoints.stored import NAMED_COMMITS, NAMED_STEPS, B
 from formulacode_dagster.dashboards.site import read_site
 from formulacode_dagster.dashboards.sites import Dashboard
 from formulacode_dagster.dashboards.stored import save_site
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.series.source import Source
 from sandbox import codecov
 from sandbox.server import serving
 from tests.support.asv_site import write_site

@@ -13,10 +13,10 @@ from formulacode_dagster.dashboards.site import read_site
 from formulacode_dagster.dashboards.sites import Dashboard
 from formulacode_dagster.dashboards.stored import load_site, save_site, sources_of
 from formulacode_dagster.dashboards.tables import FRAMES, Site, tables_of
-from formulacode_dagster.models.dashboards import Source
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.series_tables import SITE_TABLES
+from formulacode_dagster.store.series.source import Source
+from formulacode_dagster.store.series.tables import SITE_TABLES
 from tests.support.asv_site import GRAPHS, PLAIN, site_content, write_site
 
 SAMPLE = Dashboard(name="sample", site="https://example.org/", repository="example/sample")

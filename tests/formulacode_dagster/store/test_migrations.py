@@ -13,7 +13,7 @@ from formulacode_dagster.store.checks import verdicts
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.measurements import measurements_of
 from formulacode_dagster.store.migrations import Migration, Views, migrate, read_migrations
-from formulacode_dagster.store.series_tables import SITE_TABLES
+from formulacode_dagster.store.series.tables import SITE_TABLES
 from formulacode_dagster.store.tables import METADATA
 from tests.records import KEY, make_image, make_measurement
 

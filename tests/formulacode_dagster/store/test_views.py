@@ -9,7 +9,7 @@ from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.store.artifacts import CHANGES, MERGED_PULL_REQUESTS, Artifact
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.series_views import SERIES_RELATIONS, SeriesRelation
+from formulacode_dagster.store.series.views import SERIES_RELATIONS, SeriesRelation
 from formulacode_dagster.store.views import RELATIONS, VIEWS, Relation
 from tests.records import MONTH, make_change, make_merged
 from tests.support.strategies import rows_of

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Double, Integer, Table
 from sqlalchemy.types import TypeEngine
 
-from .column_types import StorableJson, StorableText, UtcTime
-from .tables import METADATA
+from formulacode_dagster.store.column_types import StorableJson, StorableText, UtcTime
+from formulacode_dagster.store.tables import METADATA
 
 ROW = "row"
 """The order of the rows of a frame, which is part of it."""

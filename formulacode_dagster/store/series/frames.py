@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from psycopg import sql
 from sqlalchemy import Connection, Table, and_, delete, select, text
 
-from .bulk import copying
-from .column_types import REPLACEMENT, storable_json
-from .series_tables import ROW
+from formulacode_dagster.store.bulk import copying
+from formulacode_dagster.store.column_types import REPLACEMENT, storable_json
+
+from .tables import ROW
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from formulacode_dagster.models.columns import TableColumn
 
 from .comments import comments
-from .series_tables import (
+from .tables import (
     BREAKPOINT_COMMITS,
     BREAKPOINTS,
     DASHBOARDS,
