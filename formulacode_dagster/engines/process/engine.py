@@ -16,7 +16,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
@@ -136,14 +136,18 @@ class ProcessEngine:
             raise ItemFailure(
                 FailureKind.IMAGE_GONE, f"{image.tag} is not in {image.location}", remedy="Build it again"
             )
+        # one that is not listed any more still runs the environment that was made of it, but compiles nothing for it
+        interpreter, tiers = self._installed.get(image.spec.python), TierCache(self._root)
         folder = new_session_folder(self._sessions, run_id=run_id)
         session = ProcessSession(
             Layout(folder),
             limits=self._limits,
             isolate_network=self.isolates_network,
             uv=_uv(),
-            compiler=str(self._interpreter(image.spec.python).path),
-            bytecode=lambda: self._settings.tiers.bytecode_in(folder, self._tier_name(image.spec)),
+            compiler=str(interpreter.path) if interpreter else None,
+            bytecode=partial(tiers.bytecode_in, folder, tier_name(image.spec, interpreter))
+            if interpreter
+            else nullcontext,
         )
         try:
             self._fill(session, image, like.folder if isinstance(like, ProcessSession) else Path(image.location))
@@ -205,9 +209,6 @@ class ProcessEngine:
     @cached_property
     def _settings(self) -> BuildSettings:
         return BuildSettings(self._limits, self.isolates_network, _uv(), TierCache(self._root), self._environment)
-
-    def _tier_name(self, spec: BuildSpec) -> str:
-        return tier_name(spec, self._interpreter(spec.python))
 
     @property
     def _installed(self) -> dict[str, Interpreter]:

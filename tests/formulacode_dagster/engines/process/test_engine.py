@@ -152,6 +152,16 @@ def test_builds_are_lent_bytecode_of_what_they_import_and_leave_none_behind(
         assert not list(Path(session.repository).parent.glob("venv/**/*.pyc"))
 
 
+def test_an_image_whose_interpreter_is_not_listed_any_more_still_runs_and_is_built_again(
+    engine: ProcessEngine, pure_image: BuiltImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("formulacode_dagster.engines.process.engine.installed_interpreters", lambda _uv: {})
+    with engine.session(pure_image, run_id="run") as session:
+        assert session.compiler is None
+        rebuilt = session.reinstall(timeout=120)
+        assert rebuilt.ok, rebuilt.stderr
+
+
 def test_a_build_that_fails_keeps_its_whole_log_and_leaves_nothing(tmp_path: Path, lock: str) -> None:
     files = {**PURE, "setup.py": "print('first words')\nraise SystemExit('cannot build this')\n"}
     sample = make_sample(tmp_path / "broken", "broken", files, {"README.md": "x"})
