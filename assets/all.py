@@ -5,6 +5,7 @@ from __future__ import annotations
 from .benchmark_results import benchmark_results
 from .breakpoints import breakpoints
 from .classifications import classifications
+from .commit_benchmarks import commit_benchmarks
 from .dashboards import dashboards
 from .environments import environments
 from .images import images
@@ -34,7 +35,7 @@ STAGE_ASSETS = (
 
 DASHBOARD_ASSETS = (dashboards, benchmark_results, breakpoints, replication)
 
-ASSETS = [asset.definition for asset in (*STAGE_ASSETS, *DASHBOARD_ASSETS)]
+ASSETS = [*(asset.definition for asset in (*STAGE_ASSETS, *DASHBOARD_ASSETS)), commit_benchmarks]
 ASSET_CHECKS = [
     *(check.definition(asset.stage) for asset in STAGE_ASSETS for check in asset.checks),
     *(check.definition(asset.definition) for asset in DASHBOARD_ASSETS for check in asset.checks),

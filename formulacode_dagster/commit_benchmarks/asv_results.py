@@ -52,9 +52,9 @@ def machine_facts(name: str) -> dict[str, Any]:
     }
 
 
-def result_path(folder: Path, machine: str, sha: str, environment: str) -> Path:
-    """Where asv has the results of *sha* below the *folder* that holds `results`."""
-    return folder / RESULTS / machine / f"{sha[:8]}-{environment}.json"
+def result_path(results: Path, machine: str, sha: str, environment: str) -> Path:
+    """Where asv has the results of *sha* below its folder of *results*."""
+    return results / machine / f"{sha[:8]}-{environment}.json"
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

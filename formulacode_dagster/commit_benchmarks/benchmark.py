@@ -30,7 +30,6 @@ from .asv_results import (
     BENCHMARKS,
     MACHINE,
     OURS,
-    RESULTS,
     add_samples,
     append_result,
     environment_name,
@@ -75,10 +74,13 @@ class BenchmarkedCommit:
 
 @dataclass
 class CommitBenchmarks:
-    """Benchmarks of *commits* in the folder of their results."""
+    """Benchmarks of *commits* into a folder of results."""
 
     images: CommitImages
     folder: Path
+    """What is kept beside the results: a lock, and what failed."""
+    results: Path
+    """asv's folder of results."""
     machine: dict[str, Any]
     """What asv's `machine.json` holds."""
     limits: ResourceLimits
@@ -110,7 +112,7 @@ class CommitBenchmarks:
     def _run(self, commits: Sequence[str]) -> list[BenchmarkedCommit]:
         failures = {} if self.again else self._earlier_failures()
         suite = self._suite(self.suite_sha or commits[-1])
-        write_json(self.folder / RESULTS / self.machine["machine"] / MACHINE, self.machine)
+        write_json(self.results / self.machine["machine"] / MACHINE, self.machine)
         worked: set[str] = set()
         rounds = self.asv.turns if self.asv else self.plan.rounds
         for number in range(rounds):
@@ -148,10 +150,10 @@ class CommitBenchmarks:
             path = self._path(sha, image.spec.python)
             before = read_json(path) or new_result(sha, self._date(sha), image.spec.python, self.machine)
             result = add_samples(before, taken.descriptions, taken.samples, seconds=taken.seconds)
-            descriptions = with_descriptions(read_json(self.folder / RESULTS / BENCHMARKS), taken.descriptions)
+            descriptions = with_descriptions(read_json(self.results / BENCHMARKS), taken.descriptions)
             figures = _figures(taken, before.get(OURS, {}))
         # first what every result refers to; the result's own field says that its round is done
-        write_json(self.folder / RESULTS / BENCHMARKS, descriptions)
+        write_json(self.results / BENCHMARKS, descriptions)
         figures = {
             **figures,
             "rounds": self._rounds_of(sha) + 1,
@@ -187,10 +189,10 @@ class CommitBenchmarks:
         return self.images.mirror.commit(sha).committed * 1000
 
     def _path(self, sha: str, python: str) -> Path:
-        return result_path(self.folder, self.machine["machine"], sha, environment_name(python))
+        return result_path(self.results, self.machine["machine"], sha, environment_name(python))
 
     def _results(self, sha: str) -> dict[str, Any] | None:
-        folder = self.folder / RESULTS / self.machine["machine"]
+        folder = self.results / self.machine["machine"]
         read = (read_json(path) for path in sorted(folder.glob(f"{sha[:8]}-*.json")))
         return next((result for result in read if result is not None and result["commit_hash"] == sha), None)
 

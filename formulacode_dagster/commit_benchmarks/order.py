@@ -8,22 +8,24 @@ import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import uv
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.measurement.cores import leased_cores
-from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.base import Frozen, first_fault
+from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.offline.identity import derived_id
 from formulacode_dagster.store.attempts import contexts_of
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import repository_id
 
-from .asv_results import machine_facts, write_json
+from .asv_results import RESULTS, machine_facts, write_json
 from .benchmark import BenchmarkedCommit, CommitBenchmarks
 from .commits import find_commits
 from .images import CommitImages
@@ -69,10 +71,19 @@ class Order(Frozen):
         return home / "commit-benchmarks" / self.repository.replace("/", "__")
 
 
+def order_of(**fields: Any) -> Order:
+    """An Order of *fields*; raises ConfigurationError for what is none."""
+    try:
+        return Order.model_validate(fields)
+    except ValidationError as error:
+        raise ConfigurationError("this cannot be benchmarked", why=first_fault(error)) from error
+
+
 def benchmark_commits(
     order: Order,
     folder: Path,
     *,
+    results: Path | None = None,
     engine: Engine,
     cache: MirrorCache,
     resolver: Resolver,
@@ -83,6 +94,8 @@ def benchmark_commits(
     note: Callable[[str], None],
 ) -> list[BenchmarkedCommit]:
     """Benchmark what *order* names into *folder*; how each commit stands afterwards, oldest first.
+
+    asv's *results* are below it unless another folder is named.
 
     Of *database* only the repository's id is read, so that its commits and its tasks share layers of their images, and
     the recipes that its images were built by.
@@ -112,6 +125,7 @@ def benchmark_commits(
     benchmarks = CommitBenchmarks(
         images=images,
         folder=folder,
+        results=results or folder / RESULTS,
         machine=machine_facts(name),
         limits=limits,
         plan=order.plan,

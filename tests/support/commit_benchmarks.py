@@ -42,7 +42,9 @@ def run_benchmarks(
         folder=folder / "images",
         run_id="run",
     )
-    benchmarks = CommitBenchmarks(images, results, machine_facts("here"), limits=LIMITS, plan=PLAN, asv=asv, note=note)
+    benchmarks = CommitBenchmarks(
+        images, results, results / "results", machine_facts("here"), limits=LIMITS, plan=PLAN, asv=asv, note=note
+    )
     engine.clean()
     with asked.mirror:
         return benchmarks.run(asked.commits)

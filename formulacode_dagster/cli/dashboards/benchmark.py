@@ -44,32 +44,24 @@ def benchmark(
     ] = False,
 ) -> None:
     """Build and time commits of a repository; results are asv's. Run again, it goes on; status 1: one failed."""
-    from pydantic import ValidationError
-
     from formulacode_dagster.cli.operate import database
     from formulacode_dagster.commit_benchmarks.benchmark import CommitState
-    from formulacode_dagster.commit_benchmarks.order import Order, benchmark_commits
-    from formulacode_dagster.commit_benchmarks.sampling import RoundsPlan
-    from formulacode_dagster.models.base import first_fault
-    from formulacode_dagster.models.errors import ConfigurationError
+    from formulacode_dagster.commit_benchmarks.order import benchmark_commits, order_of
     from resources.containers import ContainersResource
     from resources.mirrors import MirrorsResource
     from resources.settings import make_home
 
-    try:
-        order = Order(
-            repository=repository,
-            commits=tuple(commits),
-            steps=steps,
-            plan=RoundsPlan(rounds=rounds, processes=processes, max_seconds=seconds, pattern=bench),
-            suite=suite,
-            as_of=as_of,
-            machine=machine,
-            asv=asv,
-            again=again,
-        )
-    except ValidationError as error:
-        raise ConfigurationError("this cannot be benchmarked", why=first_fault(error)) from error
+    order = order_of(
+        repository=repository,
+        commits=tuple(commits),
+        steps=steps,
+        plan={"rounds": rounds, "processes": processes, "max_seconds": seconds, "pattern": bench},
+        suite=suite,
+        as_of=as_of,
+        machine=machine,
+        asv=asv,
+        again=again,
+    )
     folder = into or order.folder(make_home())
     containers = ContainersResource()
     engine, why = containers.engine_for_repositories([repository])

@@ -80,7 +80,10 @@ def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_o
     assert {results_of(folder, shas[name])["formulacode"]["rounds"] for name in ("slow", "fast")} == {1}
 
     standing = {commit.sha: commit for commit in run_benchmarks(world)}
-    assert [standing[shas[name]].state for name in shas] == [CommitState.DONE, CommitState.FAILED, CommitState.DONE]
+    told = {name: standing[shas[name]].detail for name in shas}
+    assert [standing[shas[name]].state for name in shas] == [CommitState.DONE, CommitState.FAILED, CommitState.DONE], (
+        told
+    )
     assert standing[shas["broken"]].reason
     assert not standing[shas["broken"]].worked
     assert len((folder / FAILURES).read_text().splitlines()) == 1

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 
+import dagster as dg
 import pytest
 from pydantic import ValidationError
 
+from assets.commit_benchmarks import commit_benchmarks
+from assets.dashboard_asset import DASHBOARDS
 from formulacode_dagster.commit_benchmarks.order import Order
+from formulacode_dagster.dashboards.sites import Dashboard, add_dashboard
+from resources.defaults import default_resources
 from tests.support.git_world import BareRepository
 
 COMMAND = "benchmark --repository owner/name --commits v1.0..v2.0 --steps 20"
@@ -48,3 +53,41 @@ def test_the_command_of_the_documentation_benchmarks_commits(tmp_path, call_fc_d
 def test_what_cannot_be_is_refused(field):
     with pytest.raises(ValidationError):
         Order(repository="a/b", commits=("main",), **field)
+
+
+@pytest.mark.slow
+def test_the_asset_writes_where_the_dashboards_results_are_read(tmp_path, database_url, monkeypatch, dagster_instance):
+    repository = BareRepository(tmp_path / "origin/owner/name.git")
+    repository.add("A suite of nothing", files=SUITE)
+    repository.add("Second")
+    repository.write()
+    for name, value in {
+        "FC_HOME": str(tmp_path),
+        "FC_ENGINE": "process",
+        "FC_DATABASE_URL": database_url,
+        "GITHUB_CLONE_URL": (tmp_path / "origin").as_uri(),
+    }.items():
+        monkeypatch.setenv(name, value)
+    add_dashboard(tmp_path, Dashboard(name="ours", results=str(tmp_path / "raw"), repository="owner/name"))
+    dagster_instance.add_dynamic_partitions(str(DASHBOARDS.name), ["ours"])
+    known = default_resources()
+
+    def run(**config):
+        return dg.materialize(
+            [commit_benchmarks],
+            partition_key="ours",
+            instance=dagster_instance,
+            resources={name: known[name] for name in commit_benchmarks.required_resource_keys & known.keys()},
+            run_config={"ops": {"commit_benchmarks": {"config": config}}},
+            raise_on_error=False,
+        )
+
+    (event,) = run(commits=["main"]).asset_materializations_for_node("commit_benchmarks")
+    told = {name: value.value for name, value in event.metadata.items()}
+    # it cannot be installed, which is its row and stops nothing
+    assert (told["dagster/row_count"], told["failed"], told["worked_in_this_run"]) == (1, 1, 1)
+    assert told["commits"].records[0].data["reason"] == "package_root"
+    (machine,) = (tmp_path / "raw").glob("*/machine.json")
+    assert json.loads(machine.read_bytes())["version"] == 1
+    assert not run(commits=["nothing"]).success
+    assert not run(commits=["main"], rounds=0).success
