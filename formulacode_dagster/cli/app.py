@@ -40,6 +40,7 @@ from .dashboards.candidates import candidates
 from .dashboards.commands import app as dashboards_app
 from .dashboards.reports import reports
 from .dashboards.tune import tune
+from .exports.commands import evaluate, export
 from .items.profile import profile
 from .offline import app as offline_app
 from .release import app as release_app
@@ -72,8 +73,17 @@ class Group(StrEnum):
 
 
 _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
-    Group.MONTHS: (run.run, assist.assist, replay.replay, funnel.funnel, site.site, accept.accept, preflight.preflight),
-    Group.ITEMS: (why.why, show.show, rebuild.rebuild, profile, verify.verify, synthesize),
+    Group.MONTHS: (
+        run.run,
+        assist.assist,
+        replay.replay,
+        funnel.funnel,
+        site.site,
+        export,
+        accept.accept,
+        preflight.preflight,
+    ),
+    Group.ITEMS: (why.why, show.show, rebuild.rebuild, profile, verify.verify, evaluate, synthesize),
     Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (
         housekeeping.housekeeping,

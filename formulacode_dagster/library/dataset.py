@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from formulacode_dagster.exports.write import Format, export_task
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.release.dataset import KEY, from_parquet
@@ -68,6 +69,14 @@ class Task:
     def patch(self) -> bytes:
         """The author's patch, as `git apply` takes it at `row["pr_base_sha"]`."""
         return str(self.row["patch"]).encode(self.row["patch_encoding"])
+
+    def export(self, format_: str, folder: str | Path) -> Path:
+        """Write the task into *folder*, for `harbor`, `fc-eval` or `terminal-bench`; returns the folder.
+
+        Raises ConfigurationError for another format and for a folder that holds something else, ItemFailure for a row
+        that does not tell enough, as one without a published image.
+        """
+        return export_task(self.row, Format.named(format_), Path(folder))
 
     @property
     def workloads(self) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import suite
+from . import clocks, suite
 from .child import Answer, in_child
 from .conditions import Watch, machine, pin
 from .own_time import own_time
@@ -41,17 +41,21 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     # Held until the end: where the heap starts is part of a layout, as is where the stack does.
     padding = bytearray(HEAP_BYTES * int(request["padding"]))
     watch = Watch(core)
+    watched = clocks.watched()
     # all of them before the first fork: what is imported later would weigh on the memory of some alone
     modules = {module: load_module(module) for module in sorted({asked["module"] for asked in request["benchmarks"]})}
     for place, asked in enumerate(request["benchmarks"]):
         started = time.monotonic()
-        emit(event="sample", place=place, **_sample(asked, modules, request), wall=time.monotonic() - started)
+        emit(event="sample", place=place, **_sample(asked, modules, watched, request), wall=time.monotonic() - started)
     emit(event="conditions", machine=described, **watch.conditions())
     del padding
 
 
 def _sample(
-    asked: dict[str, Any], modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str], request: dict[str, Any]
+    asked: dict[str, Any],
+    modules: dict[str, dict[tuple[str, str], suite.Benchmark] | str],
+    watched: clocks.Watched,
+    request: dict[str, Any],
 ) -> Answer:
     benchmarks = modules[asked["module"]]
     if isinstance(benchmarks, str):
@@ -62,7 +66,11 @@ def _sample(
         return {"outcome": "missing", "message": "not defined here, or with other parameters"}
     folder = tempfile.mkdtemp(prefix="fc-work-")
     try:
-        return in_child(lambda: _timed(benchmark, asked, folder, float(request["seconds"])), float(asked["timeout"]))
+        seconds = float(request["seconds"])
+        return in_child(
+            lambda: {**_timed(benchmark, asked, folder, seconds), "tampered": clocks.changed(watched)},
+            float(asked["timeout"]),
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

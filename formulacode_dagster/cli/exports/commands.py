@@ -1,0 +1,75 @@
+"""`fc-data export`: tasks of a release as harnesses take them. `fc-data evaluate`: one of them, run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from formulacode_dagster.models.errors import ConfigurationError
+
+from formulacode_dagster.cli.console import complain, console
+
+Folder = Annotated[Path, typer.Argument(help="Folder to write into: a folder for each task.")]
+MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
+FormatOption = Annotated[str, typer.Option("--format", help="`harbor`, `fc-eval` or `terminal-bench`.")]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help="Task id, owner/repo or owner/repo#123; may be repeated.")
+]
+From = Annotated[
+    str | None, typer.Option("--from", help="Folder of a dataset, or owner/name on the Hub.", show_default="settings'")
+]
+Revision = Annotated[str, typer.Option(help="Tag to take, as formulacode@2026-03.", show_default="the newest")]
+TaskFolder = Annotated[Path, typer.Argument(help="Folder of one exported task.")]
+Agent = Annotated[str, typer.Option("--agent", help="`oracle`, `nop`, or a file: a patch, or a script to run.")]
+
+
+def export(
+    folder: Folder,
+    month: MonthOption,
+    format_: FormatOption,
+    only: Only = None,
+    dataset: From = None,
+    revision: Revision = "",
+) -> None:
+    """Write the tasks of a month for a harness. What cannot be exported is told, and is no reason to stop."""
+    from formulacode_dagster.exports.write import Format
+    from formulacode_dagster.library import Dataset
+    from formulacode_dagster.models.errors import ItemFailure
+
+    Format.named(format_)
+    tasks = Dataset.load(dataset, revision=revision).of_month(month)
+    wanted = {task_id: task for task_id, task in tasks.items() if not only or names_of(task.row) & set(only)}
+    if not wanted:
+        raise ConfigurationError(f"{month} has no such task", remedy="Look at the dataset: fc-data site")
+    written = 0
+    for task_id, task in wanted.items():
+        try:
+            path = task.export(format_, folder / task_id)
+        except ItemFailure as failure:
+            complain(str(failure))
+            continue
+        written += 1
+        console.print(str(path), highlight=False, soft_wrap=True)
+    console.print(f"{written} of {len(wanted)} tasks for {format_}", highlight=False)
+    if not written:
+        raise ConfigurationError("no task was exported", remedy="The lines above say why")
+
+
+def names_of(row: Any) -> set[str]:
+    """What a person may call the task of *row*."""
+    return {row["task_id"], row["repo_name"], f"{row['repo_name']}#{row['pr_number']}"}
+
+
+def evaluate(folder: TaskFolder, agent: Agent = "oracle") -> None:
+    """Run one exported task here, with its own grader and no harness, and print the report."""
+    import json
+
+    from formulacode_dagster.exports.evaluate import evaluate as run
+    from formulacode_dagster.exports.grader.grading import NOT_GRADABLE
+
+    report = run(folder, agent)
+    console.print_json(json.dumps({name: value for name, value in report.items() if name != "samples"}))
+    if report["reason"] == NOT_GRADABLE:
+        raise ConfigurationError(f"{folder.name} cannot be graded here", why=report["detail"])

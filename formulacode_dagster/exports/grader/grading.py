@@ -1,0 +1,237 @@
+"""One task graded: tests first, then base, control, the author's and the agent's code timed side by side."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import shutil
+import sys
+import time
+from typing import Any
+
+from . import places
+from .asking import Harness
+from .equality import same_values
+from .judging import Judged, Samples, median
+from .places import AGENT, ARMS, ArmFailedError, Place
+from .running import empty_public, end_processes
+from .sampling import BenchmarksFailError, Sampler, with_linkers
+
+LEAST_SHARE = 0.5
+"""Of what calls are said to save, so much must be saved by the process as a whole; of what the author's first calls
+gain of his whole gain, so much makes first calls tell of the task."""
+FIRST_CALL_SHARE = 0.25
+"""Of the agent's gain, so much must be there in first calls, where the author's is."""
+MOST_CPU = 3.0
+"""How many times more CPU than the other arms' a process may take for what its benchmarks say that they timed."""
+NOISE_FACTOR, LEAST_SAVING = 4.0, 0.02
+NOT_GRADABLE = "not_gradable"
+
+
+def main() -> None:
+    """Grade what is in this container by the task beside the archive, and write what came of it."""
+    here = os.path.dirname(os.path.abspath(sys.argv[0]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", default="/logs/verifier", help="folder for reward.json and report.json")
+    options = parser.parse_args()
+    with open(os.path.join(here, "task.json")) as file:
+        task = json.load(file)
+    with open(os.path.join(here, "oracle.patch"), "rb") as file:
+        patch = file.read()
+    started = time.monotonic()
+    # the author's patch and what is expected are nothing for the agent's code
+    os.chmod(here, 0o700)
+    report = Grading(task, patch, os.path.join(here, "harness.pyz")).grade()
+    report["metrics"]["seconds"] = round(time.monotonic() - started, 1)
+    is_graded = report["reason"] != NOT_GRADABLE
+    _write(options.report, "report.json", report)
+    if is_graded:
+        _write(options.report, "reward.json", report["metrics"])
+    json.dump({**report, "samples": None}, sys.stdout, indent=1, sort_keys=True)
+    # what cannot be graded is no bad work: without a reward, harnesses call it an error
+    sys.exit(0 if is_graded else 1)
+
+
+def _write(folder: str, name: str, content: object) -> None:
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, name)
+    # whatever the agent may have put there
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    with open(path, "x") as file:
+        json.dump(content, file, indent=1, sort_keys=True)
+
+
+class Refused(Exception):
+    """The work gets nothing, for a *reason*."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Grading:
+    """The grading of one task."""
+
+    def __init__(self, task: dict[str, Any], patch: bytes, harness: str) -> None:
+        """*patch* is the author's, *harness* the archive that runs benchmarks and tests."""
+        self._task, self._patch, self._archive = task, patch, harness
+        self._harness = Harness(places.HARNESS, task)
+        self._metrics: dict[str, float] = {"reward": 0.0, "speedup": 1.0, "oracle_speedup_stored": task["speedup"]}
+        self._report: dict[str, Any] = {"task": task["task_id"], "metrics": self._metrics}
+
+    def grade(self) -> dict[str, Any]:
+        """What came of it: `reason` in a word with `detail`, and `metrics`, numbers all, the `reward` among them."""
+        self._report["reason"], self._report["detail"] = "", ""
+        try:
+            self._report["reason"] = self._graded()
+        except Refused as refused:
+            self._metrics["reward"] = 0.0
+            self._report["reason"], self._report["detail"] = refused.reason, str(refused)
+        return self._report
+
+    def _graded(self) -> str:
+        # the agent's processes first: what they would still change is then at rest
+        self._report["ended_processes"] = end_processes(None)
+        empty_public(None)
+        changes, left_out = places.changes_of(self._task)
+        self._report["changed"], self._report["left_out"] = sorted(changes), left_out
+        for folder in (os.environ["FC_REPOSITORY"], os.environ["FC_VENV"], "/home/formulacode"):
+            os.chmod(folder, 0o700)
+            os.chown(folder, 0, 0)
+        if not changes:
+            raise Refused("no_change", "no source was changed")
+        os.makedirs(places.GRADED)
+        shutil.copy(self._archive, places.HARNESS)
+        os.chmod(places.HARNESS, 0o444)
+        arms, linkers = self._built(changes)
+        self._require_tests(arms)
+        surveyed = self._surveyed(arms)
+        sampler = Sampler(self._task, self._harness, arms, surveyed, linkers)
+        try:
+            judged = sampler.take()
+            self._tell(judged, sampler)
+            if judged.verdict != "faster":
+                raise Refused(judged.verdict)
+            self._require_honest(sampler, judged)
+        except BenchmarksFailError as error:
+            raise Refused("benchmarks_fail" if error.arm == AGENT else NOT_GRADABLE, str(error)) from error
+        reference = self._metrics["oracle_speedup"]
+        reference = reference if reference > self._task["rule"]["min_speedup"] else self._task["speedup"]
+        self._metrics["reward"] = max(0.0, min(1.0, math.log(judged.speedup) / math.log(reference)))
+        return judged.verdict
+
+    def _built(self, changes: dict[str, bytes | None]) -> tuple[dict[str, Place], dict[str, str]]:
+        arms, linkers = {}, {}
+        for arm in ARMS:
+            try:
+                patch, files = self._patch if arm == "oracle" else b"", changes if arm == AGENT else {}
+                place = places.make(arm, self._task, patch, files)
+                linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
+                places.install(place, self._task, with_linkers(linkers[arm]))
+            except ArmFailedError as error:
+                raise Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}") from error
+            arms[arm] = place
+        return arms, linkers
+
+    def _require_tests(self, arms: dict[str, Place]) -> None:
+        """Raise Refused unless every test passes that passed before and after the author's patch, and does so here."""
+        names = self._task["pass_to_pass"]
+        failed = self._failed(arms[AGENT], names)
+        # one that does not pass here without any change either says nothing of the agent's
+        broken = failed and [name for name in failed if name not in self._failed(arms["base"], failed)]
+        self._metrics["tests"], self._metrics["tests_failed"] = float(len(names)), float(len(broken))
+        if broken:
+            raise Refused("tests_fail", ", ".join(broken[:20]))
+
+    def _failed(self, place: Place, names: list[str]) -> list[str]:
+        if not names:
+            return []
+        ended = self._harness.tests(place, places.for_tests(place), names, self._task["tests_seconds"])
+        return [name for name in names if ended.get(name) != "passed"]
+
+    def _surveyed(self, arms: dict[str, Place]) -> dict[str, dict[str, dict[str, Any]]]:
+        """What came of each benchmark on each arm; raises Refused where one does not run, or returns something else."""
+        names, surveyed = self._task["benchmarks"], {}
+        for arm, place in arms.items():
+            surveyed[arm], ended = self._harness.survey(place, names)
+            lost = [name for name in names if surveyed[arm].get(name, {}).get("outcome") != "ran"]
+            if lost:
+                told = surveyed[arm].get(lost[0], {}).get("message") or ended
+                raise Refused("benchmarks_fail" if arm == AGENT else NOT_GRADABLE, f"{arm}: {lost[0]}: {told}")
+        for name in self._task["returns_same"]:
+            before, after = (surveyed[arm][name].get("returned") for arm in ("base", AGENT))
+            if before and not same_values(before, after or {}):
+                raise Refused("returns_other", name)
+        return surveyed
+
+    def _tell(self, judged: Judged, sampler: Sampler) -> None:
+        oracle = sampler.judged("oracle")
+        told = {
+            "speedup": judged.speedup,
+            "speedup_low": judged.low,
+            "speedup_high": judged.high,
+            "p_value": judged.p_value,
+            "control_speedup": judged.control_speedup,
+            "oracle_speedup": oracle.speedup,
+            "rounds": float(len(next(iter(sampler.samples.values["base"].values())))),
+        }
+        self._metrics.update({name: value for name, value in told.items() if math.isfinite(value)})
+        self._report["benchmarks"] = {
+            name: {"speedup": judged.by_benchmark[name], "oracle_speedup": oracle.by_benchmark[name]}
+            for name in self._task["benchmarks"]
+        }
+        self._report["samples"] = sampler.samples.values
+
+    def _require_honest(self, sampler: Sampler, judged: Judged) -> None:
+        """Raise Refused when clocks were changed or disagree with the kernel's, and when calls only seem faster."""
+        if sampler.tampered:
+            raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
+        first, spent = sampler.first_calls()
+        if sampler.tampered:
+            raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
+        costs = {
+            arm: max(0.0, median(sampler.spent[arm]) - median(spent[arm])) / median(sampler.claimed[arm])
+            for arm in ARMS
+        }
+        self._report["cpu_of_claimed"] = costs
+        if costs[AGENT] > MOST_CPU * max(costs[arm] for arm in ARMS if arm != AGENT) + 1:
+            raise Refused("clocks_differ", f"{costs[AGENT]:.1f} s of CPU for each second that was told")
+        self._require_first_calls(first, judged, sampler.judged("oracle"))
+        if self._task["is_time"]:
+            self._require_savings(Samples(first, {}), spent)
+
+    def _require_first_calls(self, first: dict[str, Any], judged: Judged, oracle: Judged) -> None:
+        """Where the author's code is faster at once, the agent's must be, and not only when it is called again."""
+        gains = {}
+        for arm in ("oracle", AGENT):
+            ratios = [math.log(min(first["base"][name]) / min(first[arm][name])) for name in first["base"]]
+            gains[arm] = math.fsum(ratios) / len(ratios)
+        self._metrics["first_call_speedup"] = math.exp(gains[AGENT])
+        self._metrics["oracle_first_call_speedup"] = math.exp(gains["oracle"])
+        is_telling = oracle.speedup > 1 and gains["oracle"] >= LEAST_SHARE * math.log(oracle.speedup)
+        if is_telling and gains[AGENT] < FIRST_CALL_SHARE * math.log(judged.speedup):
+            raise Refused(
+                "only_called_again", f"first calls are {math.exp(gains[AGENT]):.3g} times as fast as the base's"
+            )
+
+    def _require_savings(self, first: Samples, spent: dict[str, list[float]]) -> None:
+        """What calls save must be saved altogether: not spent while importing, nor hidden from the clock."""
+
+        def saving(arm: str) -> tuple[float, float]:
+            called = math.fsum(
+                min(values) - min(first.values[arm][name]) for name, values in first.values["base"].items()
+            )
+            return called, min(spent["base"]) - min(spent[arm])
+
+        # the least of each: whatever else the machine does only ever adds
+        called, whole = saving(AGENT)
+        noise = abs(min(spent["base"]) - min(spent["control"]))
+        self._report["saved"] = {"by_calls": called, "by_processes": whole, "noise": noise}
+        authors, authors_whole = saving("oracle")
+        is_authors_way = authors_whole < LEAST_SHARE * authors
+        if called > max(LEAST_SAVING, NOISE_FACTOR * noise) and whole < LEAST_SHARE * called and not is_authors_way:
+            raise Refused("work_moved", f"calls save {called:.3f} s, and processes {whole:.3f} s")

@@ -1,0 +1,267 @@
+"""The arms: each the sealed base with its change, built and installed anew, in a folder that it cannot write."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sysconfig
+from typing import Any
+
+from .running import Done, plain_environment, run
+
+SEALED = "/opt/formulacode/sealed"
+"""What the image had before an agent saw it, root's alone."""
+GRADED = "/opt/formulacode/graded"
+HARNESS = os.path.join(GRADED, "harness.pyz")
+AGENT = "agent"
+ARMS = ("base", "control", "oracle", AGENT)
+FIRST_USER = 61000
+"""Arms build and run as users of their own: none can reach what another left, nor what the agent did."""
+BUILD_FAILED_CHARACTERS = 3000
+MOST_BYTES = 1_000_000
+SOURCES = re.compile(
+    r"\.(py|pyi|pyx|pxd|pxi|c|h|cc|cpp|cxx|hh|hpp|hxx|inc|s|f|f90|f95|rs|go|jl|in|tmpl|txt|toml|md|rst)$"
+)
+"""What a new file may be; others may only be changed, and only as text."""
+HOW_TO_TEST = re.compile(
+    r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
+    r"(^|/)asv[^/]*\.json$"
+)
+HOW_TO_BUILD = re.compile(
+    r"(^|/)(setup\.cfg|pyproject\.toml|MANIFEST\.in|sitecustomize\.py|usercustomize\.py|[^/]*\.pth)$"
+)
+"""These may bring plug-ins of pytest or start with the interpreter; an agent changes them only where the author did."""
+
+
+class ArmFailedError(Exception):
+    """An arm could not be brought to its code."""
+
+
+class Place:
+    """One arm in its folder."""
+
+    def __init__(self, arm: str) -> None:
+        self.arm = arm
+        self.folder = os.path.join(GRADED, arm)
+        self.venv, self.repository = os.path.join(self.folder, "venv"), os.path.join(self.folder, "repo")
+        self.python = os.path.join(self.venv, "bin", "python")
+        self.user = FIRST_USER + 2 * ARMS.index(arm)
+        self.builder = self.user + 1
+
+    def run(
+        self, argv: list[str], *, timeout: float, environment: dict[str, str], stdin: bytes = b"", build: bool = False
+    ) -> Done:
+        """Run *argv* as the arm's user, in an empty home; or as the one that builds, whose home is kept."""
+        user = self.builder if build else self.user
+        home = os.path.join(GRADED, f"{self.arm}-{'builder' if build else 'user'}")
+        if not build:
+            shutil.rmtree(home, ignore_errors=True)
+        if not os.path.isdir(home):
+            os.mkdir(home, 0o700)
+            os.chown(home, user, user)
+        own = {"HOME": home, "TMPDIR": home} if build else {"HOME": home}
+        environment = {**plain_environment(), **own, **environment}
+        return run(argv, user=user, group=self.user, timeout=timeout, cwd=home, environment=environment, stdin=stdin)
+
+    def open_to(self, user: int) -> None:
+        """Let *user* put files into all folders of the arm; those that are there stay root's."""
+        for folder, _, _ in os.walk(self.folder):
+            os.chown(folder, user, user)
+
+    def close(self) -> None:
+        """Make all of the arm root's: what runs there reads it, and leaves nothing in it."""
+        for folder, folders, files in os.walk(self.folder):
+            os.chown(folder, 0, 0)
+            os.chmod(folder, 0o755)
+            for name in [*folders, *files]:
+                os.chown(os.path.join(folder, name), 0, 0, follow_symlinks=False)
+        # the author's code is nothing for the agent's
+        os.chown(self.folder, 0, self.user)
+        os.chmod(self.folder, 0o750)
+
+    def lay(self, files: dict[str, bytes | None]) -> None:
+        """Write *files* by path below the repository; None removes."""
+        for path, content in files.items():
+            target = os.path.join(self.repository, path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            if content is not None:
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                # a new file: the old one is linked with those of the other arms
+                with open(target, "xb") as file:
+                    file.write(content)
+
+
+def make(arm: str, task: dict[str, Any], patch: bytes, changes: dict[str, bytes | None]) -> Place:
+    """The *arm*, not built yet: the base with a *patch* or *changes*, the task's suite laid over.
+
+    Raises ArmFailedError when the patch does not apply.
+    """
+    place = Place(arm)
+    os.makedirs(place.folder)
+    for name in ("venv", "repo"):
+        _copy(os.path.join(SEALED, name), os.path.join(place.folder, name))
+    place.lay(changes)
+    if patch:
+        command = ["git", "-c", "safe.directory=*", "apply", "--whitespace=nowarn", "-"]
+        here = {**plain_environment(), "GIT_CEILING_DIRECTORIES": place.folder, "HOME": place.folder}
+        _require(
+            subprocess.run(command, input=patch, cwd=place.repository, env=here, stderr=subprocess.PIPE, check=False)
+        )
+    if task["suite_files"] is not None:
+        shutil.rmtree(os.path.join(place.repository, task["benchmark_dir"]), ignore_errors=True)
+        place.lay({path: base64.b64decode(content) for path, content in task["suite_files"].items()})
+    return place
+
+
+def install(place: Place, task: dict[str, Any], environment: dict[str, str] | None = None) -> None:
+    """Build and install the package from the arm's checkout; only what is the package's own is taken of the agent's.
+
+    Raises ArmFailedError with what the build said.
+    """
+    own = {
+        "FC_VENV": place.venv,
+        "FC_REPOSITORY": place.repository,
+        "FC_SCRATCH": f"{GRADED}/{place.arm}-builder/build",
+    }
+    place.open_to(place.builder)
+    script = ["/opt/formulacode/bin/install-package"]
+    own.update(environment or {})
+    done = place.run(script, timeout=task["limits"]["build_seconds"], environment=own, build=True)
+    if done.timed_out or done.rc:
+        told = (done.stdout + b"\n" + done.stderr).decode(errors="replace")[-BUILD_FAILED_CHARACTERS:]
+        raise ArmFailedError(f"the package {'takes too long to build' if done.timed_out else 'does not build'}\n{told}")
+    if place.arm == AGENT:
+        _keep_package_alone(place)
+    place.close()
+
+
+def lay_build(place: Place, folder: str) -> None:
+    """Put the shared objects that were kept in *folder* where the package has them, which only root may.
+
+    Raises ArmFailedError for what is no file of the arm's own.
+    """
+    with open(os.path.join(folder, "paths")) as file:
+        paths = [path for path in file.read().split("\n") if path]
+    for number, path in enumerate(paths):
+        source = os.path.join(folder, str(number))
+        if not os.path.realpath(path).startswith(f"{place.venv}/") or not stat.S_ISREG(os.lstat(source).st_mode):
+            raise ArmFailedError(f"{path} is no file of the package")
+        shutil.copy2(source, f"{path}.fc")
+        os.replace(f"{path}.fc", path)
+
+
+def _keep_package_alone(place: Place) -> None:
+    """Take out of the agent's build what is not where the base's own build puts something: hooks, other packages."""
+    sealed, base = os.path.join(SEALED, "venv"), Place("base")
+    libraries = [os.path.relpath(path, place.venv) for path in _libraries(place)]
+    built = f"{place.venv}-built"
+    os.rename(place.venv, built)
+    _copy(sealed, place.venv)
+    for library in libraries:
+        for name in sorted(os.listdir(os.path.join(base.venv, library))):
+            before, after = (os.path.join(venv, library, name) for venv in (sealed, base.venv))
+            if name.endswith((".pth", "customize.py")) or _is_same(before, after):
+                continue
+            theirs, ours = os.path.join(built, library, name), os.path.join(place.venv, library, name)
+            if os.path.isdir(ours):
+                shutil.rmtree(ours)
+            elif os.path.lexists(ours):
+                os.unlink(ours)
+            if os.path.lexists(theirs):
+                os.rename(theirs, ours)
+    shutil.rmtree(built)
+
+
+def _is_same(before: str, after: str) -> bool:
+    """Whether both are links to the same files."""
+    if not os.path.isdir(after):
+        return os.path.exists(before) and os.path.samefile(before, after)
+    return os.path.isdir(before) and all(
+        _is_same(os.path.join(before, name), os.path.join(after, name)) for name in os.listdir(after)
+    )
+
+
+def _libraries(place: Place) -> list[str]:
+    paths = sysconfig.get_paths("posix_prefix", {"base": place.venv, "platbase": place.venv})
+    return sorted({paths["purelib"], paths["platlib"]})
+
+
+def changes_of(task: dict[str, Any]) -> tuple[dict[str, bytes | None], list[str]]:
+    """What the agent did to the checkout, as far as it counts, and the paths of what does not.
+
+    Sources count. What says how to measure or test never does, nor do binary files, links and large files: results may
+    be kept in them.
+    """
+    before, after = (_files(folder) for folder in (os.path.join(SEALED, "repo"), os.environ["FC_REPOSITORY"]))
+    authors = frozenset(task["patched_paths"])
+    changes: dict[str, bytes | None] = {}
+    left_out = []
+    for path in sorted({*before, *after}):
+        old, new = before.get(path), after.get(path)
+        if old and new and _content(old) == _content(new):
+            continue
+        content = _content(new) if new else None
+        if not _counts(path, task["benchmark_dir"], authors) or (new and not _is_source(path, content, is_new=not old)):
+            left_out.append(path)
+        else:
+            changes[path] = content
+    return changes, left_out
+
+
+def _counts(path: str, benchmark_dir: str, authors: frozenset[str]) -> bool:
+    if path.startswith(f"{benchmark_dir.rstrip('/')}/") or HOW_TO_TEST.search(path):
+        return False
+    return path in authors or not HOW_TO_BUILD.search(path)
+
+
+def _is_source(path: str, content: bytes | None, *, is_new: bool) -> bool:
+    if content is None or len(content) > MOST_BYTES or b"\0" in content:
+        return False
+    return not is_new or SOURCES.search(path) is not None
+
+
+def _files(root: str) -> dict[str, str]:
+    """Files below *root* by their paths there, without git's own."""
+    found = {}
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in {".git", "__pycache__"}]
+        linked = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in [*files, *linked]:
+            path = os.path.join(folder, name)
+            found[os.path.relpath(path, root)] = path
+    return found
+
+
+def _content(path: str) -> bytes | None:
+    """Content of a plain file, or None: links lead elsewhere, and pipes never end."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        return None if not os.path.islink(path) else b"\0" + os.fsencode(os.readlink(path))
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy folders and link their files, which nobody but root can write."""
+    subprocess.run(["cp", "-al", source, target], check=True)
+
+
+def _require(done: subprocess.CompletedProcess[bytes]) -> None:
+    if done.returncode:
+        raise ArmFailedError(f"the patch does not apply\n{done.stderr.decode(errors='replace')}")
+
+
+def for_tests(place: Place) -> str:
+    """A copy of the arm's checkout in which its tests may write, made anew."""
+    folder = os.path.join(GRADED, f"{place.arm}-tests")
+    shutil.rmtree(folder, ignore_errors=True)
+    _copy(place.repository, folder)
+    for within, _, _ in os.walk(folder):
+        os.chown(within, place.user, place.user)
+    os.chmod(folder, 0o700)
+    return folder

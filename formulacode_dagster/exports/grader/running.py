@@ -1,0 +1,128 @@
+"""Running what is not trusted: as a user without rights, alone, and with nothing of it left afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from typing import Any, NamedTuple
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PUBLIC = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock", "/var/lock")  # noqa: S108 - looked through, not written to
+SETTLE_SECONDS = 10.0
+
+
+class Done(NamedTuple):
+    """How a command ended, and the CPU seconds of all its processes, as the kernel counts them."""
+
+    rc: int
+    stdout: bytes
+    stderr: bytes
+    cpu: float
+    timed_out: bool
+
+
+def run(
+    argv: list[str], *, user: int, group: int, timeout: float, cwd: str, environment: dict[str, str], stdin: bytes = b""
+) -> Done:
+    """Run *argv* as *user*; nothing of that user's runs, and nothing of it is in public folders, once it has ended."""
+
+    def drop() -> None:
+        os.setgroups([])
+        os.setgid(group)
+        os.setuid(user)
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=environment,
+        preexec_fn=drop,  # no thread runs here, and CPython 3.7 knows no `user=`
+        start_new_session=True,
+    )
+    timed_out = False
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        end_processes({user})
+        stdout, stderr = process.communicate()
+    end_processes({user})
+    empty_public({user})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Done(process.returncode, stdout, stderr, cpu, timed_out)
+
+
+def plain_environment() -> dict[str, str]:
+    """What the image sets for its own scripts, and nothing an agent may have added."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith("FC_") or name in {"LANG", "TZ"}}
+    return {**kept, "PATH": SYSTEM_PATH, "USER": "formulacode", "LOGNAME": "formulacode"}
+
+
+def end_processes(users: set[int] | None) -> list[str]:
+    """Kill every process of *users*, or else of all users but root, until none is left; returns what they were.
+
+    Raises RuntimeError when some go on.
+    """
+    ours = _ancestors()
+    ended: list[str] = []
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while True:
+        others = [process for process in _processes() if process["pid"] not in ours and _is_of(process, users)]
+        if not others:
+            return ended
+        if time.monotonic() > deadline:
+            raise RuntimeError("processes of the agent do not end: " + ", ".join(each["name"] for each in others))
+        for process in others:
+            if process["name"] not in ended:
+                ended.append(process["name"])
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process["pid"], signal.SIGKILL)
+
+
+def empty_public(users: set[int] | None) -> None:
+    """Remove what *users*, or all but root, left where everybody may write."""
+    for folder in PUBLIC:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                owner = entry.stat(follow_symlinks=False).st_uid
+                if owner in users if users is not None else owner != 0:
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        os.unlink(entry.path)
+
+
+def _is_of(process: dict[str, Any], users: set[int] | None) -> bool:
+    return bool(process["users"] & users) if users is not None else process["users"] != {0}
+
+
+def _processes() -> list[dict[str, Any]]:
+    """Those that run: what has ended and waits for its parent does not."""
+    told = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and name != "1":
+            # gone meanwhile
+            with contextlib.suppress(OSError), open(f"/proc/{name}/status") as file:
+                fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+                if fields["State"].split()[0] not in "ZX":
+                    users = {int(user) for user in fields["Uid"].split()}
+                    told.append({"pid": int(name), "name": fields["Name"].strip(), "users": users})
+    return told
+
+
+def _ancestors() -> set[int]:
+    pid, ours = os.getpid(), set()
+    while pid > 0:
+        ours.add(pid)
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rpartition(")")[2].split()[1])
+    return ours

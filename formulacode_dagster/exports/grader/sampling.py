@@ -1,0 +1,141 @@
+"""Taking samples: rounds of fresh processes, one arm after the other, since one could disturb another beside it."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from . import places
+from .asking import Harness
+from .judging import Judged, Rule, Samples, judge
+from .places import AGENT, ARMS, Place
+
+PADDING_STEPS = 4096
+ALIGNMENT, CODE_STEPS, DATA_STEPS = 16, 1024, 64
+FIRST_CALL_ROUNDS = 3
+TRIES = 2
+
+
+class BenchmarksFailError(Exception):
+    """A benchmark gives no sample on *arm*."""
+
+    def __init__(self, arm: str, message: str) -> None:
+        super().__init__(f"{arm}: {message}")
+        self.arm = arm
+
+
+class Sampler:
+    """Samples of the arms of one task."""
+
+    def __init__(
+        self,
+        task: dict[str, Any],
+        harness: Harness,
+        arms: dict[str, Place],
+        surveyed: dict[str, dict[str, dict[str, Any]]],
+        linkers: dict[str, str],
+    ) -> None:
+        """*surveyed* is what came of each benchmark on each arm; *linkers* are those that each arm was built with."""
+        self._task, self._harness, self._arms, self._surveyed = task, harness, arms, surveyed
+        self._rule, self._linkers = Rule(task["rule"]), linkers
+        # not the platform's seed: chances are not to be met twice, nor to be known before
+        self._generator = random.SystemRandom()
+        names = task["benchmarks"]
+        self.samples = Samples({arm: {name: [] for name in names} for arm in ARMS}, {arm: [] for arm in ARMS})
+        self.claimed: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        self.spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        """CPU seconds of each process: what the benchmarks say that was timed, and what the kernel counted."""
+        self.tampered: set[str] = set()
+
+    def take(self) -> Judged:
+        """Rounds until the rule decides on the agent's arm, or the task's time is used up."""
+        deadline = time.monotonic() + float(self._task["max_seconds"])
+        rounds, longest = 0, 0.0
+        for look, (units, _) in enumerate(self._rule.looks):
+            while rounds < units:
+                started = time.monotonic()
+                if rounds >= 2 and started + longest > deadline:
+                    return judge(self.samples, AGENT, self._rule, look)
+                self._round()
+                rounds += 1
+                longest = max(longest, time.monotonic() - started)
+            judged = judge(self.samples, AGENT, self._rule, look)
+            if judged.is_decided:
+                break
+        return judged
+
+    def judged(self, arm: str) -> Judged:
+        """What the samples say of another *arm*, at the least level of the rule: it was not what was waited for."""
+        claims = [place for place, (_, alpha) in enumerate(self._rule.looks) if alpha]
+        return judge(self.samples, arm, self._rule, claims[0])
+
+    def first_calls(self) -> tuple[dict[str, dict[str, list[float]]], dict[str, list[float]]]:
+        """Values of first calls by arm and benchmark, each in a process of its own, and the CPU seconds of those."""
+        values: dict[str, dict[str, list[float]]] = {
+            arm: {name: [] for name in self._task["benchmarks"]} for arm in ARMS
+        }
+        spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        for _ in range(FIRST_CALL_ROUNDS):
+            setting = self._setting()
+            for arm in self._generator.sample(ARMS, len(ARMS)):
+                answers, cpu = self._timed(arm, setting, once=True)
+                spent[arm].append(cpu)
+                for name, answer in zip(self._task["benchmarks"], answers):
+                    values[arm][name].append(float(answer["value"]))
+        return values, spent
+
+    def _round(self) -> None:
+        if self._rule.by_build:
+            for arm in ARMS:
+                self.samples.objects[arm].append(self._build_anew(arm))
+        setting = self._setting()
+        for arm in self._generator.sample(ARMS, len(ARMS)):
+            answers, cpu = self._timed(arm, setting)
+            self.spent[arm].append(cpu)
+            self.claimed[arm].append(sum(float(each["value"]) * float(each["calls"]) for each in answers))
+            for name, answer in zip(self._task["benchmarks"], answers):
+                self.samples.values[arm][name].append(float(answer["value"]))
+
+    def _timed(self, arm: str, setting: dict[str, Any], *, once: bool = False) -> tuple[list[dict[str, Any]], float]:
+        asked = [
+            {
+                **{key: surveyed[key] for key in ("name", "module", "owner", "attribute", "index", "cache_folder")},
+                "timeout": surveyed["timeout"],
+                "isolate": surveyed.get("isolate", False),
+                "once": once or float(surveyed.get("seconds", 0.0)) > self._task["single_call_seconds"],
+            }
+            for surveyed in (self._surveyed[arm][name] for name in self._task["benchmarks"])
+        ]
+        for _ in range(TRIES):
+            answers, cpu = self._harness.time(self._arms[arm], asked, setting)
+            failed = [answer for answer in answers if answer["outcome"] != "timed"]
+            self.tampered |= {name for answer in answers for name in answer.get("tampered", ())}
+            if not failed:
+                return answers, cpu
+        raise BenchmarksFailError(arm, f"{failed[0]['outcome']}: {failed[0].get('message', '')}")
+
+    def _setting(self) -> dict[str, Any]:
+        padding = self._generator.randrange(PADDING_STEPS)
+        request = {"seconds": self._task["seconds_per_sample"], "core": 0, "padding": padding, "build": ""}
+        seed = str(self._generator.randrange(1, 2**32))
+        return {"request": request, "environment": {"PYTHONHASHSEED": seed, "FC_PADDING": "." * padding}}
+
+    def _build_anew(self, arm: str) -> str:
+        """Give the arm's package another layout, as `measurement.arms` does; returns a hash of its objects."""
+        place = self._arms[arm]
+        code, data = (ALIGNMENT * self._generator.randrange(steps) for steps in (CODE_STEPS, DATA_STEPS))
+        kept = {"folder": "", "objects": ""}
+        if self._linkers.get(arm):
+            kept = self._harness.relink(place, self._linkers[arm], code, data)
+        if kept["objects"]:
+            places.lay_build(place, kept["folder"])
+            return kept["objects"]
+        self._linkers[arm] = self._harness.linkers(place, code, data)
+        places.install(place, self._task, with_linkers(self._linkers[arm]))
+        return self._harness.keep(place)["objects"]
+
+
+def with_linkers(folder: str) -> dict[str, str]:
+    """What makes a build use the linkers in *folder*, if there are any."""
+    return {"COMPILER_PATH": folder} if folder else {}

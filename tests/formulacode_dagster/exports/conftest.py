@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from formulacode_dagster.exports.evaluate import evaluate
+from formulacode_dagster.exports.write import Format, export_task
+from tests.support.docker import MakeDockerEngine
+from tests.support.exports import REGISTRY, make_rows
+
+
+@pytest.fixture(scope="session")
+def rows(
+    make_docker_engine: MakeDockerEngine, tmp_path_factory: pytest.TempPathFactory, lock: str
+) -> dict[str, dict[str, Any]]:
+    """Rows of a task of Python and one of C, by kind, of one image in the local registry."""
+    try:
+        httpx.get(f"http://{REGISTRY}/v2/", timeout=5).raise_for_status()
+    except httpx.HTTPError:
+        pytest.skip(f"no registry on {REGISTRY}; run .ci/install-registry")
+    return make_rows(make_docker_engine(), tmp_path_factory.mktemp("exports"), lock)
+
+
+@pytest.fixture(scope="session")
+def exported(rows: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Format], Path]:
+    """`exported(kind, format)`: the folder of that task, below one that holds both."""
+    folder = tmp_path_factory.mktemp("exported")
+
+    def of(kind: str, format_: Format) -> Path:
+        place = folder / format_ / str(rows[kind]["task_id"])
+        return place if place.exists() else export_task(rows[kind], format_, place)
+
+    return of
+
+
+@pytest.fixture
+def attack(exported: Callable[[str, Format], Path], tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+    """`attack(script)`: the report on an agent that runs *script*, bash, in the checkout of the task of Python."""
+
+    def run(script: str) -> dict[str, Any]:
+        agent = tmp_path / "attack.sh"
+        agent.write_text(f"set -eu\n{script}\n")
+        return evaluate(exported("python", Format.HARBOR), str(agent))
+
+    return run

@@ -1,0 +1,92 @@
+"""What an agent may try instead of making the code faster; each gets nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+# one image serves all of them
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("exports")]
+
+PATCHED_CLOCKS = """cat >>shapes/__init__.py <<'END'
+import time, timeit
+for name in ("perf_counter", "thread_time", "process_time"):
+    setattr(time, name, lambda real=getattr(time, name): real() / 10)
+timeit.default_timer = time.perf_counter
+END"""
+CACHED_ON_DISK = """cat >>shapes/__init__.py <<'END'
+import json, os
+_slow = squares
+def squares(n):
+    path = "/tmp/squares-%d.json" % n
+    if not os.path.exists(path):
+        with open(path, "w") as file:
+            json.dump(_slow(n), file)
+    with open(path) as file:
+        return json.load(file)
+END
+.  /dev/stdin <<'END'
+/opt/venv/bin/python -c 'import sys; sys.path.insert(0, "."); import json; json.dump([1], open("/tmp/squares-1.json", "w"))'
+END"""
+CACHED_IN_MEMORY = """cat >>shapes/__init__.py <<'END'
+import functools
+squares = functools.lru_cache(None)(squares)
+END"""
+CACHED_AT_IMPORT = """cat >>shapes/__init__.py <<'END'
+_slow, _done = squares, {3000: squares(3000)}
+def squares(n):
+    return _done[n] if n in _done else _slow(n)
+END"""
+WITHOUT_TESTS = """rm -r tests
+cat >>shapes/__init__.py <<'END'
+def squares(n):
+    return [0]
+END"""
+PLUGGED_IN_TESTS = """mkdir -p shapes/plugin
+cat >conftest.py <<'END'
+import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+END
+cp conftest.py tests/
+printf '[pytest]\\naddopts = -p conftest\\n' >pytest.ini
+cat >>shapes/__init__.py <<'END'
+def squares(n):
+    return [0]
+END"""
+TOUCHED_GRADER = """for path in /tests /opt/formulacode/sealed/x /opt/formulacode/bin/install-package /logs/verifier/reward.json; do
+    (mkdir -p "${path%/*}" && echo '{"reward": 1}' >"$path") 2>/dev/null || true
+done
+echo 'import os; os._exit(0)' >"$(echo /opt/venv/lib/python3.*/site-packages)/sitecustomize.py"
+printf '#!/bin/sh\\nexit 0\\n' >/opt/venv/bin/python3
+"""
+IN_BACKGROUND = """setsid sh -c 'while :; do :; done' </dev/null >/dev/null 2>&1 &
+(while :; do echo "def squares(n): return [0]" >/workspace/repo/shapes/late.py; done) </dev/null >/dev/null 2>&1 &
+sleep 0.2
+echo '# nothing' >>shapes/__init__.py"""
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched"),
+        pytest.param("echo 'def time_squares(): pass' >benchmarks/bench.py", "no_change", id="benchmarks-changed"),
+        pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk"),
+        pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory"),
+        pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import"),
+        pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed"),
+        pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass"),
+        pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched"),
+    ],
+)
+def test_who_only_looks_faster_gets_nothing(attack, script, reason):
+    report = attack(script)
+    assert (report["metrics"]["reward"], report["reason"]) == (0.0, reason), report
+
+
+def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
+    report = attack(IN_BACKGROUND)
+    assert report["ended_processes"]
+    assert report["metrics"]["reward"] == 0.0
+    assert report["reason"] != "faster"

@@ -1,0 +1,155 @@
+"""Two tasks of one image, of Python and of C, exported as their rows would be."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.procedure import Procedure
+from formulacode_dagster.models.image import BuiltImage, EngineName
+from formulacode_dagster.models.measurement import Look, Unit
+from formulacode_dagster.release.registry import Registry
+from formulacode_dagster.specs.context import Origins
+from formulacode_dagster.suites.overlays import BASE_SUITE
+from tests.support.docker import OS_IMAGE
+from tests.support.images import LIMITS, Sample, as_image, make_sample, make_spec, with_oracle
+from tests.support.release import task_row
+
+REGISTRY = "127.0.0.1:5000"
+TEST_LOCK = """iniconfig==2.3.1 \\
+    --hash=sha256:67f4b9c50da0dedf52af349e7749a80a9057a5031199791b906c3bb3ae878960 \\
+    --hash=sha256:9121e2c1fdb355232495be3194c8dfe87ccc2d5dee45947b78e68f499790d7a7
+packaging==26.3 \\
+    --hash=sha256:94edc256424af38762eb31306eed28beb9f0efc50a8837492c9d6fd6004aed79 \\
+    --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c
+pluggy==1.7.0 \\
+    --hash=sha256:7dd7b0d8832ba3cb632c306926ded123429211b83641b35dc5c41ad2d34f9bec \\
+    --hash=sha256:d1eaa46ebb595891b860ab086b4d09c8588af65ebd4361b8e8f4bb8920b90ba8
+pytest==8.3.3 \\
+    --hash=sha256:70b98107bd648308a7952b06e6ca9a50bc660be218d53c257cc1fc94fda10181 \\
+    --hash=sha256:a6853c7375b2663155079443d2e45de913a911a11d669df02a50814944db57b2
+"""
+SQUARES = """from shapes._fast import total
+
+
+def squares(n):
+    found = []
+    for i in range(n):
+        if i * i not in found:
+            found.append(i * i)
+    return found
+"""
+FASTER_SQUARES = """from shapes._fast import total
+
+
+def squares(n):
+    return [i * i for i in range(n)]
+"""
+SLOW_C = """
+#include <Python.h>
+static PyObject *total(PyObject *self, PyObject *argument) {
+    long n = PyLong_AsLong(argument);
+    volatile long sum = 0;
+    for (long i = 0; i < n; i++) sum += i;
+    return PyLong_FromLong(sum);
+}
+static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_fast", NULL, -1, methods};
+PyMODINIT_FUNC PyInit__fast(void) { return PyModule_Create(&module); }
+"""
+FILES = {
+    "pyproject.toml": """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "shapes"
+version = "1.0"
+""",
+    "setup.py": """
+from setuptools import Extension, setup
+
+setup(packages=["shapes"], ext_modules=[Extension("shapes._fast", ["shapes/_fast.c"])])
+""",
+    "shapes/__init__.py": SQUARES,
+    "shapes/_fast.c": SLOW_C,
+    "tests/test_shapes.py": """
+from shapes import squares, total
+
+
+def test_squares():
+    assert squares(4) == [0, 1, 4, 9]
+
+
+def test_total():
+    assert total(5) == 10
+""",
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench.py": """
+import shapes
+
+
+def time_squares():
+    return shapes.squares(3000)
+
+
+def time_total():
+    return shapes.total(300_000)
+""",
+    "asv.conf.json": '{"version": 1, "project": "shapes", "repo": ".", "benchmark_dir": "benchmarks"}',
+}
+PYTHON, C = "python", "c"
+PLANS = {
+    PYTHON: SamplingPlan(seconds_per_sample=0.02, looks=(Look(units=4, alpha=0), Look(units=7, alpha=0.01))),
+    C: SamplingPlan(seconds_per_sample=0.02, looks=(Look(units=5, alpha=0.05),)),
+}
+ORACLES = {
+    PYTHON: {"shapes/__init__.py": FASTER_SQUARES},
+    C: {"shapes/_fast.c": SLOW_C.replace("volatile long sum", "long sum")},
+}
+BENCHMARKS = {PYTHON: "bench.time_squares", C: "bench.time_total"}
+
+
+def exported_row(kind: str, sample: Sample, image: BuiltImage, reference: str, digest: str) -> dict[str, Any]:
+    """The row of the task of a *kind*, as if it had been measured in *image*."""
+    patch = subprocess.run(
+        ["git", "-C", sample.mirror, "diff", "--binary", sample.base, sample.merge], check=True, capture_output=True
+    ).stdout
+    plan, name = PLANS[kind], BENCHMARKS[kind]
+    unit = Unit.BUILD if kind == C else Unit.PROCESS
+    procedure = Procedure.of(
+        image, patch=patch, suite=BASE_SUITE, benchmarks=[name], plan=plan, rule=plan.rule(unit), limits=LIMITS
+    )
+    return task_row(
+        5,
+        task_id=f"acme__{kind}-5",
+        image_name=reference,
+        image_digest=digest,
+        patch=patch.decode(),
+        speedup=20.0,
+        benchmarks=(name,),
+        benchmark_speedups=(20.0,),
+        benchmark_metrics=("time",),
+        benchmark_units=("seconds",),
+        benchmark_lines=("{}",),
+        benchmark_returns=("same",),
+        faster_benchmarks=(name,),
+        pass_to_pass=("tests/test_shapes.py::test_squares", "tests/test_shapes.py::test_total"),
+        procedure=procedure.to_json(),
+    ).model_dump()
+
+
+def make_rows(engine: Engine, folder: Path, lock: str) -> dict[str, dict[str, Any]]:
+    """Rows of both tasks, by kind, their image built and published."""
+    sample = make_sample(folder / "shapes", "shapes", FILES, ORACLES[PYTHON])
+    spec = make_spec(sample, lock, os_image=OS_IMAGE, test_lock=TEST_LOCK)
+    image = as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(sample.mirror)))
+    published = Registry(REGISTRY, "exports", "", "", "single").publish(image, month=image.month)
+    samples = {PYTHON: sample, C: with_oracle(sample, folder / C, ORACLES[C])}
+    return {
+        kind: exported_row(kind, each, image, published.reference, published.digest) for kind, each in samples.items()
+    }
