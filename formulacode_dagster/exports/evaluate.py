@@ -34,6 +34,7 @@ class Layout:
 
 HARBOR = Layout("environment", "solution/solve.sh", "tests/test.sh")
 FLAT = Layout(".", "solution.sh", "run-tests.sh")
+SOLUTIONS = frozenset({Path(layout.solution).name for layout in (HARBOR, FLAT)})
 
 
 def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) -> dict[str, Any]:
@@ -77,16 +78,17 @@ class _Container:
     name: str
 
     def do(self, script: Path | None) -> None:
-        """Let the agent work: nothing, a patch or a script, beside which its folder's files are."""
+        """Let the agent work: nothing, a patch or a script."""
         if script is None:
             return
-        command = ["git", "apply", "--whitespace=nowarn"] if script.suffix in PATCHES else ["bash"]
-        if script.suffix in PATCHES:
-            self.put(script, "/solution")
-            self.execute([*command, "/solution"], timeout=AGENT_SECONDS)
-        else:
-            self.put(script.parent, "/solution")
-            self.execute([*command, f"/solution/{script.name}"], timeout=AGENT_SECONDS)
+        is_patch = script.suffix in PATCHES
+        # what is beside the author's script is the patch that it applies
+        self.put(script.parent if script.name in SOLUTIONS else script, "/solution")
+        self.execute(["chmod", "-R", "a+rX", "/solution"], timeout=FILE_SECONDS, user="root")
+        command = ["git", "apply", "--whitespace=nowarn", "/solution"] if is_patch else ["bash", "/solution"]
+        if script.name in SOLUTIONS:
+            command = ["bash", f"/solution/{script.name}"]
+        self.execute(command, timeout=AGENT_SECONDS)
 
     def put(self, source: Path, target: str) -> None:
         """Copy a file or a folder there, readable by everybody."""

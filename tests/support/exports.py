@@ -94,7 +94,7 @@ import shapes
 
 
 def time_squares():
-    return shapes.squares(3000)
+    return shapes.squares(1500)
 
 
 def time_total():
@@ -103,10 +103,8 @@ def time_total():
     "asv.conf.json": '{"version": 1, "project": "shapes", "repo": ".", "benchmark_dir": "benchmarks"}',
 }
 PYTHON, C = "python", "c"
-PLANS = {
-    PYTHON: SamplingPlan(seconds_per_sample=0.02, looks=(Look(units=4, alpha=0), Look(units=7, alpha=0.01))),
-    C: SamplingPlan(seconds_per_sample=0.02, looks=(Look(units=5, alpha=0.05),)),
-}
+PLAN = SamplingPlan(seconds_per_sample=0.02, looks=(Look(units=5, alpha=0.05),))
+"""Five rounds: the fewest that can be significant."""
 ORACLES = {
     PYTHON: {"shapes/__init__.py": FASTER_SQUARES},
     C: {"shapes/_fast.c": SLOW_C.replace("volatile long sum", "long sum")},
@@ -119,10 +117,12 @@ def exported_row(kind: str, sample: Sample, image: BuiltImage, reference: str, d
     patch = subprocess.run(
         ["git", "-C", sample.mirror, "diff", "--binary", sample.base, sample.merge], check=True, capture_output=True
     ).stdout
-    plan, name = PLANS[kind], BENCHMARKS[kind]
+    name = BENCHMARKS[kind]
     unit = Unit.BUILD if kind == C else Unit.PROCESS
+    # far apart: on a busy machine, what is 20 times as fast still is, and nothing else seems to be
+    rule = PLAN.rule(unit).model_copy(update={"min_speedup": 1.5, "min_bound": 1.2, "trade_off": 2.0})
     procedure = Procedure.of(
-        image, patch=patch, suite=BASE_SUITE, benchmarks=[name], plan=plan, rule=plan.rule(unit), limits=LIMITS
+        image, patch=patch, suite=BASE_SUITE, benchmarks=[name], plan=PLAN, rule=rule, limits=LIMITS
     )
     return task_row(
         5,

@@ -45,14 +45,15 @@ class Harness:
 
     def time(
         self, place: Place, asked: list[dict[str, Any]], setting: dict[str, Any]
-    ) -> tuple[list[dict[str, Any]], float]:
-        """An answer for each benchmark *asked*, from one fresh process, and the CPU seconds that all of it took."""
+    ) -> tuple[list[dict[str, Any]], float, float]:
+        """An answer for each benchmark *asked*, of one fresh process; CPU seconds of importing them, and of it all."""
         request = {**self._where(place), "command": "time", "benchmarks": asked, **setting["request"]}
         longest = sum(float(each["timeout"]) for each in asked) + START_SECONDS
         answers, cpu, ended = self._ask(place, request, longest, setting["environment"])
         lost = {"outcome": "crash", "message": ended}
         by_place = {answer["place"]: answer for answer in answers if answer["event"] == "sample"}
-        return [by_place.get(at, lost) for at in range(len(asked))], cpu
+        imported = sum(float(answer["seconds"]) for answer in answers if answer["event"] == "loaded")
+        return [by_place.get(at, lost) for at in range(len(asked))], imported, cpu
 
     def tests(self, place: Place, folder: str, names: list[str], seconds: float) -> dict[str, str]:
         """How each of the tests *names* ended in the checkout *folder*; one that did not has no entry."""

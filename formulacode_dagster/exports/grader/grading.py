@@ -15,19 +15,20 @@ from typing import Any
 from . import places
 from .asking import Harness
 from .equality import same_values
-from .judging import Judged, Samples, median
+from .judging import Judged
 from .places import AGENT, ARMS, ArmFailedError, Place
-from .running import empty_public, end_processes
+from .running import cpu_of_children, empty_public, end_processes
 from .sampling import BenchmarksFailError, Sampler, with_linkers
 
 LEAST_SHARE = 0.5
-"""Of what calls are said to save, so much must be saved by the process as a whole; of what the author's first calls
-gain of his whole gain, so much makes first calls tell of the task."""
+"""Of what calls save, so much spent on importing is too much; of the author's gain, so much in first calls makes them
+tell of the task; of the tests, so many that do not pass without a change make it no place to grade at."""
 FIRST_CALL_SHARE = 0.25
 """Of the agent's gain, so much must be there in first calls, where the author's is."""
-MOST_CPU = 3.0
-"""How many times more CPU than the other arms' a process may take for what its benchmarks say that they timed."""
-NOISE_FACTOR, LEAST_SAVING = 4.0, 0.02
+MOST_CPU, MOST_BESIDE = 3.0, 0.2
+"""How many times more CPU than the other arms' a process may take to time for as long."""
+NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
+FIRST_CALL_ROUNDS = 3
 NOT_GRADABLE = "not_gradable"
 
 
@@ -43,9 +44,12 @@ def main() -> None:
         patch = file.read()
     started = time.monotonic()
     # the author's patch and what is expected are nothing for the agent's code
-    os.chmod(here, 0o700)
+    os.chmod(here, 0o711)
+    for name in os.listdir(here):
+        os.chmod(os.path.join(here, name), 0o700)
     report = Grading(task, patch, os.path.join(here, "harness.pyz")).grade()
     report["metrics"]["seconds"] = round(time.monotonic() - started, 1)
+    report["metrics"]["cpu_seconds"] = round(time.process_time() + cpu_of_children(), 1)
     is_graded = report["reason"] != NOT_GRADABLE
     _write(options.report, "report.json", report)
     if is_graded:
@@ -114,6 +118,7 @@ class Grading:
         try:
             judged = sampler.take()
             self._tell(judged, sampler)
+            self._require_clocks(sampler)
             if judged.verdict != "faster":
                 raise Refused(judged.verdict)
             self._require_honest(sampler, judged)
@@ -142,7 +147,10 @@ class Grading:
         names = self._task["pass_to_pass"]
         failed = self._failed(arms[AGENT], names)
         # one that does not pass here without any change either says nothing of the agent's
-        broken = failed and [name for name in failed if name not in self._failed(arms["base"], failed)]
+        unfit = frozenset(self._failed(arms["base"], failed))
+        if len(unfit) > LEAST_SHARE * len(names):
+            raise Refused(NOT_GRADABLE, f"tests do not pass here without any change: {', '.join(sorted(unfit)[:20])}")
+        broken = [name for name in failed if name not in unfit]
         self._metrics["tests"], self._metrics["tests_failed"] = float(len(names)), float(len(broken))
         if broken:
             raise Refused("tests_fail", ", ".join(broken[:20]))
@@ -188,21 +196,21 @@ class Grading:
 
     def _require_honest(self, sampler: Sampler, judged: Judged) -> None:
         """Raise Refused when clocks were changed or disagree with the kernel's, and when calls only seem faster."""
-        if sampler.tampered:
-            raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
-        first, spent = sampler.first_calls()
-        if sampler.tampered:
-            raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
-        costs = {
-            arm: max(0.0, median(sampler.spent[arm]) - median(spent[arm])) / median(sampler.claimed[arm])
-            for arm in ARMS
-        }
-        self._report["cpu_of_claimed"] = costs
-        if costs[AGENT] > MOST_CPU * max(costs[arm] for arm in ARMS if arm != AGENT) + 1:
-            raise Refused("clocks_differ", f"{costs[AGENT]:.1f} s of CPU for each second that was told")
-        self._require_first_calls(first, judged, sampler.judged("oracle"))
+        sampler.call_once(FIRST_CALL_ROUNDS)
+        self._require_clocks(sampler)
+        self._require_first_calls(sampler.first_calls, judged, sampler.judged("oracle"))
+        costs = {arm: min(sampler.spent[arm]) for arm in ARMS}
+        self._report["cpu_seconds"] = costs
+        if costs[AGENT] > MOST_CPU * max(costs[arm] for arm in ARMS if arm != AGENT) + MOST_BESIDE:
+            raise Refused(
+                "clocks_differ", f"a process takes {costs[AGENT]:.1f} s of CPU for samples of the same length"
+            )
         if self._task["is_time"]:
-            self._require_savings(Samples(first, {}), spent)
+            self._require_savings(sampler)
+
+    def _require_clocks(self, sampler: Sampler) -> None:
+        if sampler.tampered:
+            raise Refused("clocks_changed", ", ".join(sorted(sampler.tampered)))
 
     def _require_first_calls(self, first: dict[str, Any], judged: Judged, oracle: Judged) -> None:
         """Where the author's code is faster at once, the agent's must be, and not only when it is called again."""
@@ -218,20 +226,18 @@ class Grading:
                 "only_called_again", f"first calls are {math.exp(gains[AGENT]):.3g} times as fast as the base's"
             )
 
-    def _require_savings(self, first: Samples, spent: dict[str, list[float]]) -> None:
-        """What calls save must be saved altogether: not spent while importing, nor hidden from the clock."""
-
-        def saving(arm: str) -> tuple[float, float]:
-            called = math.fsum(
-                min(values) - min(first.values[arm][name]) for name, values in first.values["base"].items()
-            )
-            return called, min(spent["base"]) - min(spent[arm])
-
+    def _require_savings(self, sampler: Sampler) -> None:
+        """What calls save is not to be spent while importing, unless the author does so."""
         # the least of each: whatever else the machine does only ever adds
-        called, whole = saving(AGENT)
-        noise = abs(min(spent["base"]) - min(spent["control"]))
-        self._report["saved"] = {"by_calls": called, "by_processes": whole, "noise": noise}
-        authors, authors_whole = saving("oracle")
-        is_authors_way = authors_whole < LEAST_SHARE * authors
-        if called > max(LEAST_SAVING, NOISE_FACTOR * noise) and whole < LEAST_SHARE * called and not is_authors_way:
-            raise Refused("work_moved", f"calls save {called:.3f} s, and processes {whole:.3f} s")
+        imported = {arm: min(taken) for arm, taken in sampler.imported.items()}
+        called = {arm: math.fsum(map(min, by_name.values())) for arm, by_name in sampler.first_calls.items()}
+        self._report["import_seconds"], self._report["first_call_seconds"] = imported, called
+        if is_moved(imported, called, AGENT) and not is_moved(imported, called, "oracle"):
+            raise Refused("work_moved", f"importing takes {imported[AGENT] - imported['base']:.3f} s longer")
+
+
+def is_moved(imported: dict[str, float], called: dict[str, float], arm: str) -> bool:
+    """Whether importing takes as much longer on *arm* as makes up for most of what its calls save; all in seconds."""
+    longer, saved = imported[arm] - imported["base"], called["base"] - called[arm]
+    noise = NOISE_FACTOR * abs(imported["base"] - imported["control"]) + LEAST_SECONDS
+    return longer > max(noise, LEAST_SHARE * saved)

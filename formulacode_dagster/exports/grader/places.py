@@ -47,7 +47,8 @@ class Place:
 
     def __init__(self, arm: str) -> None:
         self.arm = arm
-        self.folder = os.path.join(GRADED, arm)
+        # paths of one length: that of the arguments moves the stack
+        self.folder = os.path.join(GRADED, str(ARMS.index(arm)))
         self.venv, self.repository = os.path.join(self.folder, "venv"), os.path.join(self.folder, "repo")
         self.python = os.path.join(self.venv, "bin", "python")
         self.user = FIRST_USER + 2 * ARMS.index(arm)
@@ -58,7 +59,7 @@ class Place:
     ) -> Done:
         """Run *argv* as the arm's user, in an empty home; or as the one that builds, whose home is kept."""
         user = self.builder if build else self.user
-        home = os.path.join(GRADED, f"{self.arm}-{'builder' if build else 'user'}")
+        home = f"{self.folder}-{'builder' if build else 'user'}"
         if not build:
             shutil.rmtree(home, ignore_errors=True)
         if not os.path.isdir(home):
@@ -127,7 +128,7 @@ def install(place: Place, task: dict[str, Any], environment: dict[str, str] | No
     own = {
         "FC_VENV": place.venv,
         "FC_REPOSITORY": place.repository,
-        "FC_SCRATCH": f"{GRADED}/{place.arm}-builder/build",
+        "FC_SCRATCH": f"{place.folder}-builder/build",
     }
     place.open_to(place.builder)
     script = ["/opt/formulacode/bin/install-package"]
@@ -258,7 +259,7 @@ def _require(done: subprocess.CompletedProcess[bytes]) -> None:
 
 def for_tests(place: Place) -> str:
     """A copy of the arm's checkout in which its tests may write, made anew."""
-    folder = os.path.join(GRADED, f"{place.arm}-tests")
+    folder = f"{place.folder}-tests"
     shutil.rmtree(folder, ignore_errors=True)
     _copy(place.repository, folder)
     for within, _, _ in os.walk(folder):

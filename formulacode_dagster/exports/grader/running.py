@@ -36,7 +36,7 @@ def run(
         os.setgid(group)
         os.setuid(user)
 
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = cpu_of_children()
     process = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
@@ -56,9 +56,13 @@ def run(
         stdout, stderr = process.communicate()
     end_processes({user})
     empty_public({user})
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Done(process.returncode, stdout, stderr, cpu, timed_out)
+    return Done(process.returncode, stdout, stderr, cpu_of_children() - before, timed_out)
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of all processes that ended under this one."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def plain_environment() -> dict[str, str]:

@@ -13,7 +13,6 @@ from .places import AGENT, ARMS, Place
 
 PADDING_STEPS = 4096
 ALIGNMENT, CODE_STEPS, DATA_STEPS = 16, 1024, 64
-FIRST_CALL_ROUNDS = 3
 TRIES = 2
 
 
@@ -43,10 +42,13 @@ class Sampler:
         self._generator = random.SystemRandom()
         names = task["benchmarks"]
         self.samples = Samples({arm: {name: [] for name in names} for arm in ARMS}, {arm: [] for arm in ARMS})
-        self.claimed: dict[str, list[float]] = {arm: [] for arm in ARMS}
         self.spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        """CPU seconds of each process: what the benchmarks say that was timed, and what the kernel counted."""
+        """CPU seconds of each process, as the kernel counted them."""
+        self.first_calls: dict[str, dict[str, list[float]]] = {arm: {name: [] for name in names} for arm in ARMS}
+        self.imported: dict[str, list[float]] = {arm: [] for arm in ARMS}
+        """CPU seconds that each process took to import what is timed."""
         self.tampered: set[str] = set()
+        """Names of what should time, and was replaced."""
 
     def take(self) -> Judged:
         """Rounds until the rule decides on the agent's arm, or the task's time is used up."""
@@ -70,20 +72,14 @@ class Sampler:
         claims = [place for place, (_, alpha) in enumerate(self._rule.looks) if alpha]
         return judge(self.samples, arm, self._rule, claims[0])
 
-    def first_calls(self) -> tuple[dict[str, dict[str, list[float]]], dict[str, list[float]]]:
-        """Values of first calls by arm and benchmark, each in a process of its own, and the CPU seconds of those."""
-        values: dict[str, dict[str, list[float]]] = {
-            arm: {name: [] for name in self._task["benchmarks"]} for arm in ARMS
-        }
-        spent: dict[str, list[float]] = {arm: [] for arm in ARMS}
-        for _ in range(FIRST_CALL_ROUNDS):
+    def call_once(self, rounds: int) -> None:
+        """Add *rounds* of processes in which each benchmark is called once, to `first_calls`."""
+        for _ in range(rounds):
             setting = self._setting()
             for arm in self._generator.sample(ARMS, len(ARMS)):
-                answers, cpu = self._timed(arm, setting, once=True)
-                spent[arm].append(cpu)
+                answers, _ = self._timed(arm, setting, once=True)
                 for name, answer in zip(self._task["benchmarks"], answers):
-                    values[arm][name].append(float(answer["value"]))
-        return values, spent
+                    self.first_calls[arm][name].append(float(answer["value"]))
 
     def _round(self) -> None:
         if self._rule.by_build:
@@ -93,7 +89,6 @@ class Sampler:
         for arm in self._generator.sample(ARMS, len(ARMS)):
             answers, cpu = self._timed(arm, setting)
             self.spent[arm].append(cpu)
-            self.claimed[arm].append(sum(float(each["value"]) * float(each["calls"]) for each in answers))
             for name, answer in zip(self._task["benchmarks"], answers):
                 self.samples.values[arm][name].append(float(answer["value"]))
 
@@ -108,10 +103,11 @@ class Sampler:
             for surveyed in (self._surveyed[arm][name] for name in self._task["benchmarks"])
         ]
         for _ in range(TRIES):
-            answers, cpu = self._harness.time(self._arms[arm], asked, setting)
+            answers, imported, cpu = self._harness.time(self._arms[arm], asked, setting)
             failed = [answer for answer in answers if answer["outcome"] != "timed"]
             self.tampered |= {name for answer in answers for name in answer.get("tampered", ())}
             if not failed:
+                self.imported[arm].append(imported)
                 return answers, cpu
         raise BenchmarksFailError(arm, f"{failed[0]['outcome']}: {failed[0].get('message', '')}")
 

@@ -43,7 +43,9 @@ def time_all(request: dict[str, Any], emit: Emit) -> None:
     watch = Watch(core)
     watched = clocks.watched()
     # all of them before the first fork: what is imported later would weigh on the memory of some alone
+    began = time.process_time()
     modules = {module: load_module(module) for module in sorted({asked["module"] for asked in request["benchmarks"]})}
+    emit(event="loaded", seconds=time.process_time() - began)
     for place, asked in enumerate(request["benchmarks"]):
         started = time.monotonic()
         emit(event="sample", place=place, **_sample(asked, modules, watched, request), wall=time.monotonic() - started)

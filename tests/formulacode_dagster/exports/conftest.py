@@ -26,7 +26,9 @@ def rows(
 
 
 @pytest.fixture(scope="session")
-def exported(rows: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Format], Path]:
+def exported(
+    rows: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, Format], Path]:
     """`exported(kind, format)`: the folder of that task, below one that holds both."""
     folder = tmp_path_factory.mktemp("exported")
 
