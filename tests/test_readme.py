@@ -72,6 +72,12 @@ RUN_BY = {
     "formulacode_dagster/release/test_correcting.py::test_the_command_of_the_documentation_releases_a_revision",
     "fc-data site build/site": "tests/formulacode_dagster/site/test_build.py::"
     "test_the_command_of_the_readme_writes_the_site_of_the_dataset_of_the_settings",
+    "fc-data export --month 2026-02 --format harbor build/tasks": "tests/formulacode_dagster/exports/test_write.py::"
+    "test_the_command_exports_what_it_can_of_a_month_and_names_the_rest",
+    **dict.fromkeys(
+        (f"fc-data evaluate build/tasks/owner__repo-123 --agent {agent}" for agent in ("oracle", "nop", "my.patch")),
+        "tests/formulacode_dagster/exports/test_attacks.py::test_the_command_grades_a_patch_and_prints_the_report",
+    ),
     "fc-data replay --month 2026-02": "tests/end_to_end/test_replay.py::"
     "test_a_task_is_confirmed_from_its_row_and_its_image",
     "fc-data replay --month 2026-02 --only owner/repo#123 --docker-host ssh://elsewhere": "tests/end_to_end/"

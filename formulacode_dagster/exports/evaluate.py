@@ -23,37 +23,23 @@ PATCHES = frozenset({".patch", ".diff"})
 REPORT = "/logs/verifier"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where a format has what."""
-
-    environment: str
-    solution: str
-    tests: str
-
-
-HARBOR = Layout("environment", "solution/solve.sh", "tests/test.sh")
-FLAT = Layout(".", "solution.sh", "run-tests.sh")
-SOLUTIONS = frozenset({Path(layout.solution).name for layout in (HARBOR, FLAT)})
+SOLUTION, TEST = "solution/solve.sh", "/tests/test.sh"
 
 
 def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) -> dict[str, Any]:
     """The report on *agent* at the exported task in *folder*: `reason`, `detail`, `metrics` with `reward` among them.
 
     *agent* is `oracle`, `nop`, or a file: a patch (`.patch`, `.diff`), or a script that is run as the agent, in the
-    checkout. Raises ConfigurationError for what is no exported task or no agent, ItemFailure (`build`, `agent`,
-    `grading`), OutsideSystemError when Docker does not answer.
+    checkout. Raises ConfigurationError for what is no exported task or no agent, and an agent that fails; ItemFailure
+    (`incomplete`) when the grader broke off, OutsideSystemError when Docker does not answer.
     """
-    layout = HARBOR if (folder / HARBOR.tests).is_file() else FLAT
     if not (folder / "tests" / "task.json").is_file():
         raise ConfigurationError(f"{folder} is no exported task", remedy="Name a folder that `fc-data export` wrote")
-    work = _work(folder, agent, layout)
-    with _container(daemon or DockerDaemon(), folder / layout.environment) as container:
+    work = _work(folder, agent)
+    with _container(daemon or DockerDaemon(), folder / "environment") as container:
         container.do(work)
         container.put(folder / "tests", "/tests")
-        if layout is FLAT:
-            container.put(folder / layout.tests, f"/tests/{layout.tests}")
-        graded = container.execute(["/tests/" + Path(layout.tests).name], user="root", timeout=GRADING_SECONDS)
+        graded = container.execute([TEST], user="root", timeout=GRADING_SECONDS)
         report = container.read(f"{REPORT}/report.json")
     if report is None:
         raise ItemFailure(FailureKind.INCOMPLETE, f"the grader of {folder.name} broke off", log_tail=graded)
@@ -61,10 +47,10 @@ def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) ->
     return told
 
 
-def _work(folder: Path, agent: str, layout: Layout) -> Path | None:
+def _work(folder: Path, agent: str) -> Path | None:
     if agent == NOP:
         return None
-    script = folder / layout.solution if agent == ORACLE else Path(agent)
+    script = folder / SOLUTION if agent == ORACLE else Path(agent)
     if not script.is_file():
         raise ConfigurationError(
             f"there is no agent {agent}", remedy=f"Say {ORACLE}, {NOP}, or name a patch or a script"
@@ -81,12 +67,12 @@ class _Container:
         """Let the agent work: nothing, a patch or a script."""
         if script is None:
             return
-        is_patch = script.suffix in PATCHES
+        is_patch, is_authors = script.suffix in PATCHES, script.name == Path(SOLUTION).name
         # what is beside the author's script is the patch that it applies
-        self.put(script.parent if script.name in SOLUTIONS else script, "/solution")
+        self.put(script.parent if is_authors else script, "/solution")
         self.execute(["chmod", "-R", "a+rX", "/solution"], timeout=FILE_SECONDS, user="root")
         command = ["git", "apply", "--whitespace=nowarn", "/solution"] if is_patch else ["bash", "/solution"]
-        if script.name in SOLUTIONS:
+        if is_authors:
             command = ["bash", f"/solution/{script.name}"]
         self.execute(command, timeout=AGENT_SECONDS)
 

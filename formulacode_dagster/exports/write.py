@@ -29,8 +29,6 @@ class Format(StrEnum):
     """Whose tasks they are to be."""
 
     HARBOR = "harbor"
-    FC_EVAL = "fc-eval"
-    TERMINAL_BENCH = "terminal-bench"
 
     @classmethod
     def named(cls, name: str) -> Format:
@@ -79,9 +77,8 @@ def task_files(task: ExportedTask, format_: Format) -> dict[str, bytes]:
         "tests/oracle.patch": task.patch,
         "tests/grader.pyz": grader_archive(),
         "tests/harness.pyz": harness_archive(),
+        "solution/oracle.patch": task.patch,
     }
-    if format_ is Format.HARBOR:
-        graded["solution/oracle.patch"] = task.patch
     return {**_rendered(task, files(__package__).joinpath("formats", format_.value)), **graded}
 
 

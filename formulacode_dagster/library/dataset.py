@@ -71,7 +71,7 @@ class Task:
         return str(self.row["patch"]).encode(self.row["patch_encoding"])
 
     def export(self, format_: str, folder: str | Path) -> Path:
-        """Write the task into *folder*, for `harbor`, `fc-eval` or `terminal-bench`; returns the folder.
+        """Write the task into *folder*, for `harbor`; returns the folder.
 
         Raises ConfigurationError for another format and for a folder that holds something else, ItemFailure for a row
         that does not tell enough, as one without a published image.

@@ -13,7 +13,7 @@ from formulacode_dagster.cli.console import complain, console
 
 Folder = Annotated[Path, typer.Argument(help="Folder to write into: a folder for each task.")]
 MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
-FormatOption = Annotated[str, typer.Option("--format", help="`harbor`, `fc-eval` or `terminal-bench`.")]
+FormatOption = Annotated[str, typer.Option("--format", help="Whose tasks they are to be: `harbor`.")]
 Only = Annotated[
     list[str] | None, typer.Option("--only", help="Task id, owner/repo or owner/repo#123; may be repeated.")
 ]

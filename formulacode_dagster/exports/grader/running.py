@@ -113,10 +113,11 @@ def _processes() -> list[dict[str, Any]]:
     """Those that run: what has ended and waits for its parent does not."""
     told = []
     for name in os.listdir("/proc"):
-        if name.isdigit() and name != "1":
-            # gone meanwhile
-            with contextlib.suppress(OSError), open(f"/proc/{name}/status") as file:
-                fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+        # gone meanwhile
+        with contextlib.suppress(OSError):
+            if name.isdigit() and name != "1":
+                with open(f"/proc/{name}/status") as file:
+                    fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
                 if fields["State"].split()[0] not in "ZX":
                     users = {int(user) for user in fields["Uid"].split()}
                     told.append({"pid": int(name), "name": fields["Name"].strip(), "users": users})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
+from formulacode_dagster.exports.write import Format
 
 # one image serves all of them
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("exports")]
@@ -88,3 +92,14 @@ def test_nothing_that_an_agent_left_running_is_there_while_it_is_timed(attack):
     assert report["ended_processes"]
     assert report["metrics"]["reward"] == 0.0
     assert report["reason"] != "faster"
+
+
+def test_the_command_grades_a_patch_and_prints_the_report(exported, rows, tmp_path, call_fc_data):
+    (tmp_path / "my.patch").write_text(rows["python"]["patch"].replace("[i * i for i in range(n)]", "list(range(n))"))
+    done = call_fc_data("evaluate", str(exported("python", Format.HARBOR)), "--agent", "my.patch")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["reason"], report["changed"]) == ("tests_fail", ["shapes/__init__.py"])
+    assert report["metrics"]["reward"] == 0.0
+    done = call_fc_data("evaluate", str(exported("python", Format.HARBOR)), "--agent", "nobody")
+    assert (done.returncode, "there is no agent nobody" in done.stderr) == (1, True)

@@ -71,9 +71,7 @@ def test_the_grader_says_what_the_platform_says_of_the_same_samples(unit, speedu
         arm.value: {name: [sample.value for sample in taken[name] if sample.arm is arm] for name in taken}
         for arm in Arm
     }
-    objects = {
-        arm.value: [sample.objects for sample in next(iter(taken.values())) if sample.arm is arm] for arm in Arm
-    }
+    objects = {arm.value: [sample.objects for sample in next(iter(taken.values())) if sample.arm is arm] for arm in Arm}
     judged = judging.judge(judging.Samples(values, objects), "oracle", told, look)
     assert judged.verdict == wanted.verdict
     figures = ("speedup", "low", "high", "p_value", "control_speedup")

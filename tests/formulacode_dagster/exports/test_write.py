@@ -1,0 +1,90 @@
+"""What is exported of a row, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+
+import pytest
+
+from formulacode_dagster.exports.write import Format, export_task, export_tasks
+from formulacode_dagster.library import Dataset
+from formulacode_dagster.models.errors import ConfigurationError, ItemFailure
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.release.folder import FolderDestination
+from formulacode_dagster.release.tables import month_tables
+from formulacode_dagster.release.task_tables import TaskRecords
+from tests.records import make_image, make_spec
+from tests.support.exports import row_of
+from tests.support.release import task_row
+
+PATCH = b"diff --git a/f.py b/f.py\n--- a/f.py\n+++ b/f.py\n@@ -1 +1 @@\n-a = 1\n+faster = 2\n"
+PUSHED = {"image_name": "registry.test:5000/acme/tasks:fast-5", "image_digest": "sha256:" + "1" * 64}
+
+
+@pytest.fixture
+def row():
+    """A row that can be exported."""
+    image = make_image(spec=make_spec(package_name="fast.core", run_environment={"A": "1"}))
+    return row_of("python", image, PATCH, PUSHED["image_name"], PUSHED["image_digest"])
+
+
+def test_a_task_of_harbor_runs_the_published_image_by_its_digest_without_a_network(row, tmp_path):
+    (folder,) = export_tasks([row], Format.HARBOR, tmp_path)
+    assert folder == tmp_path / row["task_id"]
+    dockerfile = (folder / "environment/Dockerfile").read_text()
+    assert dockerfile.startswith(f"FROM registry.test:5000/acme/tasks@{PUSHED['image_digest']}\n")
+    assert "network_mode: none" in (folder / "environment/docker-compose.yaml").read_text()
+    task = tomllib.loads((folder / "task.toml").read_text())
+    assert (task["agent"]["user"], task["verifier"]["user"]) == ("formulacode", "root")
+    assert row["final_md"] in (folder / "instruction.md").read_text()
+    assert (folder / "solution/oracle.patch").read_bytes() == (folder / "tests/oracle.patch").read_bytes() == PATCH
+    assert os.access(folder / "tests/test.sh", os.X_OK)
+    told = json.loads((folder / "tests/task.json").read_text())
+    assert (told["patched_paths"], told["packages"]) == (["f.py"], ["fast"])
+    assert told["environment"]["A"] == told["environment"]["OMP_NUM_THREADS"] == "1"
+    # nothing of the solution is where an agent could read it
+    for path in ("environment/Dockerfile", "instruction.md", "task.toml"):
+        assert "faster = 2" not in (folder / path).read_text()
+
+
+def test_a_task_is_written_over_itself_and_over_nothing_else(row, tmp_path):
+    export_task(row, Format.HARBOR, tmp_path / "task")
+    export_task(row, Format.HARBOR, tmp_path / "task")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.tex").write_text("years of work")
+    with pytest.raises(ConfigurationError, match="holds something else"):
+        export_task(row, Format.HARBOR, tmp_path / "mine")
+    assert (tmp_path / "mine/thesis.tex").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"procedure": None}, "no_procedure"),
+        ({"image_name": None}, "image_missing"),
+        ({"patch": "another"}, "mismatch"),
+        ({"task_id": "../acme"}, "unreadable"),
+        ({"procedure": '"version":"4"', "to": '"version":"0"'}, "rule_unknown"),
+    ],
+)
+def test_a_row_that_nobody_else_could_run_is_refused_by_kind(row, tmp_path, changes, kind):
+    if "to" in changes:
+        changes = {"procedure": row["procedure"].replace(changes["procedure"], changes["to"])}
+    with pytest.raises(ItemFailure) as refused:
+        export_task({**row, **changes}, Format.HARBOR, tmp_path / "task")
+    assert refused.value.kind == kind
+    assert not (tmp_path / "task").exists()
+
+
+def test_the_command_exports_what_it_can_of_a_month_and_names_the_rest(row, tmp_path, call_fc_data):
+    records = [TaskRecords(row=task_row(5, **row)), TaskRecords(row=task_row(6))]
+    FolderDestination(tmp_path / "data").release(Month.parse(row["month"]), month_tables(records))
+    done = call_fc_data("export", "--month", row["month"], "--format", "harbor", "--from", "data", "out")
+    assert done.returncode == 0
+    assert "1 of 2 tasks for harbor" in done.stdout
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [row["task_id"]]
+    assert "acme__fast-6 does not tell how it was measured" in done.stderr
+    with pytest.raises(ConfigurationError, match="there is no format abc"):
+        Dataset.load(tmp_path / "data")[row["task_id"]].export("abc", tmp_path / "abc")
