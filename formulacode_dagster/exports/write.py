@@ -16,7 +16,7 @@ from typing import Any
 
 from formulacode_dagster.files.atomic import disk_errors
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.suites.remote import harness_archive
+from formulacode_dagster.suites.archive import harness_archive
 
 from .task import ExportedTask
 

@@ -11,7 +11,8 @@ from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import Look, Unit
-from formulacode_dagster.release.registry import Registry
+from formulacode_dagster.release.registries.accounts import STRANGER
+from formulacode_dagster.release.registries.publishing import Registry
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.suites.overlays import BASE_SUITE
 from tests.support.docker import OS_IMAGE
@@ -151,7 +152,7 @@ def make_rows(engine: Engine, folder: Path, lock: str) -> dict[str, dict[str, An
     sample = make_sample(folder / "shapes", "shapes", FILES, ORACLES[PYTHON])
     spec = make_spec(sample, lock, os_image=OS_IMAGE, test_lock=TEST_LOCK)
     image = as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(sample.mirror)))
-    published = Registry(REGISTRY, "exports", "", "", "single").publish(image, month=image.month)
+    published = Registry(REGISTRY, "exports", STRANGER, "single").publish(image, month=image.month)
     samples = {PYTHON: sample, C: with_oracle(sample, folder / C, ORACLES[C])}
     return {
         kind: row_of(kind, image, patch_of(each), published.reference, published.digest)

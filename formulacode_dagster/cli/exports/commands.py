@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from formulacode_dagster.models.errors import ConfigurationError
-
 from formulacode_dagster.cli.console import complain, console
+from formulacode_dagster.models.errors import ConfigurationError
 
 Folder = Annotated[Path, typer.Argument(help="Folder to write into: a folder for each task.")]
 MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
