@@ -55,7 +55,7 @@ check: setup ## lint, types, floors
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/hadolint dockerfiles/*.Dockerfile
-	@$(BIN)/shellcheck $$(git ls-files .ci ':!.ci/harnesses') $$(git ls-files '*.sh')
+	@$(BIN)/shellcheck $$(git ls-files ':(glob).ci/*' ':!.ci/*.*') $$(git ls-files '*.sh')
 	@$(BIN)/dagster definitions validate -w workspace.yaml
 
 docs: setup ## the documentation, as a site in site/; fails on a broken link or an unknown name
