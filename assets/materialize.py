@@ -13,6 +13,7 @@ import dagster as dg
 from pydantic import Field
 from sqlalchemy import Connection
 
+from formulacode_dagster.items.claims import Worker, shared_stage
 from formulacode_dagster.items.failures import accept_failures, judge_failures
 from formulacode_dagster.items.gatekeeping import require_open
 from formulacode_dagster.items.log_lines import AlsoLogged
@@ -20,7 +21,6 @@ from formulacode_dagster.items.progress import listener, listening
 from formulacode_dagster.items.work import Part, Sharing, StageRun, StageSummary
 from formulacode_dagster.models.errors import BusyError, FormulaCodeError, OutsideSystemError
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
-from formulacode_dagster.store.claims import Worker, shared_stage
 from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings

@@ -16,14 +16,9 @@ from formulacode_dagster.running.stopping import Stopped, interrupted_once, sign
 from . import (
     accept,
     assist,
-    backup,
     demo,
     dev,
     funnel,
-    housekeeping,
-    migrate,
-    mirrors,
-    pools,
     preflight,
     rebuild,
     replay,
@@ -47,6 +42,7 @@ from .release import app as release_app
 from .repositories import app as repositories_app
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
+from .upkeep import backup, housekeeping, migrate, mirrors, pools
 
 GARBAGE_THRESHOLDS = (100_000, 20, 20)
 """Of what Dagster loads nearly nothing is ever garbage; looked through as often as by default, it costs a second."""

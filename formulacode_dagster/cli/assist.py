@@ -22,9 +22,9 @@ def assist(once: Once = False) -> None:
 
     FC_DATABASE_URL must name their Postgres. Ctrl-C gives back what is not finished.
     """
+    from formulacode_dagster.items.claims import shared_stages
     from formulacode_dagster.items.progress import listening
     from formulacode_dagster.orchestration.runs import assist_stage, dagster_instance
-    from formulacode_dagster.store.claims import shared_stages
 
     from .operate import database, show_result
     from .terminal import Bars

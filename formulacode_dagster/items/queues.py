@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Generic, Protocol
 
 from formulacode_dagster.models.errors import OutsideSystemError
-from formulacode_dagster.store import claims
 
+from . import claims
 from .work import Part, Sharing, StageRun, T, WorkItem
 
 RENEWALS_A_LEASE = 3

@@ -11,9 +11,10 @@ from typing import Generic
 from formulacode_dagster.models.errors import ItemFailure, NotAsked, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry
 from formulacode_dagster.models.reasons import FailureKind, SkipReason
-from formulacode_dagster.store import blobs, claims, ledger
+from formulacode_dagster.store import blobs, ledger
 from formulacode_dagster.store.spending import Spent, add_spending
 
+from . import claims
 from .work import Outcome, R, Save, StageRun, T, WorkItem
 
 TAIL = 4000

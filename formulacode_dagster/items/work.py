@@ -13,8 +13,9 @@ from sqlalchemy import Connection
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.store.claims import Worker
 from formulacode_dagster.store.database import Database
+
+from .claims import Worker
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -10,10 +10,10 @@ from typing import Any
 
 import dagster as dg
 
+from formulacode_dagster.items.claims import SharedStage
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.running.stopping import stop_request
-from formulacode_dagster.store.claims import SharedStage
 
 from .build import build_definitions
 from .helpers import HELP_OP, HELPS, helped

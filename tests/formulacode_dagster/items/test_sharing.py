@@ -11,12 +11,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select, update
 
+from formulacode_dagster.items import claims
+from formulacode_dagster.items.claims import ClaimableItem, Worker
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, Part, Sharing, StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.items import Cost, ItemState, RunOptions, Stage
-from formulacode_dagster.store import claims, ledger
-from formulacode_dagster.store.claims import ClaimableItem, Worker
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.tables import CLAIMS

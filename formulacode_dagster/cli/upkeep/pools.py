@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .console import console
+from formulacode_dagster.cli.console import console
 
 
 def pools() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .console import console
+from formulacode_dagster.cli.console import console
 
 Check = Annotated[
     bool,
@@ -16,7 +16,7 @@ Check = Annotated[
 
 def migrate(check: Check = False) -> None:
     """Bring the database up to date."""
-    from .operate import database
+    from formulacode_dagster.cli.operate import database
 
     with database(migrated=False) as store:
         names = store.pending_migrations() if check else store.migrate()

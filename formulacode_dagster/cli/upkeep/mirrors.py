@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from formulacode_dagster.cli.console import console, table_of
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.models.identity import ItemName
-
-from .console import console, table_of
 
 if TYPE_CHECKING:
     from formulacode_dagster.git.eviction import KeptMirror

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from formulacode_dagster.cli.console import console
 from formulacode_dagster.models.errors import ConfigurationError
-
-from .console import console
 
 Into = Annotated[
     Path | None, typer.Argument(help="Folder for the backups.", show_default="FC_BACKUP_DIR, else FC_HOME/backups")
@@ -25,9 +24,8 @@ _LINE_OF_KEY = "AGE-SECRET-KEY-1"
 
 def backup(into: Into = None) -> None:
     """Write a backup: the platform's database and Dagster's storage, as of one moment each, while months run."""
+    from formulacode_dagster.cli.operate import database
     from formulacode_dagster.orchestration.backups import back_up_all
-
-    from .operate import database
 
     with database() as store, console.status("backing up") as status:
         folder, manifest = back_up_all(store, into, progress=lambda name: status.update(f"backing up {name}"))
@@ -45,11 +43,10 @@ def restore(backup: Backup, identity: Identity = None) -> None:
     Every file is looked at before anything is written. Nothing else of ours may run meanwhile.
     """
     from formulacode_dagster.backups.backup import restore as take_back
+    from formulacode_dagster.cli.operate import database
     from formulacode_dagster.orchestration.backups import dagster_storage
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.settings import read_settings
-
-    from .operate import database
 
     settings, key = read_settings(), _key(identity) if identity else ""
     if settings.dagster_database_url.get_secret_value():

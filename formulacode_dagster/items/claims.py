@@ -30,9 +30,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
-
-from .bulk import insert_missing
-from .tables import CLAIMS, LEDGER, SHARED_STAGES
+from formulacode_dagster.store.bulk import insert_missing
+from formulacode_dagster.store.tables import CLAIMS, LEDGER, SHARED_STAGES
 
 _COLUMNS = CLAIMS.c
 

@@ -6,17 +6,16 @@ from typing import Annotated
 
 import typer
 
-from .console import console, table_of
+from formulacode_dagster.cli.console import console, table_of
 
 
 def housekeeping(
     remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
 ) -> None:
     """Remove what dead runs left, images over FC_IMAGES_GB, and build cache over FC_BUILD_CACHE_GB."""
+    from formulacode_dagster.cli.operate import database
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
     from resources.containers import ContainersResource
-
-    from .operate import database
 
     containers = ContainersResource()
     with database() as store:

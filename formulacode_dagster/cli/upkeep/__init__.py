@@ -1,0 +1,1 @@
+"""Commands that look after a platform: backups, disks, the database, mirrors, pools."""
