@@ -56,7 +56,9 @@ class SpecEdit(Frozen):
         default=(), description="run in this order before the package is built; no tracked file may change"
     )
     submodules: bool = Field(default=False, description="lay the base commit's submodules into the build")
-    older_python: bool = Field(default=False, description="take the next older interpreter that the repository allows")
+    python: Annotated[str, StringConstraints(pattern=r"^(3\.\d{1,2})?$")] = Field(
+        default="", description="the interpreter to take, one of those in pythons.json; empty: the one that was planned"
+    )
     isolation: Isolation | None = None
     install_mode: InstallMode | None = None
 
@@ -84,7 +86,7 @@ class SpecEdit(Frozen):
             submodules=self.submodules,
             isolation=self.isolation,
             install_mode=self.install_mode,
-            step_down=self.older_python,
+            python=self.python,
         )
 
     def _commands(self, agent: str) -> tuple[Command, ...]:

@@ -117,6 +117,7 @@ class AgentTask(Frozen):
     own_names: tuple[str, ...] = Field(
         description="names of the package on the index; none may be installed from there"
     )
+    pythons: tuple[str, ...] = Field(default=(), description="interpreters that the repository allows, best first")
     declared: Mapping[str, str] = Field(
         default_factory=dict, description="texts that the base commit declares its build with, by path"
     )

@@ -29,6 +29,7 @@ Read:
 - {task}/spec.json: what was built last: interpreter, Debian packages, the lock, variables, commands
 - {task}/attempts/: how every attempt ended, the newest last; the end of a log usually names the cause
 - {task}/declared/: what the repository declares about its build at that commit
+- {task}/pythons.json: the interpreters that the repository allows, best first
 - {task}/nearby.json: fixes with which commits nearby were built
 - {workspace}/edit.toml: the one file you may change; its comments say what each line means
 {build}
@@ -135,6 +136,7 @@ def _inputs(task: AgentTask) -> dict[str, str]:
     """The files to read, by path."""
     files = {
         "spec.json": task.spec.model_dump_json(indent=1, exclude={"fixes"}),
+        "pythons.json": json.dumps(task.pythons),
         "nearby.json": json.dumps([{"what": near.what, "fixes": _plain(near.fixes)} for near in task.nearby], indent=1),
     }
     for number, (path, text) in enumerate(sorted(task.declared.items())):

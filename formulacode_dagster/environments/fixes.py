@@ -60,3 +60,15 @@ def step_below(wanted: Mapping[str, Requirements], python: str, fix: Fix) -> dic
             remedy="Use an engine that provides more of the declared versions",
         )
     return left
+
+
+def only_on(wanted: Mapping[str, Requirements], fix: Fix) -> dict[str, Requirements]:
+    """The one rung of *wanted* that *fix* asks for. Raises ItemFailure (`interpreter`) when there is none like it."""
+    if fix.python not in wanted:
+        raise ItemFailure(
+            FailureKind.INTERPRETER,
+            f"Python {fix.python} is none of {', '.join(wanted)}",
+            why=f"{source_of(fix)}: {fix.evidence}",
+            remedy="Ask for an interpreter that the repository declares and the engine provides",
+        )
+    return {fix.python: wanted[fix.python]}

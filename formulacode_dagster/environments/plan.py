@@ -18,7 +18,7 @@ from formulacode_dagster.suites.commits import Suite, find_suite
 
 from . import interpreter
 from .availability import Era
-from .fixes import add_requirements, constraints_of, source_of, step_below
+from .fixes import add_requirements, constraints_of, only_on, source_of, step_below
 from .lock import digest
 from .locking import lock_best
 from .repository import read_repository
@@ -43,7 +43,7 @@ def plan_environment(
     """Plan and pin the environment of *pr*. *interpreters* are the `3.x` versions the engine has; None means any.
 
     What *fixes* require joins the declarations, their constraints bound the lock, and each `step_down` takes away the
-    interpreter that would have been used.
+    interpreter that would have been used; a `python` is taken in its place, if the repository allows it.
 
     Raises Rejection (`no_suite`), ItemFailure (`package_root`, `interpreter`, `lock`, `timeout`) and
     OutsideSystemError when the package index does not answer.
@@ -69,6 +69,10 @@ def plan_environment(
         if fix.step_down:
             stepped_down.append(f"{locked.python} is stepped down from by {source_of(fix)} ({fix.evidence})")
             rungs = step_below(rungs, locked.python, fix)
+            locked = lock_best(resolver, rungs, era=era)
+        elif fix.python and fix.python != locked.python:
+            stepped_down.append(f"{locked.python} is left for {fix.python} by {source_of(fix)} ({fix.evidence})")
+            rungs = only_on(wanted, fix)
             locked = lock_best(resolver, rungs, era=era)
     tests = lock_tests(resolver, repository.for_tests, locked, era=era)
     choice = choices[locked.python].choice

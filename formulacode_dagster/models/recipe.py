@@ -102,6 +102,7 @@ class Fix(Frozen):
         default=(), description="PEP 517's settings of the build backend: `setup-args=-Dblas=openblas`"
     )
     step_down: bool = Field(default=False, description="take the next interpreter of the ladder")
+    python: str = Field(default="", description="take this one of the declared interpreters: `3.9`")
 
     def asks_the_same(self, other: Fix) -> bool:
         """Whether *other* is of the same rule and asks for the same, on whatever evidence."""

@@ -26,7 +26,7 @@ _JOINED = {
 def with_fixes(spec: BuildSpec, fixes: Sequence[Fix]) -> BuildSpec:
     """*spec* with what *fixes* ask of a build, in their order; applying the same again changes nothing.
 
-    `requirements`, `constraints`, `step_down` and `submodules` are for `plan_environment`, and of no effect here.
+    `requirements`, `constraints`, `step_down`, `python` and `submodules` are for `plan_environment`, of no effect here.
     """
     for fix in fixes:
         spec = _with_fix(spec, fix)

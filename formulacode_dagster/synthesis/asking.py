@@ -186,6 +186,7 @@ class AgentAuthor:
             item=task.pr.item,
             spec=tried[-1].spec,
             own_names=_own_names(task),
+            pythons=task.environment.python_candidates,
             declared={
                 path: content.decode(errors="replace")
                 for path, content in build_files(task.mirror, base, task.environment).items()

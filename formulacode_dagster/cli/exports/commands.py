@@ -14,7 +14,8 @@ Folder = Annotated[Path, typer.Argument(help="Folder to write into: a folder for
 MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
 FormatOption = Annotated[str, typer.Option("--format", help="Whose tasks they are to be: `harbor`.")]
 Only = Annotated[
-    list[str] | None, typer.Option("--only", help="Task id, owner/repo or owner/repo#123; may be repeated.")
+    list[str] | None,
+    typer.Option("--only", help="Task id, owner/repo or owner/repo#123; may be repeated.", show_default="everything"),
 ]
 From = Annotated[
     str | None, typer.Option("--from", help="Folder of a dataset, or owner/name on the Hub.", show_default="settings'")

@@ -69,7 +69,7 @@ def telling_lines(log: str) -> Iterator[str]:
 def is_new(fix: Fix, context: RepairContext, phase: Phase = Phase.TASK) -> bool:
     """Whether *fix* would change what is built."""
     spec = context.spec
-    if fix.step_down and context.older_pythons:
+    if (fix.step_down and context.older_pythons) or fix.python not in ("", context.spec.python):
         return True
     versions = _locked(spec, phase)
     asked = {text for earlier in spec.fixes for text in (*earlier.requirements, *earlier.constraints)}
@@ -80,7 +80,8 @@ def is_new(fix: Fix, context: RepairContext, phase: Phase = Phase.TASK) -> bool:
         return True
     if fix.submodules and _misses_submodules(context):
         return True
-    plain = fix.model_copy(update={"requirements": (), "constraints": (), "submodules": False, "step_down": False})
+    of_plan = {"requirements": (), "constraints": (), "submodules": False, "step_down": False, "python": ""}
+    plain = fix.model_copy(update=of_plan)
     return with_fixes(spec, (plain,)) != spec
 
 

@@ -54,11 +54,11 @@ def test_a_fix_says_who_made_it_and_asks_for_all_of_the_edit() -> None:
         system_packages=("libyaml-dev",),
         constraints=("cython<3",),
         install_mode=InstallMode.SETUP_PY,
-        older_python=True,
+        python="3.9",
     )
     fix = edit.as_fix("codex")
     assert (fix.rule, fix.evidence) == ("agent:codex", "fatal error: yaml.h")
-    assert (fix.apt_packages, fix.constraints, fix.step_down) == (("libyaml-dev",), ("cython<3",), True)
+    assert (fix.apt_packages, fix.constraints, fix.python) == (("libyaml-dev",), ("cython<3",), "3.9")
     assert fix.install_mode is InstallMode.SETUP_PY
     assert fix.commands == ()
 

@@ -81,6 +81,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         "contexts",
         "dashboards",
         "dev",
+        "evaluate",
+        "export",
         "housekeeping",
         "offline",
         "profile",

@@ -9,7 +9,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import WORKLOADS_FOLDER
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import ChangedFile
-from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.models.recipe import Fix, Submodule
 
 MONTH = Month.parse("2026-01")
@@ -209,6 +209,16 @@ def test_a_fix_that_steps_down_takes_the_next_interpreter_and_is_in_the_reason(p
     environment = plan({**SUITE, **PACKAGE}, fixes=(down, down))
     assert environment.python == "3.13"
     assert "3.11 is stepped down from by repair rule removed-api (no longdouble)" in environment.python_reason
+
+
+def test_an_interpreter_that_is_asked_for_is_taken_if_it_is_allowed(plan):
+    asked = Fix(rule="agent:command", evidence="no longdouble", python="3.13")
+    environment = plan({**SUITE, **PACKAGE}, fixes=(asked,))
+    assert environment.python == "3.13"
+    assert "is left for 3.13 by repair rule agent:command (no longdouble)" in environment.python_reason
+    with pytest.raises(ItemFailure, match=r"Python 3\.6 is none of 3\.") as caught:
+        plan({**SUITE, **PACKAGE}, fixes=(asked.model_copy(update={"python": "3.6"}),))
+    assert caught.value.kind is FailureKind.INTERPRETER
 
 
 def test_what_benchmarks_import_is_taken_from_the_extra_that_declares_it(plan):

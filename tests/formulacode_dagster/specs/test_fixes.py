@@ -47,6 +47,8 @@ def test_a_fix_that_changes_nothing_is_not_new() -> None:
     assert not is_new(make_fix(requirements=["setuptools"], constraints=["setuptools<81"]), context)
     assert not is_new(make_fix(constraints=["cython<3"]), context), "cython is not in the lock"
     assert not is_new(make_fix(step_down=True), context), "no interpreter is left"
+    assert not is_new(make_fix(python=context.spec.python), context)
+    assert is_new(make_fix(python="3.8"), context)
     assert is_new(make_fix(constraints=["numpy<1.24"]), context)
     assert is_new(make_fix(requirements=["cython"]), context)
     assert is_new(make_fix(step_down=True), RepairContext(context.spec, older_pythons=("3.8",)))
