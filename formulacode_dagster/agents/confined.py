@@ -6,6 +6,7 @@ import secrets
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.engines.protocol import Completed
@@ -94,8 +95,9 @@ class _Run:
                 self._account = Account(agent.endpoint, budget, container.end)
                 stack.enter_context(forwarding(container.sockets, agent.endpoint, self._account))
             if self._build is not None and budget.builds:
-                read = lambda: self._read(container)  # noqa: E731 - what the relay asks for
-                self._relay = Relay(container.sockets, read, self._build, budget.builds, container.end)
+                self._relay = Relay(
+                    container.sockets, partial(self._read, container), self._build, budget.builds, container.end
+                )
                 stack.enter_context(relaying(self._relay))
             start = agent.cli.start(budget, model=agent.model, key=self._key)
             container.lay(archive_of(self._task, start.home, places=self._places, user_home=USER_HOME))

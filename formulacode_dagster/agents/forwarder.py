@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from formulacode_dagster.models.items import Cost
@@ -123,9 +123,9 @@ class _Server(ThreadingMixIn, UnixStreamServer):
     def verify_request(self, request: object, client_address: object) -> bool:  # noqa: ARG002 - those of socketserver
         return self.slots.acquire(blocking=False)
 
-    def process_request_thread(self, request: object, client_address: object) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+            super().process_request_thread(request, client_address)
         finally:
             self.slots.release()
 

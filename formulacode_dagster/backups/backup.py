@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,6 +23,8 @@ from .tables import load_tables, save_table, snapshot, tables_of
 
 _KEPT_BY_MIGRATIONS = "schema_migrations"
 _OF_ALEMBIC = "alembic_version"
+
+CUT_AFTER_SECONDS = 86_400.0
 
 Progress = Callable[[str], None]
 
@@ -114,9 +117,13 @@ def restore(
 
 
 def prune(into: Path, keep: int) -> tuple[Path, ...]:
-    """Remove all but the newest *keep* backups below *into*, and what was cut short; returns what went."""
+    """Remove all but the newest *keep* backups below *into*, and what was cut short; returns what went.
+
+    What nobody has written to for a day was cut: a younger one may be another's, in the making.
+    """
     folders = sorted(path.parent for path in into.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(PARTIAL))
-    gone = [*folders[: max(0, len(folders) - keep)], *into.glob(f"{PARTIAL}*")]
+    cut = (path for path in into.glob(f"{PARTIAL}*") if time.time() - path.stat().st_mtime > CUT_AFTER_SECONDS)
+    gone = [*folders[: max(0, len(folders) - keep)], *cut]
     for folder in gone:
         shutil.rmtree(folder)
     return tuple(gone)

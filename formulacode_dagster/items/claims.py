@@ -1,8 +1,7 @@
 """What is left to do of a stage that several runs share, and who is at it.
 
 A claim is a lease: it is renewed while its holder lives, and free for others once it ran out. The clock is the
-server's, so those of the workers may differ. A worker whose claim
-was taken over keeps no result.
+server's, so those of the workers may differ. A worker whose claim was taken over keeps no result.
 """
 
 from __future__ import annotations

@@ -100,9 +100,9 @@ class SharedQueue(Generic[T]):
         return None
 
     def _take_what_nobody_comes_for(self, others: claims.Others) -> None:
-        """Whoever leads tries what is elsewhere itself in the end: it fails by name, and keeps nobody waiting."""
+        """Whoever waits tries what is elsewhere itself in the end: it fails by name, and keeps nobody waiting."""
         now = time.monotonic()
-        if others.attended or self._sharing.part is not Part.LEADS:
+        if others.attended:
             self._deserted_since = None
         elif self._deserted_since is None:
             self._deserted_since = now

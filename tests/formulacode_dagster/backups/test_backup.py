@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -193,23 +194,32 @@ def test_an_encrypted_backup_opens_with_its_own_key_alone(
         back_up(filled, dagster_home, tmp_path / "backups", recipient="age1nonsense")
 
 
-def test_dagster_s_tables_of_a_postgres_come_back_too(
-    filled: Database, empty: Database, database_url: str, tmp_path: Path
-) -> None:
-    """Here Dagster's storage is the very database of the platform: its tables are saved once more."""
+def test_dagster_s_tables_of_a_postgres_come_back_too(filled: Database, empty: Database, tmp_path: Path) -> None:
+    """Here Dagster's storage is the very database of the platform: its tables are saved, and loaded, once more."""
     folder, manifest = back_up(filled, filled.engine, tmp_path / "backups")
     of_dagster = [table for table in manifest.tables if table.origin is Origin.DAGSTER]
     assert {table.table for table in of_dagster} >= {"ledger", "schema_migrations"}
     with pytest.raises(ConfigurationError, match="Set FC_DAGSTER_DATABASE_URL"):
         restore(folder, empty, tmp_path / "again")
+    loaded: list[str] = []
+    restore(folder, empty, empty.engine, progress=loaded.append)
+    assert rows_of(empty) == rows_of(filled)
+    assert {f"{origin} ledger" for origin in Origin} <= set(loaded)
 
 
 def test_the_newest_stay(tmp_path: Path) -> None:
     for name in ("2026-01-01", "2026-01-02", "2026-01-03"):
         (tmp_path / name).mkdir()
         (tmp_path / name / MANIFEST).write_text("{}")
-    (tmp_path / f"{PARTIAL}2026-01-04").mkdir()
+    for name in ("2026-01-04", "2026-01-05"):
+        (tmp_path / f"{PARTIAL}{name}").mkdir()
+    os.utime(tmp_path / f"{PARTIAL}2026-01-04", (0, 0))
     (tmp_path / "notes").mkdir()
     gone = prune(tmp_path, 2)
     assert {path.name for path in gone} == {"2026-01-01", f"{PARTIAL}2026-01-04"}
-    assert {path.name for path in tmp_path.iterdir()} == {"2026-01-02", "2026-01-03", "notes"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "2026-01-02",
+        "2026-01-03",
+        "notes",
+        f"{PARTIAL}2026-01-05",
+    }

@@ -46,6 +46,7 @@ class Runs:
         *,
         lease: timedelta = LONG,
         inputs: str = "v1",
+        elsewhere: Sequence[str] = (),
         options: RunOptions = RunOptions(max_concurrency=2),
         at_work: Callable[[str], None] = lambda _: None,
     ) -> StageSummary:
@@ -56,7 +57,7 @@ class Runs:
 
         sharing = Sharing(part, worker(name, lease), look_again_seconds=0.01)
         stage_run = StageRun(self.database, STAGE, MONTH, name, options, sharing)
-        items = [WorkItem(item, inputs, item) for item in names]
+        items = [WorkItem(item, inputs, item, is_here=item not in elsewhere) for item in names]
         return await run_items(stage_run, items, in_thread(work), lambda *_: None)
 
     @property
@@ -234,3 +235,21 @@ def test_what_repositories_took_before_is_what_they_are_expected_to_take(runs: R
     of_two = [entry.cost.seconds for entry in entries if entry.item.startswith("Acme/two#")]
     assert set(seconds) == {"Acme/one", "Acme/two"}
     assert seconds["Acme/two"] == pytest.approx(sum(of_two) / len(of_two))
+
+
+def test_what_is_on_another_machine_is_left_to_a_worker_there(runs: Runs) -> None:
+    runs.open(*NAMES[:3])
+    asyncio.run(runs.run(Part.HELPS, "here", NAMES[:3], elsewhere=NAMES[:1]))
+    assert set(runs.entries) == set(NAMES[1:3])
+    asyncio.run(runs.run(Part.HELPS, "there", NAMES[:3], elsewhere=NAMES[1:3]))
+    assert runs.entries[NAMES[0]] == "there"
+
+
+@pytest.mark.parametrize("part", [Part.LEADS, Part.JOINS])
+def test_what_no_living_worker_has_is_tried_in_the_end_by_whoever_waits_for_it(runs: Runs, part: Part) -> None:
+    if part is Part.JOINS:
+        # its leader is gone
+        runs.open(*NAMES[:2])
+    alone = RunOptions(max_concurrency=1)
+    asyncio.run(runs.run(part, "waits", NAMES[:2], elsewhere=NAMES[:1], lease=timedelta(seconds=0.3), options=alone))
+    assert [item for _, item in runs.done] == [NAMES[1], NAMES[0]]
