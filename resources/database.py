@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.database import Database, ServerLimits
 
 from .settings import Settings, read_settings
 
@@ -25,7 +25,14 @@ def open_database(url: str = "", *, settings: Settings | None = None, migrated: 
         from formulacode_dagster.store.embedded import start_embedded
 
         url = start_embedded(settings.home / "postgres")
-    database = Database(url)
+    limits = ServerLimits(
+        connections=settings.database_connections,
+        statement_seconds=settings.database_statement_seconds,
+        lock_seconds=settings.database_lock_seconds,
+        idle_seconds=settings.database_idle_seconds,
+        behind_pooler=settings.database_behind_pooler,
+    )
+    database = Database(url, limits)
     if migrated:
         try:
             database.migrate()

@@ -94,13 +94,31 @@ def open_stage(
     )
 
 
-def close_stage(connection: Connection, worker: Worker) -> None:
-    """Share the stage no longer: helpers finish what they are at and find no more."""
+def close_stage(connection: Connection, worker: Worker, run_id: str) -> None:
+    """Share the stage no longer: helpers finish what they are at and find no more.
+
+    Where another run leads by now, as it may once a restarted server has dropped the lock of *run_id*, it goes on.
+    """
     release(connection, worker)
-    _remove_free(connection, worker)
-    connection.execute(
-        delete(SHARED_STAGES).where(SHARED_STAGES.c.month == worker.month, SHARED_STAGES.c.stage == worker.stage.value)
-    )
+    led = (SHARED_STAGES.c.month == worker.month, SHARED_STAGES.c.stage == worker.stage.value)
+    if connection.execute(delete(SHARED_STAGES).where(*led, SHARED_STAGES.c.run_id == run_id)).rowcount:
+        _remove_free(connection, worker)
+
+
+def close_deserted(connection: Connection, shared: SharedStage, *, dry_run: bool) -> bool:
+    """Share the stage no longer, with its items, unless somebody is at one of them; tells whether that is so.
+
+    Whoever asks holds the month of the stage: no run leads it. With *dry_run* it stays.
+    """
+    of_stage = and_(_COLUMNS.month == shared.month, _COLUMNS.stage == shared.stage.value)
+    attended = select(func.count()).select_from(CLAIMS).where(of_stage, ~_is_free())
+    if connection.execute(attended).scalar_one():
+        return False
+    if not dry_run:
+        led = (SHARED_STAGES.c.month == shared.month, SHARED_STAGES.c.stage == shared.stage.value)
+        connection.execute(delete(CLAIMS).where(of_stage, _is_free()))
+        connection.execute(delete(SHARED_STAGES).where(*led))
+    return True
 
 
 def shared_stages(connection: Connection) -> list[SharedStage]:

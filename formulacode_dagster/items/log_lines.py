@@ -19,6 +19,8 @@ LINES_PER_REASON = 20
 """Elsewhere a month has thousands of items that end at once, most of them for the same few reasons."""
 
 Say = Callable[[str], None]
+SayOfItem = Callable[[str, str], None]
+"""A line, and the item it is of."""
 
 
 class WaitLines:
@@ -41,7 +43,7 @@ class WaitLines:
 class ItemLines:
     """Items for a log: each of a long stage; elsewhere so many of each way to end, and how many more there were."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: SayOfItem) -> None:
         self._say = say
         self._ended: Counter[tuple[ItemState, str]] = Counter()
 
@@ -49,23 +51,23 @@ class ItemLines:
         """Say how *item* ended, unless the like was said often enough."""
         self._ended[state, reason] += 1
         if stage in LONG_STAGES or self._ended[state, reason] <= LINES_PER_REASON:
-            self._say(f"{item}: {_words(state, reason)} after {seconds:.1f} s")
+            self._say(f"{item}: {_words(state, reason)} after {seconds:.1f} s", item)
 
     def end(self, stage: Stage) -> None:
         """Say how many were left out; the next stage begins anew."""
         for (state, reason), count in self._ended.items():
             if stage not in LONG_STAGES and count > LINES_PER_REASON:
-                self._say(f"{count - LINES_PER_REASON:,} more: {_words(state, reason)}")
+                self._say(f"{count - LINES_PER_REASON:,} more: {_words(state, reason)}", "")
         self._ended.clear()
 
 
 class AlsoLogged(ProgressListener):
     """Tells *listener* everything, and a log what a person who reads it would otherwise miss."""
 
-    def __init__(self, listener: ProgressListener, say: Say, warn: Say) -> None:
+    def __init__(self, listener: ProgressListener, say: Say, warn: Say, say_of_item: SayOfItem | None = None) -> None:
         self._listener = listener
         self._waits = WaitLines(say)
-        self._items = ItemLines(say)
+        self._items = ItemLines(say_of_item or (lambda text, _: say(text)))
         self._warn = warn
 
     def stage_started(self, stage: Stage, month: str, pending: int, already_done: int) -> None:

@@ -132,7 +132,10 @@ async def queue_of(
     finally:
         renewal.cancel()
         with suppress(OutsideSystemError), run.database.transaction() as connection:
-            (claims.close_stage if leads else claims.release)(connection, sharing.worker)
+            if leads:
+                claims.close_stage(connection, sharing.worker, run.run_id)
+            else:
+                claims.release(connection, sharing.worker)
 
 
 def _open(run: StageRun, sharing: Sharing, pending: Sequence[WorkItem[T]]) -> None:

@@ -1,4 +1,4 @@
-"""Tries at building images, what they say of fixes, and the contexts that images leave: how commits are built."""
+"""Tries at images and at locks, what they say of fixes, and the contexts that images leave: how commits are built."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, union
 
 from formulacode_dagster.models.attempt import AgentUse, BuildAttempt, Rung
 from formulacode_dagster.models.image import EngineName
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, StoredContext
 
 from .blobs import get_blob, put_blob
 from .bulk import insert_new, upsert
+from .spending import Spent, add_spending
 from .tables import BUILD_ATTEMPTS, CONTEXTS, IMAGES
 
 _COLUMNS = BUILD_ATTEMPTS.c
 _CONTEXTS = CONTEXTS.c
 _CONTEXT_KEYS = ("context_id", "repository_id", "repository", "base_sha")
 _STORED_APART = frozenset({"log"})
+_AT_IMAGES = _COLUMNS.made_in == Stage.IMAGES
 _NOT_ASKED = (FailureKind.AGENT_LIMITED, FailureKind.AGENT_OVERLOADED)
 
 
@@ -52,9 +54,16 @@ def save_attempt(connection: Connection, attempt: BuildAttempt) -> None:
     insert_new(connection, BUILD_ATTEMPTS, [{**row, "started_at": attempt.started_at, "log_sha256": sha256}])
 
 
+def book_attempt(connection: Connection, attempt: BuildAttempt, item: str) -> None:
+    """Keep *attempt* at *item*, and what an agent cost for it. Raises as `save_attempt`."""
+    save_attempt(connection, attempt)
+    spent = Spent(attempt.month, attempt.made_in, attempt.run_id, agent_cost(attempt), item)
+    add_spending(connection, [spent])
+
+
 def engines_of(connection: Connection, month: str) -> set[EngineName]:
     """The engines that were at work on the images of *month*."""
-    tried = select(_COLUMNS.engine).where(_COLUMNS.month == month)
+    tried = select(_COLUMNS.engine).where(_COLUMNS.month == month, _AT_IMAGES)
     built = select(func.jsonb_extract_path_text(IMAGES.c.document, "engine")).where(IMAGES.c.month == month)
     return {EngineName(name) for name in connection.execute(union(tried, built)).scalars()}
 
@@ -79,11 +88,11 @@ def log_of_attempt(connection: Connection, month: str, key: tuple[int, int], att
 
 
 def summary_of(connection: Connection, month: str, run_id: str) -> AttemptSummary:
-    """What the attempts of *run_id* in *month* come to."""
+    """What the attempts of *run_id* at images of *month* come to."""
     names = ("repository_id", "number", "attempt", "stage", "kind", "rule", "seconds")
     statement = (
         select(*(_COLUMNS[name] for name in names), _COLUMNS.spec["fixes"].label("fixes"))
-        .where(_COLUMNS.month == month, _COLUMNS.run_id == run_id)
+        .where(_COLUMNS.month == month, _COLUMNS.run_id == run_id, _AT_IMAGES)
         .order_by(_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.attempt)
     )
     rows = connection.execute(statement).all()
@@ -115,7 +124,7 @@ def agents_used(connection: Connection, month: str) -> list[AgentUse]:
     sums = [func.sum(_COLUMNS[name]) for name in ("tokens_in", "tokens_out", "dollars", "agent_seconds")]
     keys = (_COLUMNS.repository_id, _COLUMNS.number, _COLUMNS.rule)
     statement = (
-        select(*keys, func.count(), func.bool_or(_COLUMNS.kind == ""), *sums)
+        select(*keys, func.count(), func.bool_or(and_(_COLUMNS.kind == "", _AT_IMAGES)), *sums)
         .where(_COLUMNS.month == month, _COLUMNS.rung == Rung.AGENT)
         .group_by(*keys)
     )
@@ -144,13 +153,16 @@ def agent_costs(connection: Connection, month: str) -> dict[tuple[int, int], Cos
     return costs
 
 
-def asked_of(connection: Connection, month: str, rule: str) -> set[tuple[int, int]]:
-    """(repository id, number) of the pull requests of *month* with an attempt by *rule*, an agent's say.
+def asked_of(connection: Connection, month: str, stage: Stage, rule: str) -> set[tuple[int, int]]:
+    """(repository id, number) of the pull requests of *month* with an attempt of *stage* by *rule*, an agent's say.
 
     An agent that only was not to be had does not count.
     """
     statement = select(_COLUMNS.repository_id, _COLUMNS.number).where(
-        _COLUMNS.month == month, _COLUMNS.rule == rule, _COLUMNS.kind.not_in(_NOT_ASKED)
+        _COLUMNS.month == month,
+        _COLUMNS.made_in == stage,
+        _COLUMNS.rule == rule,
+        _COLUMNS.kind.not_in(_NOT_ASKED),
     )
     return {(row.repository_id, row.number) for row in connection.execute(statement)}
 
@@ -160,7 +172,7 @@ def ineffective_fixes(connection: Connection, repository_id: int) -> tuple[Fix, 
     keys = ("month", "number", "attempt")
     statement = (
         select(*(_COLUMNS[key] for key in keys), _COLUMNS.run_id, _COLUMNS.kind, _COLUMNS.spec["fixes"].label("fixes"))
-        .where(_COLUMNS.repository_id == repository_id)
+        .where(_COLUMNS.repository_id == repository_id, _AT_IMAGES)
         .order_by(*(_COLUMNS[key] for key in keys))
     )
     rows = connection.execute(statement).all()

@@ -10,12 +10,19 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Text
+from sqlalchemy import Column, DateTime, Dialect, Text
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import make_url
 from sqlalchemy.types import TypeDecorator
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+_DIALECT = make_url("postgresql+psycopg://").get_dialect()()
+
+
+def type_name(column: Column[Any]) -> str:
+    """The type of *column* as `information_schema` tells it."""
+    return column.type.compile(_DIALECT).lower()
 
 
 def storable(text: str) -> str:

@@ -6,11 +6,14 @@ import hashlib
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import Stage
@@ -19,6 +22,7 @@ from .migrations import migrate, pending_migrations
 from .views import VIEWS
 
 CONNECT_SECONDS = 10
+KEPT_CONNECTIONS = 8
 LOCK_TRIES = 5
 LOCK_PAUSE = 0.2
 # a server has many databases, each with locks of its own under the same keys
@@ -30,10 +34,34 @@ _LOCK_HOLDER = text(
 _OUT_OF_RESOURCES = "53"  # SQLSTATE class: disk full, out of memory, too many connections
 
 
+@dataclass(frozen=True)
+class ServerLimits:
+    """What one process may ask of the server; seconds of 0: no limit of ours."""
+
+    connections: int = 18
+    """At most, of which eight are kept open."""
+    statement_seconds: int = 0
+    lock_seconds: int = 0
+    idle_seconds: int = 0
+    """Of a transaction in which nothing is asked."""
+    behind_pooler: bool = False
+    """A pooler hands out connections by transaction: nothing lives longer on one than that."""
+
+    @property
+    def timeouts(self) -> dict[str, str]:
+        """By the server's names."""
+        seconds = {
+            "statement_timeout": self.statement_seconds,
+            "lock_timeout": self.lock_seconds,
+            "idle_in_transaction_session_timeout": self.idle_seconds,
+        }
+        return {name: f"{value}s" for name, value in seconds.items() if value}
+
+
 class Database:
     """A Postgres with our schema. Cheap to make; connects on first use; safe to share between threads."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, limits: ServerLimits = ServerLimits()) -> None:
         """*url* is any SQLAlchemy or libpq style Postgres URL; raises ConfigurationError for anything else."""
         try:
             parsed = make_url(url)
@@ -45,12 +73,23 @@ class Database:
             raise ConfigurationError(
                 f"FC_DATABASE_URL names a {parsed.drivername!r} database", remedy="Only Postgres is supported"
             )
+        connect: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "application_name": "formulacode"}
+        if limits.behind_pooler:
+            # the next transaction may be on another connection, which has not prepared it
+            connect["prepare_threshold"] = None
+        elif limits.timeouts and "options" not in parsed.query:
+            connect["options"] = " ".join(f"-c {name}={value}" for name, value in limits.timeouts.items())
+        kept = min(KEPT_CONNECTIONS, limits.connections)
         self.engine: Engine = create_engine(
             parsed.set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
-            pool_size=8,
-            connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "formulacode"},
+            pool_size=kept,
+            max_overflow=limits.connections - kept,
+            connect_args=connect,
         )
+        if limits.behind_pooler and limits.timeouts:
+            local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in limits.timeouts.items())
+            event.listen(self.engine, "begin", lambda connection: connection.exec_driver_sql(local))
 
     @property
     def where(self) -> str:
@@ -67,6 +106,12 @@ class Database:
     def _reached(self) -> Iterator[None]:
         try:
             yield
+        except PoolTimeout as error:
+            raise ConfigurationError(
+                "all connections to Postgres that this process may have are in use",
+                why=str(error),
+                remedy="Raise FC_DATABASE_CONNECTIONS, or do fewer things at once",
+            ) from error
         except DBAPIError as error:
             if isinstance(error, (OperationalError, InterfaceError)) or error.connection_invalidated:
                 raise self._gone(error) from error
@@ -86,13 +131,15 @@ class Database:
     def month_lock(self, stage: Stage, month: str, run_id: str) -> Iterator[None]:
         """Hold (stage, month) for the length of the block; BusyError when another run holds it.
 
-        The server lets go of the lock when the process dies, `kill -9` included.
+        The server lets go of the lock when the process dies, `kill -9` included. It is that of a transaction, which
+        stays open meanwhile: so a pooler keeps the connection for us.
         """
         key = zlib.crc32(f"{stage}/{month}".encode())
         # 63 bytes is all that Postgres keeps: just enough for the longest stage and a whole run id
         label = f"{stage}/{month} {run_id}"[:63]
         with self._reached(), self.engine.connect() as connection:
-            connection.execute(text("SELECT set_config('application_name', :label, false)"), {"label": label})
+            _stay_open(connection)
+            connection.execute(text("SELECT set_config('application_name', :label, true)"), {"label": label})
             holder = self._take_lock(connection, key)
             if holder:
                 raise BusyError(
@@ -103,8 +150,7 @@ class Database:
             try:
                 yield
             finally:
-                # the connection must not go back to the pool with the lock or the label on it
-                connection.invalidate()
+                _let_go(connection)
 
     @contextmanager
     def lease(self, name: str) -> Iterator[bool]:
@@ -115,25 +161,25 @@ class Database:
         # beyond the 32 bits of the keys of months
         key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
         with self._reached(), self.engine.connect() as connection:
-            taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar_one()
-            connection.commit()
+            _stay_open(connection)
+            taken = connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": key}).scalar_one()
+            if not taken:
+                _let_go(connection)
             try:
                 yield bool(taken)
             finally:
-                if taken:
-                    # the connection must not go back to the pool with the lock on it
-                    connection.invalidate()
+                _let_go(connection)
 
     def _take_lock(self, connection: Connection, key: int) -> str:
         """Empty once the lock is ours; else who holds it. A run that was killed a moment ago is waited for."""
         holder = ""
         for _ in range(LOCK_TRIES):
-            taken = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}).scalar_one()
-            connection.commit()
+            taken = connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": key}).scalar_one()
             if taken:
                 return ""
+            # a transaction sees the sessions as they were when it first looked
+            connection.execute(text("SELECT pg_stat_clear_snapshot()"))
             holder = connection.execute(_LOCK_HOLDER, {"key": key}).scalar() or "unknown"
-            connection.commit()
             time.sleep(LOCK_PAUSE)
         return holder
 
@@ -155,3 +201,14 @@ class Database:
             why=str(error.orig).strip().splitlines()[0] if error.orig else str(error),
             remedy="Start it or fix FC_DATABASE_URL, then run the month again: it goes on where this run stopped",
         )
+
+
+def _stay_open(connection: Connection) -> None:
+    """Have the server not end the transaction, in which nothing is asked as long as a lock is held."""
+    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+
+def _let_go(connection: Connection) -> None:
+    """End the transaction, and with it its locks, at once; a server that is gone has ended it."""
+    with suppress(DBAPIError):
+        connection.rollback()

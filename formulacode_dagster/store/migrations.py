@@ -77,9 +77,7 @@ def migrate(
     """
     wanted = migrations if migrations is not None else read_migrations()
     applied_now: list[str] = []
-    with engine.connect() as connection:
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
-        connection.commit()
+    with _locked(engine), engine.connect() as connection:
         try:
             connection.exec_driver_sql(_BOOKKEEPING)
             connection.commit()
@@ -97,9 +95,17 @@ def migrate(
                 _apply(connection, Migration(_VIEWS, views.sql))
         finally:
             connection.rollback()
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
-            connection.commit()
     return tuple(applied_now)
+
+
+@contextmanager
+def _locked(engine: Engine) -> Iterator[None]:
+    """Nobody else migrates meanwhile, nor ends the wait for that; the lock is that of a transaction, poolers or not."""
+    with engine.connect() as holder:
+        for timeout in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+            holder.exec_driver_sql(f"SET LOCAL {timeout} = 0")
+        holder.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        yield
 
 
 def _applied(connection: Connection) -> dict[str, str]:
@@ -140,6 +146,7 @@ def _changing(connection: Connection, what: str) -> Iterator[None]:
     try:
         with connection.begin():
             connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             yield
     except OperationalError as error:
         if not isinstance(error.orig, LockNotAvailable):

@@ -264,7 +264,7 @@ BUILD_ATTEMPTS = Table(
     *_text("stage"),
     Column("rc", Integer),
     *_text("kind", "detail", "rule", "log_sha256"),
-    *_text("rung", "agent"),
+    *_text("rung", "agent", "made_in"),
     *_real("agent_seconds"),
     *_big("tokens_in", "tokens_out"),
     *_real("dollars"),

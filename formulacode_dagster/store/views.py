@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Table
-from sqlalchemy.engine import make_url
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.columns import TableColumn, columns_of, postgres_type
@@ -35,11 +34,10 @@ from .artifacts import (
     REPRODUCTIONS,
     Artifact,
 )
+from .column_types import type_name
 from .migrations import Views
 from .series.comments import comments
 from .series.views import BENCHMARK_RESULTS, SERIES_RELATIONS
-
-_DIALECT = make_url("postgresql+psycopg://").get_dialect()()
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Relation:
         def type_of(name: str, plain: object) -> str:
             if name not in known:
                 return postgres_type(plain)
-            return str(known[name].type.compile(_DIALECT)).lower()
+            return type_name(known[name])
 
         return columns_of(*(artifact.model for artifact in self.artifacts), type_of=type_of)
 

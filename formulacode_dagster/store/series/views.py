@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlalchemy import Column, Table
-from sqlalchemy.engine import make_url
 
 from formulacode_dagster.models.columns import TableColumn
 
+from ..column_types import type_name
 from .comments import comments
 from .tables import (
     BREAKPOINT_COMMITS,
@@ -20,8 +20,6 @@ from .tables import (
     SERIES,
     SITE_TABLES,
 )
-
-_DIALECT = make_url("postgresql+psycopg://").get_dialect()()
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class SeriesRelation:
 
 
 def _shown(column: Column[object]) -> TableColumn:
-    return TableColumn(column.name, column.type.compile(_DIALECT).lower(), column.comment or "")
+    return TableColumn(column.name, type_name(column), column.comment or "")
 
 
 def _relation(table: Table) -> SeriesRelation:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.image import EngineName
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import (
@@ -143,5 +143,6 @@ def test_what_agents_cost_is_summed_by_pull_request_over_all_runs_and_who_was_as
             KEY: Cost(tokens_in=180, tokens_out=20, dollars=0.5, seconds=42.0),
             (7, 6): Cost(tokens_in=90, tokens_out=10, dollars=0.25),
         }
-        assert asked_of(connection, MONTH, "agent:codex") == {KEY}, "a limit is no answer"
-        assert asked_of(connection, MONTH, "agent:claude") == set()
+        assert asked_of(connection, MONTH, Stage.IMAGES, "agent:codex") == {KEY}, "a limit is no answer"
+        assert asked_of(connection, MONTH, Stage.IMAGES, "agent:claude") == set()
+        assert asked_of(connection, MONTH, Stage.ENVIRONMENTS, "agent:codex") == set(), "it was asked for an image"
