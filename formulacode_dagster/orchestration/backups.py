@@ -1,5 +1,6 @@
 """Backups of the platform's database and of Dagster's storage: by a daily job, or by the command line."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from sqlalchemy.engine import make_url
 
 from formulacode_dagster.backups.backup import back_up, prune
 from formulacode_dagster.backups.manifest import Manifest
+from formulacode_dagster.backups.object_store import SCHEME, ObjectStore
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.store.database import Database
 from resources.postgres import PostgresResource
@@ -30,24 +32,55 @@ def dagster_storage(settings: Settings) -> Iterator[Engine | Path]:
         engine.dispose()
 
 
+def object_store(settings: Settings) -> ObjectStore | None:
+    """Where backups are copied to; None where FC_BACKUP_STORE is empty. Raises ConfigurationError."""
+    return ObjectStore.of(settings.backup_store, settings.backup_endpoint) if settings.backup_store else None
+
+
 def back_up_all(
     database: Database, into: Path | None = None, *, progress: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, Manifest]:
-    """Back up as the settings say, below *into* or FC_BACKUP_DIR; raises as `back_up`."""
+    """Back up as the settings say, below *into* or FC_BACKUP_DIR, and copy it to FC_BACKUP_STORE.
+
+    Raises as `back_up`, and as `ObjectStore.upload`: then the backup is in the folder alone.
+    """
     settings = read_settings()
-    folder = into or settings.backup_dir or settings.home / "backups"
+    store = object_store(settings)
     with dagster_storage(settings) as dagster:
-        return back_up(database, dagster, folder, recipient=settings.backup_recipient, progress=progress)
+        folder, manifest = back_up(
+            database, dagster, into or settings.backup_root, recipient=settings.backup_recipient, progress=progress
+        )
+    if store is not None:
+        progress(f"uploading {store.upload(folder)}")
+    return folder, manifest
 
 
-@dg.op(description="Writes a backup below FC_BACKUP_DIR, and removes all but the newest FC_BACKUPS_KEPT.")
+@contextmanager
+def folder_of(backup: str, endpoint: str) -> Iterator[Path]:
+    """The folder of *backup*; one in a store is downloaded, for the length of the block. Raises as `download`."""
+    if not backup.startswith(f"{SCHEME}://"):
+        yield Path(backup)
+        return
+    where, _, name = backup.rstrip("/").rpartition("/")
+    with tempfile.TemporaryDirectory() as scratch:
+        yield ObjectStore.of(where, endpoint).download(name, Path(scratch))
+
+
+@dg.op(
+    description="Writes a backup below FC_BACKUP_DIR and to FC_BACKUP_STORE; keeps the newest FC_BACKUPS_KEPT of each."
+)
 def write_backup(context: dg.OpExecutionContext, postgres: PostgresResource) -> dg.Output[None]:
     """Back up; the metadata of the output tell what is in it."""
     try:
         folder, manifest = back_up_all(postgres.database(), progress=context.log.debug)
+        settings = read_settings()
+        store = object_store(settings)
+        gone = [
+            *map(str, prune(folder.parent, settings.backups_kept)),
+            *(store.prune(settings.backups_kept) if store is not None else ()),
+        ]
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
-    gone = prune(folder.parent, read_settings().backups_kept)
     tables = [
         dg.TableRecord({"table": table.table, "of": table.origin.value, "rows": table.rows, "bytes": table.bytes})
         for table in manifest.tables

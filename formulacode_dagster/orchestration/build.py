@@ -18,14 +18,24 @@ def build_definitions(*, resource_overrides: Mapping[str, Any] | None = None) ->
     from assets.all import ASSET_CHECKS, ASSETS
     from resources.defaults import default_resources
 
-    from .jobs import BACKUP_JOB, DASHBOARD_JOB, HELPER_JOB, HOUSEKEEPING_JOB, MONTH_JOB, SCHEDULES, SENSORS, STAGE_JOBS
+    from .jobs import (
+        BACKUP_JOB,
+        DASHBOARD_JOB,
+        HELPER_JOB,
+        HOUSEKEEPING_JOB,
+        MONTH_JOB,
+        SCHEDULES,
+        SENSORS,
+        STAGE_JOBS,
+    )
+    from .operations import OPERATIONS_JOB, operations
     from .pool_waiting import mend_waiting_for_pools
 
     mend_waiting_for_pools()
     return dg.Definitions(
-        assets=ASSETS,
+        assets=[*ASSETS, operations],
         asset_checks=ASSET_CHECKS,
-        jobs=[MONTH_JOB, *STAGE_JOBS, DASHBOARD_JOB, HOUSEKEEPING_JOB, HELPER_JOB, BACKUP_JOB],
+        jobs=[MONTH_JOB, *STAGE_JOBS, DASHBOARD_JOB, HOUSEKEEPING_JOB, HELPER_JOB, BACKUP_JOB, OPERATIONS_JOB],
         schedules=SCHEDULES,
         sensors=SENSORS,
         resources={**default_resources(), **(resource_overrides or {})},

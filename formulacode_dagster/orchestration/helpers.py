@@ -29,6 +29,8 @@ from resources.registry import RegistryResource
 from resources.sampling import SamplingResource
 from resources.settings import read_settings
 
+from .placement import run_tags
+
 HELPS = "formulacode/helps"
 """Tag of a helper run: the stage, the month and the run that it helps."""
 HELP_OP = "help_stage"
@@ -73,7 +75,7 @@ def help_stage(
         engine, _ = containers.engine_for(run.database, run.month)
         match run.stage:
             case environments.stage:
-                return plan_environments(run, mirrors, containers)
+                return plan_environments(run, mirrors, containers, agents.desk(run))
             case images.stage:
                 return build_images(run, mirrors, containers, engine, agents.desk(run))
             case measurements.stage:
@@ -138,5 +140,5 @@ def _missing(instance: dg.DagsterInstance, shared: SharedStage, most: int) -> It
             run_key=f"{name} {number}",
             partition_key=shared.month,
             run_config={"ops": {HELP_OP: {"config": {"stage": shared.stage.value}}}},
-            tags={HELPS: name},
+            tags={HELPS: name, **run_tags(shared.stage)},
         )

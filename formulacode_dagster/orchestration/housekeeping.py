@@ -7,6 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from formulacode_dagster.housekeeping.cleanup import CleanupReport, clean_up_all
+from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
 from formulacode_dagster.models.errors import FormulaCodeError
 from resources.containers import ContainersResource
 from resources.postgres import PostgresResource
@@ -31,6 +32,7 @@ def tidy_up(
     """Clean up every image store; the metadata of the output tell what was done."""
     try:
         budgets = containers.budgets
+        deserted = close_deserted_stages(postgres.database(), dry_run=config.dry_run)
         done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
@@ -41,7 +43,8 @@ def tidy_up(
                 f"{report.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
                 f"unfinished months need {report.needed_bytes / 1e9:.1f} GB"
             )
-    return dg.Output(None, metadata=_metadata(done, dry_run=config.dry_run))
+    metadata = _metadata(done, dry_run=config.dry_run)
+    return dg.Output(None, metadata={**metadata, "stages_that_nobody_leads": len(deserted)})
 
 
 def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]:

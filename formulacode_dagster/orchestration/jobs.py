@@ -7,10 +7,13 @@ import dagster as dg
 from assets.dashboard_asset import GROUP
 from formulacode_dagster.models.items import MONTH_STAGES, Stage
 
+from .alerts import checks_of_succeeded_runs, failed_runs, late_months
 from .backups import BACKUP_SCHEDULE, backup
 from .helpers import helper, helpers_sensor
 from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
 from .listed_dashboards import listed_dashboards
+from .operations import OPERATIONS_SCHEDULE
+from .placement import run_tags
 
 MONTH_JOB = dg.define_asset_job(
     "month",
@@ -22,6 +25,7 @@ STAGE_JOBS = [
     dg.define_asset_job(
         f"{stage.value}_only",
         selection=dg.AssetSelection.assets(stage.value),
+        tags=run_tags(stage),
         description=f"`{stage.value}` alone, with its checks; for debugging a month, or an item with `only`.",
     )
     for stage in Stage
@@ -46,5 +50,5 @@ MONTHLY_SCHEDULE = dg.build_schedule_from_partitioned_job(
 HOUSEKEEPING_JOB = housekeeping
 HELPER_JOB = helper
 BACKUP_JOB = backup
-SENSORS = (helpers_sensor, listed_dashboards)
-SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE, BACKUP_SCHEDULE)
+SENSORS = (helpers_sensor, listed_dashboards, failed_runs, checks_of_succeeded_runs, late_months)
+SCHEDULES = (MONTHLY_SCHEDULE, HOUSEKEEPING_SCHEDULE, BACKUP_SCHEDULE, OPERATIONS_SCHEDULE)

@@ -20,6 +20,7 @@ from .helpers import HELP_OP, HELPS, helped
 from .home import IN_PROCESS, POOLS, prepare_dagster_home, storage_errors
 from .jobs import HELPER_JOB, MONTH_JOB
 from .orphans import end_orphans, process_tag
+from .step_failures import failure_text
 
 OFFENDING = "offending"
 """Under which a check's metadata names its offenders."""
@@ -149,13 +150,8 @@ def _errors(result: Any) -> tuple[str, ...]:
     errors: list[str] = []
     for event in result.all_events:
         if event.is_step_failure:
-            data = event.step_failure_data
-            # what a check found is told among the failed checks
-            if data.error is not None and data.error.cls_name == "DagsterAssetCheckFailedError":
-                continue
-            description = data.user_failure_data.description if data.user_failure_data else None
-            error = data.error.cause if data.error and data.error.cause else data.error
-            errors.append(f"{event.step_key}: {description or (error.message.strip() if error else 'failed')}")
+            if text := failure_text(event):
+                errors.append(text)
         elif event.is_failure and not errors and event.message:
             errors.append(event.message)
     return tuple(errors)

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from formulacode_dagster.backups.manifest import read_manifest
-from formulacode_dagster.orchestration.backups import backup
+from formulacode_dagster.orchestration.backups import backup, folder_of
 from resources.postgres import PostgresResource
 
 
@@ -48,3 +48,38 @@ def test_a_recipient_that_is_none_fails_the_job_by_name(
     assert failure is not None
     assert "FC_BACKUP_RECIPIENT is no public key of age" in str(failure.description)
     assert not (tmp_path / "home" / "backups").exists()
+
+
+@pytest.mark.usefixtures("database")
+def test_with_a_store_the_job_copies_the_backup_there_whole_and_keeps_as_many(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance
+) -> None:
+    import boto3
+    from moto import mock_aws
+
+    for name, value in {
+        "FC_DATABASE_URL": database_url,
+        "FC_HOME": str(tmp_path / "home"),
+        "FC_BACKUP_STORE": "s3://backups/fc",
+        "FC_BACKUPS_KEPT": "1",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="backups")
+        client.put_object(Bucket="backups", Key="fc/2026-01-01T00-00-00Z/manifest.json", Body=b"{}")
+        done = backup.execute_in_process(instance=dagster_instance, resources={"postgres": PostgresResource()})
+        told = next(event for event in done.all_events if event.is_successful_output).step_output_data.metadata
+        name = Path(str(told["folder"].value)).name
+        with folder_of(f"s3://backups/fc/{name}/", "") as folder:
+            assert read_manifest(folder).rows == told["rows"].value
+            assert not folder.is_relative_to(tmp_path)
+    assert told["removed"].value == 1
+
+
+def test_a_folder_is_taken_from_where_it_is() -> None:
+    with folder_of("/backups/2026-01-01T00-00-00Z", "") as folder:
+        assert folder == Path("/backups/2026-01-01T00-00-00Z")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from sqlalchemy import Engine, event
 
 from assets.measurements import measurements
 from assets.published_images import published_images
@@ -180,3 +181,35 @@ def test_no_helper_is_asked_for_where_runs_work_alone(
     (skipped,) = asked_for(dagster_instance)
     assert isinstance(skipped, dg.SkipReason)
     assert "FC_HELPER_RUNS is 0" in str(skipped.skip_message)
+
+
+def test_two_schedulers_at_once_ask_for_the_same_helpers(month: Database, dagster_instance: dg.DagsterInstance) -> None:
+    """Dagster launches what has one run key once."""
+    share(month, {f"Acme/tiny#{number}": "v1" for number in range(5)}, "led twice")
+    first, second = ([request.run_key for request in asked_for(dagster_instance)] for _ in range(2))
+    assert first == second
+    assert len(set(first)) == 2
+
+
+def test_a_run_that_works_alone_asks_nothing_of_claims(
+    month: Database, dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked_of_claims() -> list[str]:
+        asked: list[str] = []
+
+        def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            asked.extend(name for name in ("claims", "shared_stages") if name in statement)
+
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            assert materialize(dagster_instance).success
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        return asked
+
+    assert asked_of_claims(), "one that shares does"
+    monkeypatch.setenv("FC_HELPER_RUNS", "0")
+    with month.transaction() as connection:
+        ledger.forget(connection, MONTH, STAGE, list(entries(month)))
+    assert asked_of_claims() == []
+    assert len(entries(month)) == 2

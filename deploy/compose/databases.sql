@@ -1,0 +1,2 @@
+-- Dagster's own storage, beside the platform's database.
+CREATE DATABASE dagster;

@@ -1,0 +1,166 @@
+"""deploy/kubernetes: held to the schemas that Kubernetes publishes. No cluster has run any of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.orchestration.placement import run_tags
+from resources.documentation import SETTINGS
+from tests.support.deployments import DEPLOY, dagster_yaml
+
+pytestmark = pytest.mark.slow
+
+FOLDER = DEPLOY / "kubernetes"
+KUSTOMIZATION = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
+IMAGE = "registry.example/formulacode/platform:1"
+VERSIONS = ("1.30", "1.33", "1.37")
+MANIFESTS: list[Any] = [
+    document for name in KUSTOMIZATION["resources"] for document in yaml.safe_load_all((FOLDER / name).read_text())
+]
+PODS = {
+    manifest["metadata"]["name"]: manifest["spec"]["template"]["spec"]
+    for manifest in MANIFESTS
+    if manifest["kind"] in ("Deployment", "StatefulSet")
+}
+SECRET = {setting.name for setting in SETTINGS if setting.secret}
+
+
+def validate(manifest: Any, version: str) -> None:
+    import kubernetes_validate
+
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_manifest_holds_to_the_published_schema(version: str) -> None:
+    assert len(MANIFESTS) == 19
+    for manifest in MANIFESTS:
+        validate(manifest, version)
+
+
+def test_a_field_that_is_none_is_refused() -> None:
+    (wrong,) = (copy.deepcopy(manifest) for manifest in MANIFESTS if manifest["metadata"]["name"] == "daemon")
+    wrong["spec"]["template"]["spec"]["containers"][0]["resource"] = {}
+    with pytest.raises(Exception, match="'resource' was unexpected"):
+        validate(wrong, VERSIONS[0])
+
+
+@pytest.fixture
+def job(tmp_path: Path, dagster_instance: dg.DagsterInstance) -> Any:
+    """The job that Dagster would make for a run that measures, by the configuration in git."""
+    import kubernetes.client
+    from dagster_k8s import K8sRunLauncher
+
+    nobody = {
+        "current-context": "none",
+        "contexts": [{"name": "none", "context": {"cluster": "none", "user": "none"}}],
+        "clusters": [{"name": "none", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "none", "user": {}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(nobody))
+    config = dagster_yaml(FOLDER)["run_launcher"]["config"] | {
+        "load_incluster_config": False,
+        "kubeconfig_file": str(tmp_path / "kubeconfig"),
+    }
+    batch = MagicMock()
+    launcher = K8sRunLauncher(**config, k8s_client_batch_api=batch, k8s_client_core_api=MagicMock())
+    origin = JobPythonOrigin(
+        "measurements_only",
+        RepositoryPythonOrigin("python", ModuleCodePointer("formulacode_dagster.definitions", "defs"), IMAGE, None, {}),
+    )
+    run = dagster_instance.create_run_for_job(_measuring, tags=run_tags(Stage.MEASUREMENTS), job_code_origin=origin)
+    launcher.register_instance(dagster_instance)
+    launcher._launch_k8s_job_with_args("dagster-run-1", ["dagster", "api", "execute_run"], run)
+    return kubernetes.client.ApiClient().sanitize_for_serialization(
+        batch.create_namespaced_job.call_args.kwargs["body"]
+    )
+
+
+@dg.job
+def _measuring() -> None:
+    """Stands for a run that measures."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_job_of_a_run_holds_to_the_published_schema(job: Any, version: str) -> None:
+    validate(job, version)
+
+
+def test_the_job_of_a_run_asks_for_what_its_stage_takes_and_has_no_right(job: Any) -> None:
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == IMAGE
+    assert container["resources"] == {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "4Gi"}}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert {"secretRef": {"name": "formulacode-settings"}} in container["envFrom"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["serviceAccountName"] == "formulacode-run"
+    # a run that was lost is Dagster's to launch anew, not the cluster's
+    assert job["spec"]["backoffLimit"] == 0
+
+
+def test_who_launches_a_run_does_not_choose_its_pod() -> None:
+    from dagster_k8s.container_context import K8sContainerContext
+    from dagster_k8s.job import UserDefinedDagsterK8sConfig
+
+    allowed = dagster_yaml(FOLDER)["run_launcher"]["config"]["only_allow_user_defined_k8s_config_fields"]
+    context = K8sContainerContext(run_k8s_config=UserDefinedDagsterK8sConfig(container_config={"image": "other"}))
+    with pytest.raises(Exception, match="image"):
+        context.validate_user_k8s_config_for_run(allowed, [])
+
+
+def test_no_secret_is_in_git_and_only_ours_learn_the_settings() -> None:
+    assert [manifest for manifest in MANIFESTS if manifest["kind"] == "Secret"] == []
+    for manifest in MANIFESTS:
+        assert set(manifest.get("data") or {}) & SECRET <= {"FC_DATABASE_URL", "FC_DAGSTER_DATABASE_URL"}
+        for value in (manifest.get("data") or {}).values():
+            assert not re.search(r"://[^/@]*:[^/@]*@", value), "a password"
+    told = {name for name, pod in PODS.items() if "'secretRef'" in str(pod)}
+    assert told == {"code"}
+
+
+def test_the_measuring_pod_has_whole_cores_of_its_own() -> None:
+    pod = PODS["builder"]
+    assert pod["nodeSelector"] == {"formulacode/pool": "measure"}
+    for container in (*pod["initContainers"], *pod["containers"]):
+        resources = container["resources"]
+        # what the static CPU manager asks for: the class Guaranteed, and whole CPUs
+        assert resources["requests"] == resources["limits"]
+        assert resources["limits"]["cpu"].isdigit()
+    assert {
+        name
+        for name, each in PODS.items()
+        if any((c.get("securityContext") or {}).get("privileged") for c in each["containers"])
+    } == {"builder"}
+
+
+def test_only_who_launches_runs_may_ask_the_api_server() -> None:
+    assert {name for name, pod in PODS.items() if pod["automountServiceAccountToken"]} == {"daemon", "webserver"}
+    services = [manifest for manifest in MANIFESTS if manifest["kind"] == "Service"]
+    assert {service["spec"].get("type", "ClusterIP") for service in services} == {"ClusterIP"}
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kustomize_puts_one_image_everywhere_runs_included() -> None:
+    command = ["kubectl", "kustomize", str(FOLDER)]
+    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (image,) = KUSTOMIZATION["images"]
+    assert rendered.count(f"{image['newName']}:{image['newTag']}") == 5
+    assert "formulacode/platform:local" not in rendered
+    for manifest in yaml.safe_load_all(rendered):
+        validate(manifest, VERSIONS[-1])

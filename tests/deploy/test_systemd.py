@@ -1,0 +1,91 @@
+"""The units of deploy/systemd: systemd takes them, and they are held tight."""
+
+from __future__ import annotations
+
+import getpass
+import grp
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from dagster._core.instance.config import dagster_instance_config
+
+from tests.support.deployments import DEPLOY, dagster_yaml
+
+UNITS = DEPLOY / "systemd"
+SERVICES = sorted(UNITS.glob("*.service"))
+MOST_EXPOSED = 25
+"""Tenths, of the hundred by which systemd counts what a service may do to its machine."""
+
+needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """The units as they would stand where the platform is installed: here, in this environment, for this user."""
+    folder = Path(sys.executable).parent
+    for path in (path for kind in ("service", "slice", "target", "timer") for path in UNITS.glob(f"*.{kind}")):
+        text = path.read_text().replace("/opt/formulacode/venv/bin", str(folder))
+        text = re.sub("^User=.*", f"User={getpass.getuser()}", text, flags=re.MULTILINE)
+        text = re.sub("^Group=.*", f"Group={grp.getgrgid(os.getgid()).gr_name}", text, flags=re.MULTILINE)
+        (tmp_path / path.name).write_text(text)
+    return tmp_path
+
+
+def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
+
+
+@needs_systemd
+def test_systemd_takes_every_unit(units: Path) -> None:
+    verified = analyze("verify", "--man=no", *sorted(units.iterdir()))
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+@needs_systemd
+def test_systemd_complains_of_a_unit_that_is_wrong(units: Path) -> None:
+    service = units / "formulacode-code.service"
+    service.write_text(service.read_text().replace("NoNewPrivileges=", "NoNewPrivilege="))
+    assert "NoNewPrivilege" in analyze("verify", "--man=no", service).stderr
+
+
+@needs_systemd
+@pytest.mark.parametrize("name", [path.name for path in SERVICES])
+def test_a_service_may_do_little_to_its_machine(name: str, units: Path) -> None:
+    held = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", units / name)
+    assert held.returncode == 0, held.stdout[-300:]
+
+
+def test_all_of_the_platform_is_started_and_ended_together() -> None:
+    target = (UNITS / "formulacode.target").read_text()
+    for path in SERVICES:
+        text = path.read_text()
+        assert "PartOf=formulacode.target" in text, path.name
+        assert "EnvironmentFile=/etc/formulacode/settings.env" in text, path.name
+        if "Type=exec" in text:
+            assert path.name in target
+
+
+def test_nothing_listens_beyond_localhost() -> None:
+    for path in SERVICES:
+        for address in re.findall(r"--host (\S+)|FC_LISTEN_HOST=(\S+)", path.read_text()):
+            assert "".join(address) in ("127.0.0.1", "${FC_LISTEN_HOST}"), path.name
+
+
+@pytest.mark.parametrize(
+    "folder", [path.parent for path in sorted(DEPLOY.glob("*/dagster.yaml"))], ids=lambda path: path.name
+)
+def test_what_is_no_matter_of_deployment_is_as_in_the_checkout(folder: Path, tmp_path: Path) -> None:
+    here, there = dagster_yaml(folder), dagster_yaml(DEPLOY.parent)
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(here))
+    taken, _ = dagster_instance_config(str(tmp_path))
+    assert taken["storage"] == here["storage"], "Dagster takes it"
+    for key in ("telemetry", "nux", "run_retries", "retention"):
+        assert here[key] == there[key], key
+    assert here["concurrency"]["pools"] == there["concurrency"]["pools"]
+    assert here["storage"] == {"postgres": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}}}
