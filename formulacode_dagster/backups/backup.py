@@ -116,12 +116,23 @@ def restore(
     return manifest
 
 
+def newest_backup(into: Path) -> datetime | None:
+    """When the newest backup below *into* was made; None where there is none."""
+    written = [path.stat().st_mtime for path in _manifests(into)]
+    return datetime.fromtimestamp(max(written), UTC) if written else None
+
+
+def _manifests(into: Path) -> list[Path]:
+    """Of every whole backup below *into*, the oldest first."""
+    return sorted(path for path in into.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(PARTIAL))
+
+
 def prune(into: Path, keep: int) -> tuple[Path, ...]:
     """Remove all but the newest *keep* backups below *into*, and what was cut short; returns what went.
 
     What nobody has written to for a day was cut: a younger one may be another's, in the making.
     """
-    folders = sorted(path.parent for path in into.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(PARTIAL))
+    folders = [path.parent for path in _manifests(into)]
     cut = (path for path in into.glob(f"{PARTIAL}*") if time.time() - path.stat().st_mtime > CUT_AFTER_SECONDS)
     gone = [*folders[: max(0, len(folders) - keep)], *cut]
     for folder in gone:

@@ -23,6 +23,9 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
     with engine.connect() as connection:
         connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         with connection.begin():
+            # a table takes as long as it takes, and so does what lies between two
+            for timeout in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                connection.exec_driver_sql(f"SET LOCAL {timeout} = 0")
             yield connection
 
 
@@ -65,6 +68,7 @@ def load_tables(
     Raises ConfigurationError where fewer or more rows come in than were saved.
     """
     with engine.begin() as connection, _raw(connection).cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = 0")
         for backup in reversed(backups):
             cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(backup.table)))
         for backup in backups:
