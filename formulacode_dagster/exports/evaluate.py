@@ -15,15 +15,14 @@ from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.reasons import FailureKind
 
+from .formats import COMMON_TEST, build_context, is_exported_task, solution
+
 ORACLE, NOP = "oracle", "nop"
 BUILD_SECONDS, FILE_SECONDS, AGENT_SECONDS = 1800.0, 300.0, 3 * 3600.0
 GRADING_SECONDS = 6 * 3600.0
 TAIL_CHARACTERS = 3000
 PATCHES = frozenset({".patch", ".diff"})
 REPORT = "/logs/verifier"
-
-
-SOLUTION, TEST = "solution/solve.sh", "/tests/test.sh"
 
 
 def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) -> dict[str, Any]:
@@ -33,13 +32,13 @@ def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) ->
     checkout. Raises ConfigurationError for what is no exported task or no agent, and an agent that fails; ItemFailure
     (`incomplete`) when the grader broke off, OutsideSystemError when Docker does not answer.
     """
-    if not (folder / "tests" / "task.json").is_file():
+    if not is_exported_task(folder):
         raise ConfigurationError(f"{folder} is no exported task", remedy="Name a folder that `fc-data export` wrote")
     work = _work(folder, agent)
-    with _container(daemon or DockerDaemon(), folder / "environment") as container:
+    with _container(daemon or DockerDaemon(), build_context(folder)) as container:
         container.do(work)
         container.put(folder / "tests", "/tests")
-        graded = container.execute([TEST], user="root", timeout=GRADING_SECONDS)
+        graded = container.execute([f"/{COMMON_TEST}"], user="root", timeout=GRADING_SECONDS)
         report = container.read(f"{REPORT}/report.json")
     if report is None:
         raise ItemFailure(FailureKind.INCOMPLETE, f"the grader of {folder.name} broke off", log_tail=graded)
@@ -50,7 +49,7 @@ def evaluate(folder: Path, agent: str, *, daemon: DockerDaemon | None = None) ->
 def _work(folder: Path, agent: str) -> Path | None:
     if agent == NOP:
         return None
-    script = folder / SOLUTION if agent == ORACLE else Path(agent)
+    script = solution(folder) if agent == ORACLE else Path(agent)
     if not script.is_file():
         raise ConfigurationError(
             f"there is no agent {agent}", remedy=f"Say {ORACLE}, {NOP}, or name a patch or a script"
@@ -67,18 +66,15 @@ class _Container:
         """Let the agent work: nothing, a patch or a script."""
         if script is None:
             return
-        is_patch, is_authors = script.suffix in PATCHES, script.name == Path(SOLUTION).name
-        # what is beside the author's script is the patch that it applies
-        self.put(script.parent if is_authors else script, "/solution")
-        self.execute(["chmod", "-R", "a+rX", "/solution"], timeout=FILE_SECONDS, user="root")
-        command = ["git", "apply", "--whitespace=nowarn", "/solution"] if is_patch else ["bash", "/solution"]
-        if is_authors:
-            command = ["bash", f"/solution/{script.name}"]
-        self.execute(command, timeout=AGENT_SECONDS)
+        self.put(script, "/solution")
+        self.execute(["chmod", "a+r", "/solution"], timeout=FILE_SECONDS, user="root")
+        command = ["git", "apply", "--whitespace=nowarn"] if script.suffix in PATCHES else ["bash"]
+        self.execute([*command, "/solution"], timeout=AGENT_SECONDS)
 
     def put(self, source: Path, target: str) -> None:
-        """Copy a file or a folder there, readable by everybody."""
-        _run(self.daemon, ["cp", str(source.resolve()), f"{self.name}:{target}"], FILE_SECONDS)
+        """Copy a file, or what is in a folder, there."""
+        what = f"{source.resolve()}{'/.' if source.is_dir() else ''}"
+        _run(self.daemon, ["cp", what, f"{self.name}:{target}"], FILE_SECONDS)
 
     def execute(self, command: list[str], *, timeout: float, user: str = "") -> str:
         """Run *command* as the image's user, in the checkout, or as another; returns the end of what it said."""
@@ -103,7 +99,16 @@ def _container(daemon: DockerDaemon, context: Path) -> Iterator[_Container]:
         _run(daemon, ["build", "--quiet", f"--iidfile={built}", str(context.resolve())], BUILD_SECONDS)
         image = built.read_text().strip()
     try:
-        _run(daemon, ["run", "--detach", "--network=none", f"--name={name}", image, "sleep", "infinity"], FILE_SECONDS)
+        started = [
+            "run",
+            "--detach",
+            "--network=none",
+            f"--name={name}",
+            image,
+            "/opt/formulacode/bin/hold",
+            "infinity",
+        ]
+        _run(daemon, started, FILE_SECONDS)
         yield _Container(daemon, name)
     finally:
         daemon.run(["rm", "--force", "--volumes", name], timeout=FILE_SECONDS)

@@ -1,16 +1,15 @@
-"""Writing exported tasks: a folder of templates for each format, and what all of them grade with."""
+"""Writing exported tasks: what all formats grade with, and the templates of each."""
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import math
 import shutil
 import zipfile
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,11 @@ from formulacode_dagster.files.atomic import disk_errors
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.suites.archive import harness_archive
 
+from .formats import Format, is_exported_task
 from .task import ExportedTask
 
 AGENT_SECONDS = 3 * 3600
 EXECUTABLE = ".sh"
-_TEMPLATE = ".jinja"
-
-
-class Format(StrEnum):
-    """Whose tasks they are to be."""
-
-    HARBOR = "harbor"
-
-    @classmethod
-    def named(cls, name: str) -> Format:
-        """The format of that *name*; raises ConfigurationError when there is none."""
-        if name not in set(cls):
-            raise ConfigurationError(f"there is no format {name}", remedy=f"Take one of {', '.join(cls)}")
-        return cls(name)
 
 
 def export_tasks(rows: Iterable[Mapping[str, Any]], format_: Format, folder: Path) -> list[Path]:
@@ -43,7 +29,7 @@ def export_tasks(rows: Iterable[Mapping[str, Any]], format_: Format, folder: Pat
 
     Raises as `ExportedTask.of` and `export_task`.
     """
-    return [export_task(row, format_, folder / str(row["task_id"])) for row in rows]
+    return [export_task(row, format_, folder / format_.folder_name(str(row["task_id"]))) for row in rows]
 
 
 def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
@@ -55,7 +41,7 @@ def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
     contents = task_files(ExportedTask.of(row), format_)
     with disk_errors(f"the task in {folder}"):
         if folder.exists():
-            if not (folder / "tests" / "task.json").is_file() and any(folder.iterdir()):
+            if not is_exported_task(folder) and any(folder.iterdir()):
                 raise ConfigurationError(
                     f"{folder} holds something else than an exported task",
                     remedy="Name another folder, or an empty one",
@@ -72,26 +58,28 @@ def export_task(row: Mapping[str, Any], format_: Format, folder: Path) -> Path:
 
 def task_files(task: ExportedTask, format_: Format) -> dict[str, bytes]:
     """All files of *task* in a format, by path."""
-    graded = {
+    return {
+        **_rendered(task, format_),
         "tests/task.json": json.dumps(task.for_grader(), indent=1, sort_keys=True).encode(),
         "tests/oracle.patch": task.patch,
         "tests/grader.pyz": grader_archive(),
         "tests/harness.pyz": harness_archive(),
-        "solution/oracle.patch": task.patch,
     }
-    return {**_rendered(task, files(__package__).joinpath("formats", format_.value)), **graded}
 
 
-def _rendered(task: ExportedTask, templates: Traversable) -> dict[str, bytes]:
-    from jinja2 import Environment, StrictUndefined
+def _rendered(task: ExportedTask, format_: Format) -> dict[str, bytes]:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - no markup
-    environment.filters["json"] = json.dumps
-    row, limits = task.row, task.procedure.limits
-    values = {
-        "row": row,
+    loader = PackageLoader(__package__, "formats")
+    environment = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - no markup
+    environment.filters.update(json=json.dumps, yaml=_yaml, base64=_base64)
+    limits = task.procedure.limits
+    values: dict[str, Any] = {
+        "format": format_,
+        "in_terminal": format_.in_terminal,
+        "row": task.row,
         "image": task.image,
-        "statement": row["final_md"],
+        "statement": task.row["final_md"],
         "patch": task.patch,
         "cpus": math.ceil(limits.cpus),
         "memory_mb": limits.memory_mb,
@@ -99,20 +87,22 @@ def _rendered(task: ExportedTask, templates: Traversable) -> dict[str, bytes]:
         "agent_seconds": AGENT_SECONDS,
         "grading_seconds": task.grading_seconds,
     }
+    values["instruction"] = environment.get_template("instruction.md.jinja").render(values)
     return {
-        path.removesuffix(_TEMPLATE): environment.from_string(text).render(values).encode()
-        if path.endswith(_TEMPLATE)
-        else text.encode()
-        for path, text in _texts(templates, "")
+        path: environment.get_template(template).render(values).encode() for path, template in format_.templates.items()
     }
 
 
-def _texts(folder: Traversable, above: str) -> Iterable[tuple[str, str]]:
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if entry.is_dir():
-            yield from _texts(entry, f"{above}{entry.name}/")
-        else:
-            yield f"{above}{entry.name}", entry.read_text(encoding="utf-8")
+def _yaml(text: str) -> str:
+    """*text* in quotes, on one line, as every reader of YAML takes it."""
+    import yaml
+
+    quoted: str = yaml.safe_dump(text, default_style='"', width=math.inf)
+    return quoted.strip()
+
+
+def _base64(content: bytes) -> str:
+    return base64.encodebytes(content).decode().strip()
 
 
 def grader_archive() -> bytes:

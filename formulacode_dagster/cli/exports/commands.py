@@ -12,7 +12,9 @@ from formulacode_dagster.models.errors import ConfigurationError
 
 Folder = Annotated[Path, typer.Argument(help="Folder to write into: a folder for each task.")]
 MonthOption = Annotated[str, typer.Option("--month", help="Month, YYYY-MM.")]
-FormatOption = Annotated[str, typer.Option("--format", help="Whose tasks they are to be: `harbor`.")]
+FormatOption = Annotated[
+    str, typer.Option("--format", help="Whose tasks they are to be: `harbor`, `fc-eval` or `terminal-bench`.")
+]
 Only = Annotated[
     list[str] | None,
     typer.Option("--only", help="Task id, owner/repo or owner/repo#123; may be repeated.", show_default="everything"),
@@ -34,11 +36,11 @@ def export(
     revision: Revision = "",
 ) -> None:
     """Write the tasks of a month for a harness. What cannot be exported is told, and is no reason to stop."""
-    from formulacode_dagster.exports.write import Format
+    from formulacode_dagster.exports.formats import Format
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.models.errors import ItemFailure
 
-    Format.named(format_)
+    name_of = Format.named(format_).folder_name
     tasks = Dataset.load(dataset, revision=revision).of_month(month)
     wanted = {task_id: task for task_id, task in tasks.items() if not only or names_of(task.row) & set(only)}
     if not wanted:
@@ -46,7 +48,7 @@ def export(
     written = 0
     for task_id, task in wanted.items():
         try:
-            path = task.export(format_, folder / task_id)
+            path = task.export(format_, folder / name_of(task_id))
         except ItemFailure as failure:
             complain(str(failure))
             continue
@@ -67,7 +69,7 @@ def evaluate(folder: TaskFolder, agent: Agent = "oracle") -> None:
     import json
 
     from formulacode_dagster.exports.evaluate import evaluate as run
-    from formulacode_dagster.exports.grader.grading import NOT_GRADABLE
+    from formulacode_dagster.exports.grader.telling import NOT_GRADABLE
 
     report = run(folder, agent)
     console.print_json(json.dumps({name: value for name, value in report.items() if name != "samples"}))

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from typing import Any
 
 from . import places
@@ -19,6 +20,7 @@ from .judging import Judged
 from .places import AGENT, ARMS, ArmFailedError, Place
 from .running import cpu_of_children, empty_public, end_processes
 from .sampling import BenchmarksFailError, Sampler, with_linkers
+from .telling import NOT_GRADABLE, TOLD
 
 LEAST_SHARE = 0.5
 """Of what calls save, so much spent on importing is too much; of the author's gain, so much in first calls makes them
@@ -29,7 +31,7 @@ MOST_CPU, MOST_BESIDE = 3.0, 0.2
 """How many times more CPU than the other arms' a process may take to time for as long."""
 NOISE_FACTOR, LEAST_SECONDS = 4.0, 0.001
 FIRST_CALL_ROUNDS = 3
-NOT_GRADABLE = "not_gradable"
+REPORTS = ("reward.json", "reward.txt", "report.json")
 
 
 def main() -> None:
@@ -37,35 +39,55 @@ def main() -> None:
     here = os.path.dirname(os.path.abspath(sys.argv[0]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--report", default="/logs/verifier", help="folder for reward.json and report.json")
+    parser.add_argument("--tell", choices=sorted(TOLD), help="whose form to print what came of it in")
+    parser.add_argument("--agent", default="", help="the agent's name, for those who want it told")
     options = parser.parse_args()
+    # what is here is nothing for the agent's code, whoever it belonged to where it came from
+    for name in os.listdir(here):
+        os.chown(os.path.join(here, name), 0, 0)
+        os.chmod(os.path.join(here, name), 0o700)
+    # pytest looks for files in folders of this name, too
+    os.chmod(here, 0o711)
     with open(os.path.join(here, "task.json")) as file:
         task = json.load(file)
     with open(os.path.join(here, "oracle.patch"), "rb") as file:
         patch = file.read()
     started = time.monotonic()
-    # the author's patch and what is expected are nothing for the agent's code
-    os.chmod(here, 0o711)
-    for name in os.listdir(here):
-        os.chmod(os.path.join(here, name), 0o700)
-    report = Grading(task, patch, os.path.join(here, "harness.pyz")).grade()
+    _clear(options.report)
+    try:
+        report = Grading(task, patch, os.path.join(here, "harness.pyz")).grade()
+    except Exception as error:
+        if not options.tell:
+            raise
+        # where what is printed is read as the result, no message that the agent could have worded may be
+        traceback.print_tb(error.__traceback__)
+        sys.exit(f"the grader broke off: {type(error).__name__}")
     report["metrics"]["seconds"] = round(time.monotonic() - started, 1)
     report["metrics"]["cpu_seconds"] = round(time.process_time() + cpu_of_children(), 1)
     is_graded = report["reason"] != NOT_GRADABLE
     _write(options.report, "report.json", report)
     if is_graded:
         _write(options.report, "reward.json", report["metrics"])
-    json.dump({**report, "samples": None}, sys.stdout, indent=1, sort_keys=True)
+    if options.tell:
+        sys.stdout.write(TOLD[options.tell](report, task, options.agent) + "\n")
+    else:
+        json.dump({**report, "samples": None}, sys.stdout, indent=1, sort_keys=True)
     # what cannot be graded is no bad work: without a reward, harnesses call it an error
     sys.exit(0 if is_graded else 1)
 
 
-def _write(folder: str, name: str, content: object) -> None:
+def _clear(folder: str) -> None:
+    """Take out what the agent may have put where rewards are read: it must not stand when grading breaks off."""
+    if os.path.islink(folder):
+        os.unlink(folder)
     os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, name)
-    # whatever the agent may have put there
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    with open(path, "x") as file:
+    for name in REPORTS:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+
+
+def _write(folder: str, name: str, content: object) -> None:
+    with open(os.path.join(folder, name), "x") as file:
         json.dump(content, file, indent=1, sort_keys=True)
 
 
@@ -137,7 +159,8 @@ class Grading:
                 place = places.make(arm, self._task, patch, files)
                 linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
                 places.install(place, self._task, with_linkers(linkers[arm]))
-            except ArmFailedError as error:
+            # what an agent's files are called can be too long for where they are laid
+            except (ArmFailedError, OSError) as error:
                 raise Refused("does_not_build" if arm == AGENT else NOT_GRADABLE, f"{arm}: {error}") from error
             arms[arm] = place
         return arms, linkers

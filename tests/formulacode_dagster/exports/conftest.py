@@ -8,9 +8,10 @@ import httpx
 import pytest
 
 from formulacode_dagster.exports.evaluate import evaluate
-from formulacode_dagster.exports.write import Format, export_task
+from formulacode_dagster.exports.formats import Format, solution
+from formulacode_dagster.exports.write import export_task
 from tests.support.docker import MakeDockerEngine
-from tests.support.exports import REGISTRY, make_rows
+from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows
 
 
 @pytest.fixture(scope="session")
@@ -29,12 +30,21 @@ def rows(
 def exported(
     rows: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, Format], Path]:
-    """`exported(kind, format)`: the folder of that task, below one that holds both."""
+    """`exported(kind, format)`: the folder of that task, below one that holds all of the format.
+
+    There is a third kind beside those of `rows`, whose solution is an attack.
+    """
     folder = tmp_path_factory.mktemp("exported")
 
     def of(kind: str, format_: Format) -> Path:
-        place = folder / format_ / str(rows[kind]["task_id"])
-        return place if place.exists() else export_task(rows[kind], format_, place)
+        task_id = f"acme__{kind}-5"
+        place = folder / format_ / task_id
+        if not place.exists():
+            row = rows[PYTHON if kind == ATTACK else kind]
+            export_task({**row, "task_id": task_id}, format_, place)
+            if kind == ATTACK:
+                solution(place).write_text(f"#!/usr/bin/env bash\nset -eu\n{TOUCHED_GRADER}")
+        return place
 
     return of
 

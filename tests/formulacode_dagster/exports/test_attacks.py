@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from formulacode_dagster.exports.write import Format
+from formulacode_dagster.exports.formats import Format
+from tests.support.exports import TOUCHED_GRADER
 
 # one image serves all of them
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("exports")]
@@ -57,28 +58,27 @@ cat >>shapes/__init__.py <<'END'
 def squares(n):
     return [0]
 END"""
-TOUCHED_GRADER = """for path in /tests /opt/formulacode/{sealed/x,bin/install-package} /logs/verifier/reward.json; do
-    (mkdir -p "${path%/*}" && echo '{"reward": 1}' >"$path") 2>/dev/null || true
-done
-echo 'import os; os._exit(0)' >"$(echo /opt/venv/lib/python3.*/site-packages)/sitecustomize.py"
-ln -sf /bin/true /opt/venv/bin/python3
-"""
 IN_BACKGROUND = """setsid sh -c 'while :; do :; done' </dev/null >/dev/null 2>&1 &
 (while :; do echo "def squares(n): return [0]" >/workspace/repo/shapes/late.py; done) </dev/null >/dev/null 2>&1 &
 sleep 0.2
 echo '# nothing' >>shapes/__init__.py"""
 
 
+# what decides on each of these is tried in test_grading.py, without a container
+TIMED = pytest.mark.variant("attack that is timed", most=1)
+TESTED = pytest.mark.variant("attack that tests end", most=1)
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched"),
+        pytest.param(PATCHED_CLOCKS, "clocks_changed", id="timers-patched", marks=TIMED),
         pytest.param("echo 'def time_squares(): pass' >benchmarks/bench.py", "no_change", id="benchmarks-changed"),
-        pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk"),
-        pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory"),
-        pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import"),
-        pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed"),
-        pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass"),
+        pytest.param(CACHED_ON_DISK, "only_called_again", id="cached-on-disk", marks=TIMED),
+        pytest.param(CACHED_IN_MEMORY, "only_called_again", id="cached-in-memory", marks=TIMED),
+        pytest.param(CACHED_AT_IMPORT, "work_moved", id="cached-at-import", marks=TIMED),
+        pytest.param(WITHOUT_TESTS, "tests_fail", id="tests-removed", marks=TESTED),
+        pytest.param(PLUGGED_IN_TESTS, "tests_fail", id="tests-made-to-pass", marks=TESTED),
         pytest.param(TOUCHED_GRADER, "no_change", id="grader-touched"),
     ],
 )

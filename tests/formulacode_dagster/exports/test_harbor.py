@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.exports.write import Format
-from tests.support.exports import PYTHON, C
+from formulacode_dagster.exports.formats import Format
+from tests.support.exports import ATTACK, PYTHON, C
+from tests.support.harnesses import call
 
 # one image serves all of them
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("exports")]
 
-BIN = Path(__file__).parents[3] / ".harnesses" / "harbor" / "bin"
-QUIET = {"HARBOR_TELEMETRY": "off", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 LOADED = """
 import json, sys
 from pathlib import Path
@@ -30,56 +26,45 @@ for folder in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def tasks(exported):
-    if not BIN.is_dir():
-        pytest.skip("Harbor is not installed; run .ci/install-harnesses")
-    return [exported(kind, Format.HARBOR) for kind in (PYTHON, C)]
-
-
-def call(*command, cwd):
-    # no network but the machine's own: what is downloaded while it runs is missed here
-    done = subprocess.run(
-        ["unshare", "--net", *command],
-        cwd=cwd,
-        env={**os.environ, **QUIET, "HOME": str(cwd)},
-        capture_output=True,
-        text=True,
-        timeout=800,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
+    return {kind: exported(kind, Format.HARBOR) for kind in (PYTHON, C, ATTACK)}
 
 
 def run(agent, tasks, folder):
     """Rewards and metrics by task; raises where a trial ended in an exception."""
-    dataset = tasks[0].parent
     options = ["--env", "docker", "--jobs-dir", "jobs", "--job-name", agent, "--n-concurrent", "1", "--yes"]
-    said = call(str(BIN / "harbor"), "run", "--path", str(dataset), "--agent", agent, *options, cwd=folder)
+    asked = [f"--include-task-name={task.name}" for task in tasks]
+    said = call(
+        "harbor", "harbor", "run", "--path", str(tasks[0].parent), "--agent", agent, *options, *asked, cwd=folder
+    )
     rewards = {}
     for result in (folder / "jobs" / agent).glob("*__*/result.json"):
         trial = json.loads(result.read_text())
         assert trial["exception_info"] is None, said
         # a solution that fails is no exception to Harbor
         assert not (result.parent / "agent" / "exit-code.txt").exists()
+        assert not [*result.parent.rglob("planted")]
         rewards[trial["task_name"].partition("/")[2]] = trial["verifier_result"]["rewards"]
     return rewards
 
 
 def test_harbors_own_loader_reads_the_tasks(tasks, tmp_path):
-    told = call(str(BIN / "python"), "-c", LOADED, *map(str, tasks), cwd=tmp_path).splitlines()
-    assert [json.loads(line) for line in told] == [[f"formulacode/{task.name}", "root", 2] for task in tasks]
+    told = call("harbor", "python", "-c", LOADED, *map(str, tasks.values()), cwd=tmp_path).splitlines()
+    assert [json.loads(line) for line in told] == [[f"formulacode/{task.name}", "root", 2] for task in tasks.values()]
 
 
 @pytest.mark.timeout(1700)
-def test_the_oracle_gets_what_is_measured_of_it_and_who_does_nothing_gets_nothing(tasks, tmp_path):
-    names = {task.name for task in tasks}
-    rewards = run("oracle", tasks, tmp_path)
-    assert rewards.keys() == names
+def test_the_oracle_gets_what_is_measured_of_it_and_who_does_nothing_or_cheats_gets_nothing(tasks, tmp_path):
+    rewards = run("oracle", [*tasks.values()], tmp_path)
+    assert rewards.keys() == {task.name for task in tasks.values()}
+    cheated = rewards.pop(tasks[ATTACK].name)
+    assert (cheated["reward"], cheated["speedup"]) == (0.0, 1.0)
     for told in rewards.values():
         wanted = math.log(told["speedup"]) / math.log(told["oracle_speedup"])
         assert told["reward"] == pytest.approx(min(1.0, wanted))
         assert told["reward"] > 0.5
         assert told["speedup"] > 1.5
         assert (told["tests"], told["tests_failed"]) == (2, 0)
-    done = run("nop", tasks, tmp_path)
-    assert {name: (told["reward"], told["speedup"]) for name, told in done.items()} == dict.fromkeys(names, (0.0, 1.0))
+    done = run("nop", [tasks[PYTHON], tasks[C]], tmp_path)
+    assert {name: (told["reward"], told["speedup"]) for name, told in done.items()} == dict.fromkeys(
+        (tasks[PYTHON].name, tasks[C].name), (0.0, 1.0)
+    )

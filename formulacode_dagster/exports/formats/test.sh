@@ -3,4 +3,4 @@
 set -eu
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-exec python3 -I "${0%/*}/grader.pyz" --report /logs/verifier
+exec python3 -I "${0%/*}/grader.pyz" --report /logs/verifier "$@"

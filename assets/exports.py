@@ -1,0 +1,80 @@
+"""`exports`: the tasks of a release as folders that harnesses run."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+
+from formulacode_dagster.exports import month as exporting
+from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.runner import in_thread, run_items
+from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.columns import columns_of, postgres_type
+from formulacode_dagster.models.errors import NotAsked
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.models.reasons import SkipReason
+from formulacode_dagster.running.loops import run_loop
+from resources.folders import TaskFoldersResource
+from resources.hub import HubResource
+from resources.postgres import PostgresResource
+
+from .checks import JudgedMonth, failures_within_budget, month_check
+from .materialize import ItemConfig, keep_nothing, report, stage_run
+from .partitions import MONTHS
+from .published_dataset import published_dataset
+from .stage_asset import stage_asset
+
+
+@month_check(blocking=False)
+def folders_hold_the_release(month: JudgedMonth, hub: HubResource, task_folders: TaskFoldersResource) -> Judgement:
+    """Every folder is what its row of the newest release gives; none is missing, changed or left over."""
+    rows = hub.released(Month.parse(month.key)).frame.iter_rows(named=True)
+    folders = exporting.exported_folders(rows, task_folders.folder(month.key))
+    return exporting.folders_hold_the_release(month.key, folders)
+
+
+@stage_asset(
+    Stage.EXPORTS,
+    after=[published_dataset],
+    partitions_def=MONTHS,
+    group_name="release",
+    kinds={"json"},
+    description="One row is a released task in the format of one harness: a folder, made from its row alone.",
+    columns=columns_of(exporting.ExportedFolder, type_of=lambda _, plain: postgres_type(plain)),
+    checks=[failures_within_budget, folders_hold_the_release],
+)
+def exports(
+    context: dg.AssetExecutionContext,
+    config: ItemConfig,
+    postgres: PostgresResource,
+    hub: HubResource,
+    task_folders: TaskFoldersResource,
+) -> dg.MaterializeResult[Any]:
+    """Write the newest release of the month for every harness, and list it in `tasks.json`; a job of its own."""
+    with stage_run(context, postgres, exports, config) as run:
+        released, folder = hub.released(Month.parse(run.month)), task_folders.folder(run.month)
+        rows = {f"{row['repo_name']}#{row['pr_number']}": row for row in released.frame.iter_rows(named=True)}
+        stale = {each.task_id for each in exporting.exported_folders(rows.values(), folder) if not each.is_current}
+
+        def write(item: WorkItem[dict[str, Any]]) -> Outcome[None]:
+            if not exporting.is_published(item.value):
+                raise NotAsked(SkipReason.NOT_PUBLISHED, "its image is in no registry, so nobody else could run it")
+            return Outcome(detail=", ".join(map(str, exporting.export_formats(item.value, folder))))
+
+        items = [WorkItem(name, fingerprint(Stage.EXPORTS, row), row) for name, row in rows.items()]
+        redo = [name for name, row in rows.items() if row["task_id"] in stale]
+        summary = run_loop(run_items(run, items, in_thread(write), keep_nothing, redo=redo))
+        if config.dry_run:
+            return report(context, summary)
+        folders = exporting.settle(rows.values(), folder)
+    written = Counter(each.format for each in folders if each.is_current)
+    return report(
+        context,
+        summary,
+        rows=len(folders),
+        release=released.tag,
+        path=dg.MetadataValue.path(str(folder)),
+        **{f"tasks_for_{format_}": count for format_, count in written.items()},
+    )

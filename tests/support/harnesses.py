@@ -1,0 +1,32 @@
+"""The harnesses of others, each from its own environment, as CI installs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+INSTALLED = Path(__file__).parents[2] / ".harnesses"
+QUIET = {"HARBOR_TELEMETRY": "off", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
+def call(harness: str, program: str, *arguments: str, cwd: Path) -> str:
+    """What a program of *harness* says; skips where it is not installed, fails where the program does.
+
+    No network but the machine's own: what is downloaded while it runs is missed here.
+    """
+    if not (INSTALLED / harness).is_dir():
+        pytest.skip(f"{harness} is not installed; run .ci/install-harnesses")
+    done = subprocess.run(
+        ["unshare", "--net", str(INSTALLED / harness / "bin" / program), *arguments],
+        cwd=cwd,
+        env={**os.environ, **QUIET, "HOME": str(cwd)},
+        capture_output=True,
+        text=True,
+        timeout=1600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
