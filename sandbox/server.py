@@ -1,4 +1,4 @@
-"""Serve an ASGI application on localhost, in a thread of this process."""
+"""Serve an ASGI application, on localhost unless told otherwise, in a thread of this process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from formulacode_dagster.models.errors import OutsideSystemError
 
+LOCALHOST = "127.0.0.1"
 START_SECONDS = 15
 GRACE_SECONDS = 1
 """A request that hangs, as a client that was stopped leaves it, must not keep the server."""
@@ -62,8 +63,10 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def serving(app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> Iterator[str]:
+def serving(app: ASGIApp, *, host: str = LOCALHOST, port: int = 0, name: str = "sandbox") -> Iterator[str]:
     """Serve *app* by uvicorn, in a daemon thread, for the length of a `with` block; yields its URL once it answers.
+
+    *host* is an address of this machine, or a name that others know it by.
 
     Raises OutsideSystemError when *port* is taken, or the server does not answer within 15 s.
     """
@@ -71,10 +74,10 @@ def serving(app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> Iterator[s
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(("127.0.0.1", port))
+            listener.bind((host, port))
         except OSError as error:
             raise OutsideSystemError(
-                name, f"cannot listen on 127.0.0.1:{port}", why=str(error), remedy="Stop what listens there"
+                name, f"cannot listen on {host}:{port}", why=str(error), remedy="Stop what listens there"
             ) from error
         server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", ws="none"))
         thread = threading.Thread(target=_run, args=(server, listener), name=name, daemon=True)
@@ -83,7 +86,7 @@ def serving(app: ASGIApp, *, port: int = 0, name: str = "sandbox") -> Iterator[s
             server.settled.wait(START_SECONDS)
             if not server.started:
                 raise OutsideSystemError(name, f"did not start within {START_SECONDS} s")
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"http://{host}:{listener.getsockname()[1]}"
         finally:
             server.end()
             thread.join(timeout=10)

@@ -15,7 +15,7 @@ from rich.console import Console
 from formulacode_dagster.files.atomic import write_atomically
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 
-from .server import serving
+from .server import LOCALHOST, serving
 
 SERVICES = ("github", "model", "hub", "registry")
 MODEL = "sandbox-rules"
@@ -52,7 +52,9 @@ class Sandbox:
 
 
 @contextmanager
-def running_sandbox(repositories: Path, state: Path, *, first_port: int = 0) -> Iterator[Sandbox]:
+def running_sandbox(
+    repositories: Path, state: Path, *, host: str = LOCALHOST, first_port: int = 0
+) -> Iterator[Sandbox]:
     """Serve *repositories* (bare, `owner/name.git`), keeping the Hub's and the registry's content under *state*.
 
     Ports are remembered under *state*, so that what was published yesterday is found at the same address today.
@@ -83,16 +85,18 @@ def running_sandbox(repositories: Path, state: Path, *, first_port: int = 0) -> 
         for service, application in apps.items():
             name = f"sandbox {service}"
             try:
-                urls[service] = stack.enter_context(serving(application, port=ports.get(service, 0), name=name))
+                urls[service] = stack.enter_context(
+                    serving(application, host=host, port=ports.get(service, 0), name=name)
+                )
             except OutsideSystemError:
                 if first_port or service not in ports:
                     raise
-                urls[service] = stack.enter_context(serving(application, name=name))
+                urls[service] = stack.enter_context(serving(application, host=host, name=name))
         _remember(state, urls)
-        yield Sandbox(urls, _environment(urls, repositories))
+        yield Sandbox(urls, environment_of(urls, repositories))
 
 
-def serve_until_interrupted(console: Console, repositories: Path | None, port: int) -> None:
+def serve_until_interrupted(console: Console, repositories: Path | None, host: str, port: int) -> None:
     """Serve, print the environment to use, and wait for Ctrl-C."""
     from resources.settings import make_home
 
@@ -102,7 +106,7 @@ def serve_until_interrupted(console: Console, repositories: Path | None, port: i
 
         repositories = state / "repositories"
         generate(repositories)
-    with running_sandbox(repositories, state, first_port=port) as sandbox:
+    with running_sandbox(repositories, state, host=host, first_port=port) as sandbox:
         for name, value in sandbox.environment.items():
             console.print(f"export {name}='{value}'", markup=False, highlight=False)
         console.print("# serving until interrupted (Ctrl-C)", markup=False, highlight=False)
@@ -131,7 +135,8 @@ def _remember(state: Path, urls: Mapping[str, str]) -> None:
     write_atomically(state / "ports.json", json.dumps(ports).encode())
 
 
-def _environment(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:
+def environment_of(urls: Mapping[str, str], repositories: Path) -> dict[str, str]:
+    """The settings that use services at *urls* over *repositories*."""
     return {
         "GITHUB_API_URL": urls["github"],
         "GITHUB_CLONE_URL": repositories.as_uri(),

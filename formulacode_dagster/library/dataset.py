@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from formulacode_dagster.exports.write import Format, export_task
+from formulacode_dagster.exports.formats import Format
+from formulacode_dagster.exports.write import export_task
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.release.dataset import KEY, from_parquet
@@ -71,7 +72,7 @@ class Task:
         return str(self.row["patch"]).encode(self.row["patch_encoding"])
 
     def export(self, format_: str, folder: str | Path) -> Path:
-        """Write the task into *folder*, for `harbor`; returns the folder.
+        """Write the task into *folder*, for `harbor`, `fc-eval` or `terminal-bench`; returns the folder.
 
         Raises ConfigurationError for another format and for a folder that holds something else, ItemFailure for a row
         that does not tell enough, as one without a published image.
@@ -97,6 +98,16 @@ class Task:
     def replays(self) -> pl.DataFrame:
         """A row for each replay known at this release."""
         return self._table(Table.REPLAYS)
+
+    @property
+    def profiles(self) -> pl.DataFrame:
+        """A row for each benchmark and arm of a task that was profiled: in which stacks its time is spent."""
+        return self._table(Table.PROFILES)
+
+    @property
+    def procedures(self) -> pl.DataFrame:
+        """A row that tells how it was built, measured and judged: suite, rule, limits, toolchain, conditions."""
+        return self._table(Table.PROCEDURES)
 
 
 class Dataset(Mapping[str, Task]):

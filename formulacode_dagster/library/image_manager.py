@@ -15,12 +15,14 @@ from pathlib import Path
 
 from formulacode_dagster.engines.docker.daemon import LABEL
 from formulacode_dagster.engines.docker.engine import DockerEngine
+from formulacode_dagster.engines.protocol import BuildOutcome
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.images.build import unverified
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.identity import ItemName, item_key
-from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
+from formulacode_dagster.models.image import BuildSpec, Toolchain
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.specs.context import Origins
@@ -108,28 +110,23 @@ class ImageManager:
         origins = Origins(mirror.path)
         if context is None:
             outcome = self._engine.build(spec, origins)
-            made = ManagedImage(outcome.tag, outcome.digest, is_custom=False)
         else:
             arguments = {**self._arguments(spec, pr), "REPO_IMAGE": self._engine.build_repo(spec, origins).tag}
             made = self._custom(_context(context), "pr", image_repository(spec.repository), arguments)
-        image = BuiltImage(
-            month=pr.facts.month,
-            repository_id=pr.facts.repository_id,
-            number=pr.facts.number,
-            engine=EngineName.DOCKER,
-            spec=spec,
-            tag=made.tag,
-            digest=made.digest,
-            location=made.tag,
-            size_bytes=0,
-            build_seconds=0.0,
-            tiers=(),
-            benchmarks=(),
-            verifications=(),
-        )
+            outcome = BuildOutcome(
+                tag=made.tag,
+                digest=made.digest,
+                location=made.tag,
+                size_bytes=0,
+                seconds=0.0,
+                tiers=(),
+                toolchain=Toolchain(),
+                log="",
+            )
+        image = unverified(self._engine, spec, pr, outcome)
         suite = first_suite(mirror, pr, environment.benchmark_dir, suite_sha=environment.suite_sha)
         verified = verify(Subject(self._engine, image, MirrorOrigin(mirror.path, pr), "image-manager", suite))
-        return ManagedImage(made.tag, made.digest, made.is_custom, verified)
+        return ManagedImage(outcome.tag, outcome.digest, context is not None, verified)
 
     @cached_property
     def _engine(self) -> DockerEngine:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from sqlalchemy import Connection
 
 from formulacode_dagster.agents.protocol import Agent
+from formulacode_dagster.images.planning import TaskPlans, plan_inputs_of
+from formulacode_dagster.images.repairs.attempts import Author
 from formulacode_dagster.images.stage import TaskBuilds, inputs_of
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import StageRun, WorkItem
@@ -19,7 +22,9 @@ from formulacode_dagster.models.identity import ItemName, item_key
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.running.loops import run_loop
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
 from formulacode_dagster.store.attempts import attempts_of, contexts_of
 from formulacode_dagster.store.database import Database
@@ -37,10 +42,11 @@ from .records import opened
 
 @dataclass
 class Synthesizer:
-    """Builds the image of one pull request whose environment is planned, and says how.
+    """Builds the image of one pull request whose environment was planned, and says how.
 
-    The stored recipe of its commit is tried first, then those of the nearest commits, then the repair rules, then an
-    agent: *agent* is one, the name of one, or `` for FC_AGENT. All of it is kept where the `images` stage keeps it, so
+    Where its environment has no lock, recipes of the nearest commits and the agent are asked for one first. For its
+    image, the stored recipe of its commit is tried first, then those of the nearest commits, then the repair rules,
+    then an agent: *agent* is one, the name of one, or `` for FC_AGENT. All of it is kept where the stages keep it, so
     that a month goes on from there.
     """
 
@@ -74,11 +80,15 @@ class Synthesizer:
         item = ItemName.parse(item_key(f"{owner}/{repo}", issue_number))
         with opened(self.database) as store:
             with store.transaction() as connection:
-                pr, environment = planned_item(connection, item, sha)
-                if base_context is not None:
-                    take_in(connection, base_context, item)
+                pr = pull_request_of(connection, item, sha)
                 before = len(attempts_of(connection, pr.facts.month, pr.key))
-            image = self._built(store, pr, environment, force=force or base_context is not None)
+            environment = self._planned(store, pr)
+            image = None
+            if environment is not None:
+                if base_context is not None:
+                    with store.transaction() as connection:
+                        take_in(connection, base_context, item)
+                image = self._built(store, pr, environment, force=force or base_context is not None)
             with store.transaction() as connection:
                 self.trace = tuple(attempts_of(connection, pr.facts.month, pr.key)[before:])
                 if image is None or (verifier is not None and not self._verified(verifier, image)):
@@ -87,19 +97,45 @@ class Synthesizer:
                 own = [context for context in contexts if context.digest == image.digest]
                 return given_out(connection, own[0]) if own else None
 
-    def _built(self, store: Database, pr: PullRequest, environment: Environment, *, force: bool) -> BuiltImage | None:
-        month, run_id = pr.facts.month, f"synthesize-{uuid.uuid4()}"
-        name = self.agent if isinstance(self.agent, str) else ""
-        run = StageRun(store, Stage.IMAGES, month, run_id, RunOptions(only=(pr.item,), force=force, agent=name))
-        containers, agents = ContainersResource(), AgentsResource()
+    def _planned(self, store: Database, pr: PullRequest) -> Environment | None:
+        """Its environment, looked for again where there was no lock; raises as `planned_item`."""
+        month = pr.facts.month
+        with store.transaction() as connection:
+            entries = ledger.entries_of(connection, month, Stage.ENVIRONMENTS)
+            has_failed = any(entry.item == pr.item and entry.state is ItemState.FAILED for entry in entries)
+            if not has_failed:
+                return environment_of(connection, pr)
+        run = self._run(store, Stage.ENVIRONMENTS, pr)
+        containers = ContainersResource()
         engine, _ = containers.engine_for(store, month)
+        os_image, cache = containers.settings.os_image, MirrorsResource().cache()
+        plans = TaskPlans(run, engine, cache, containers.resolver(), os_image, self._authors(run))
+        work = WorkItem(pr.item, plan_inputs_of(pr, engine.interpreters()), pr)
+        with store.month_lock(Stage.ENVIRONMENTS, month, run.run_id):
+            run_loop(run_items(run, [work], in_thread(plans.plan), ENVIRONMENTS.save, prune=False, redo=[pr.item]))
+        with store.transaction() as connection:
+            return ENVIRONMENTS.read_keys(connection, month, [pr.key]).get(pr.key)
+
+    def _run(self, store: Database, stage: Stage, pr: PullRequest, *, force: bool = False) -> StageRun:
+        name = self.agent if isinstance(self.agent, str) else ""
+        options = RunOptions(only=(pr.item,), force=force, agent=name)
+        return StageRun(store, stage, pr.facts.month, f"synthesize-{uuid.uuid4()}", options)
+
+    def _authors(self, run: StageRun) -> Callable[[PullRequest, Sequence[StoredContext]], Author] | None:
+        agents = AgentsResource()
         agent = agents.agent_for(run) if isinstance(self.agent, str) else self.agent
-        desk = None if agent is None else desk_of(run, agent, agents.budget, agents.limits, self.max_attempts)
-        os_image = containers.settings.os_image
-        authors = partial(author_of, run, desk) if desk else None
+        if agent is None:
+            return None
+        return partial(author_of, run, desk_of(run, agent, agents.budget, agents.limits, self.max_attempts))
+
+    def _built(self, store: Database, pr: PullRequest, environment: Environment, *, force: bool) -> BuiltImage | None:
+        month, run = pr.facts.month, self._run(store, Stage.IMAGES, pr, force=force)
+        containers = ContainersResource()
+        engine, _ = containers.engine_for(store, month)
+        os_image, authors = containers.settings.os_image, self._authors(run)
         builds = TaskBuilds(run, engine, MirrorsResource().cache(), containers.resolver(), os_image, authors)
         work = WorkItem(pr.item, inputs_of(environment, os_image, engine.name), (pr, environment))
-        with store.month_lock(Stage.IMAGES, month, run_id):
+        with store.month_lock(Stage.IMAGES, month, run.run_id):
             with store.transaction() as connection:
                 stored = IMAGES.read_keys(connection, month, [pr.key]).get(pr.key)
             redo = [] if stored is not None and engine.exists(stored) else [pr.item]
@@ -114,17 +150,28 @@ class Synthesizer:
         return verifier.verify(image, engine=engine).ok
 
 
-def planned_item(connection: Connection, item: ItemName, sha: str = "") -> tuple[PullRequest, Environment]:
-    """The pull request *item*, based on *sha* where that is given, and its environment; raises ConfigurationError."""
+def planned_item(connection: Connection, item: ItemName) -> tuple[PullRequest, Environment]:
+    """The pull request *item* and its environment; raises ConfigurationError where there is none."""
+    pr = pull_request_of(connection, item)
+    return pr, environment_of(connection, pr)
+
+
+def pull_request_of(connection: Connection, item: ItemName, sha: str = "") -> PullRequest:
+    """The pull request *item*, based on *sha* where that is given; raises ConfigurationError."""
     found = find_pull_request(connection, item.repository, item.number) if item.number else None
     if found is None or found.change is None:
         raise ConfigurationError(f"{item} is no pull request of ours", remedy="Take in its month first")
     pr = PullRequest(facts=found.facts, change=found.change)
+    if sha and not pr.change.base_sha.startswith(sha):
+        raise ConfigurationError(f"{item} is based on {pr.change.base_sha}, not on {sha}")
+    return pr
+
+
+def environment_of(connection: Connection, pr: PullRequest) -> Environment:
+    """The environment of *pr*; raises ConfigurationError where there is none."""
     environment = ENVIRONMENTS.read_keys(connection, pr.facts.month, [pr.key]).get(pr.key)
     if environment is None:
         raise ConfigurationError(
-            f"{item} has no environment", remedy=f"`fc-data why {item}` tells why; or run its month first"
+            f"{pr.item} has no environment", remedy=f"`fc-data why {pr.item}` tells why; or run its month first"
         )
-    if sha and not pr.change.base_sha.startswith(sha):
-        raise ConfigurationError(f"{item} is based on {pr.change.base_sha}, not on {sha}")
-    return pr, environment
+    return environment

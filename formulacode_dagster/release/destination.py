@@ -14,6 +14,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import Correction, Release
 
 from .card import CARD_FILE, render_card
+from .croissant import CROISSANT_FILE, croissant
 from .dataset import KEY, changed_columns
 from .edition import Edition
 from .index import INDEX_FILE, Index, facts_of
@@ -37,6 +38,10 @@ class Destination(Protocol):
     @property
     def name(self) -> str:
         """`hub:owner/name`, or the folder's path."""
+
+    @property
+    def url(self) -> str:
+        """Where others clone it from; `` for a folder."""
 
     def release(
         self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
@@ -63,8 +68,8 @@ class Destination(Protocol):
         """The file at *path* as of *tag*, or as it is now; None when there is none."""
 
 
-def files_of(edition: Edition, tables: MonthTables, index: Index) -> dict[str, bytes]:
-    """What *edition* writes, by path, given the *index* of what is there already.
+def files_of(edition: Edition, tables: MonthTables, index: Index, url: str = "") -> dict[str, bytes]:
+    """What *edition* writes to a destination at *url*, by path, given the *index* of what is there already.
 
     Raises ItemFailure (`schema_changed`) where a reader of what is there could not read it.
     """
@@ -81,6 +86,7 @@ def files_of(edition: Edition, tables: MonthTables, index: Index) -> dict[str, b
         **tables.files(edition.month.key),
         INDEX_FILE: index.to_json(),
         CARD_FILE: render_card(index).encode(),
+        CROISSANT_FILE: croissant(index, url),
     }
 
 

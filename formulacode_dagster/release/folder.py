@@ -54,6 +54,11 @@ class FolderDestination:
         """The folder's path."""
         return str(self._path)
 
+    @property
+    def url(self) -> str:
+        """See `Destination.url`."""
+        return ""
+
     def release(
         self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
     ) -> Release:

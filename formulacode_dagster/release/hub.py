@@ -53,6 +53,11 @@ class HubDestination:
         """`hub:owner/name`."""
         return f"hub:{self._repo_id}"
 
+    @property
+    def url(self) -> str:
+        """See `Destination.url`."""
+        return f"{self._endpoint.rstrip('/')}/datasets/{self._repo_id}"
+
     def release(
         self, month: Month, tables: MonthTables, accepted: Sequence[Acceptance] = (), correction: str = ""
     ) -> Release:
@@ -170,7 +175,7 @@ class HubDestination:
                 return head
             operations = [
                 CommitOperationAdd(path_in_repo=path, path_or_fileobj=content)
-                for path, content in files_of(edition, tables, index).items()
+                for path, content in files_of(edition, tables, index, self.url).items()
             ]
             try:
                 made = api.create_commit(

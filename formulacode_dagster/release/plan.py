@@ -71,7 +71,7 @@ def plan(
         if edition is newest:
             return Plan(destination.name, tag, tables.tasks.height)
     # without a tag there need not be a dataset to ask
-    files = files_of(edition, tables, _index(destination, "") if tags else Index())
+    files = files_of(edition, tables, _index(destination, "") if tags else Index(), destination.url)
     return Plan(
         destination.name,
         edition.tag,

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from formulacode_dagster.items.failures import FAILURES_WITHIN_BUDGET
 from formulacode_dagster.models.acceptance import Acceptance
 from formulacode_dagster.models.errors import GateClosedError
-from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.items import FROM_A_RELEASE, Stage
 from formulacode_dagster.models.reasons import SkipReason
 from formulacode_dagster.store.ledger import endings, months_with_done
 
@@ -39,8 +39,8 @@ def parts_left_out(connection: Connection, month: str) -> str:
 
     A run limited to some items leaves the others out, and what they would have become is missing in a release.
     """
-    # what was replayed of it changes nothing of what it consists of
-    parts = [ending for ending in endings(connection, month) if ending.stage is not Stage.REPLAYS]
+    # what was made of its release changes nothing of what it consists of
+    parts = [ending for ending in endings(connection, month) if ending.stage not in FROM_A_RELEASE]
     left = [ending for ending in parts if ending.reason == SkipReason.NOT_ASKED]
     if not left:
         return ""

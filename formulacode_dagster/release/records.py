@@ -15,7 +15,7 @@ from formulacode_dagster.store.pull_requests import done_in, patch_of
 
 from .task_tables import TaskRecords
 from .tasks import build_task_record
-from .wide import task_records
+from .wide import procedure_record, task_records
 
 
 def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
@@ -37,22 +37,25 @@ def month_records(connection: Connection, month: str) -> dict[str, TaskRecords]:
     pushed = set(items_in_state(connection, month, Stage.PUBLISHED_IMAGES, ItemState.DONE))
     published = artifacts.PUBLISHED_IMAGES.read_keys(connection, month, [pr.key for pr in prs if pr.item in pushed])
     replayed = replays_of(connection, month)
+    profiled = artifacts.PROFILES.read_keys(connection, month, keys)
     records: dict[str, TaskRecords] = {}
     for pr in prs:
+        measurement, replays = measured[pr.key], replayed.get(pr.task_id, ())
         row = build_task_record(
             pr=pr,
             patch=patch_of(connection, pr),
             classification=classified[pr.key],
             statement=statements[pr.key],
             environment=planned[pr.key],
-            measurement=measured[pr.key],
+            measurement=measurement,
             correctness=tested[pr.key],
             image=built[pr.key],
             published=published.get(pr.key),
-            procedure=_procedure(connection, measured[pr.key].procedure_sha256),
-            replays=replayed.get(pr.task_id, ()),
+            procedure=_procedure(connection, measurement.procedure_sha256),
+            replays=replays,
         )
-        records[pr.item] = task_records(row, measured[pr.key], tested[pr.key], replayed.get(pr.task_id, ()))
+        how = procedure_record(row, measurement, built[pr.key], statements[pr.key])
+        records[pr.item] = task_records(row, measurement, tested[pr.key], replays, profiled.get(pr.key), how)
     return records
 
 

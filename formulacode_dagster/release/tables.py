@@ -17,8 +17,8 @@ from .task_tables import TABLES, Table, TaskRecords
 if TYPE_CHECKING:
     import polars as pl
 
-WAITING = "replays"
-"""A column, and a table, that grow after the release, and by themselves make no revision."""
+WAITING = frozenset({"replays", "profiles"})
+"""Columns, and tables, that grow after the release, and by themselves make no revision."""
 
 
 def data_path(month: str) -> str:
@@ -61,7 +61,7 @@ class MonthTables:
 
     def settled(self) -> MonthTables:
         """The tables without what grows after a release."""
-        wide = {table: frame for table, frame in self.wide.items() if table != WAITING}
+        wide = {table: frame for table, frame in self.wide.items() if table not in WAITING}
         return MonthTables(self.tasks.drop(WAITING, strict=False), wide)
 
     def files(self, month: str) -> dict[str, bytes]:
@@ -111,7 +111,7 @@ def first_difference(released: MonthTables, wanted: MonthTables) -> str:
     changes = {
         task: [
             *(name for name in before[task] if before[task][name] != after[task][name]),
-            *(table.value for table in wide if task in wide[table] and table != WAITING),
+            *(table.value for table in wide if task in wide[table] and table not in WAITING),
         ]
         for task in both
     }

@@ -8,7 +8,19 @@ from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
 from formulacode_dagster.models.correctness import Fate, ReachingTest
-from formulacode_dagster.models.measurement import Arm, Metric, Returned, Sample
+from formulacode_dagster.models.image import EngineName, ResourceLimits
+from formulacode_dagster.models.measurement import (
+    Arm,
+    Look,
+    Metric,
+    Returned,
+    RoundConditions,
+    Sample,
+    Stacks,
+    Unit,
+    Verdict,
+)
+from formulacode_dagster.models.problem import LeakKind
 from formulacode_dagster.models.release import ReplayNote, TaskRecord
 
 
@@ -66,6 +78,65 @@ class ReplayRecord(ReplayNote, _OfTask):
     """One replay of a task, known at this release."""
 
 
+class ProfileRecord(Stacks, _OfBenchmark):
+    """In which stacks the time of one benchmark of a task is spent on one arm, of tasks that were profiled."""
+
+    arm: Arm = Field(description="`base` or `oracle` (the author's patch)")
+
+
+class SuiteFile(Frozen):
+    """A file of the benchmarks that a task was measured by."""
+
+    path: str = Field(description="below the checkout")
+    content: str = Field(description="in `encoding`")
+    encoding: str = Field(description="`utf-8`, or `base64` for what is no text")
+
+
+class StatementLeak(Frozen):
+    """A place that was left out of a statement, since it gives something of the solution away."""
+
+    kind: LeakKind = Field(description="what of the solution stood there")
+    where: str = Field(description="`owner/repo#n` of the issue, or the variant")
+
+
+class ProcedureRecord(_OfTask):
+    """How a task was built, measured and judged, with what the machine did meanwhile."""
+
+    engine: EngineName = Field(description="what ran the image: `docker` or `process`")
+    image_digest: str = Field(description="content digest of the image that was measured, as its engine gives it")
+    patch_sha256: str = Field(description="of the author's patch, as bytes")
+    lock_sha256: str = Field(description="of `lock` in the task's row, as UTF-8")
+    harness_sha256: str = Field(description="of what ran the benchmarks in the image")
+    compiler: str = Field(description="first line of `cc --version`")
+    compiler_flags: tuple[str, ...] = Field(description="variables in force while building, as `CFLAGS=-O2`")
+    tools: tuple[str, ...] = Field(description="measuring and building tools, as `name=version`")
+    system_packages: tuple[str, ...] = Field(description="every installed Debian package, as `name=version`")
+    limits: ResourceLimits = Field(description="what a build or a benchmark might use")
+    suite: str = Field(description="`base`, `merge commit` where the pull request brings benchmarks, or which other")
+    suite_files: tuple[SuiteFile, ...] = Field(
+        description="laid over every arm before it is built; none where the checkout's own benchmarks are timed"
+    )
+    verdict: Verdict = Field(description="what the rule says of the samples: `faster`")
+    rule_version: str = Field(description="version of the rule; a verdict is computed again by its own")
+    unit: Unit = Field(description="what chance deals out anew: `process` or `build`")
+    alpha: float = Field(description="bound on the share of patches without effect that the rule calls faster")
+    looks: tuple[Look, ...] = Field(description="when it might be decided, and at what level, fixed before")
+    look: int = Field(description="the one at which it was decided, from 0")
+    rounds: int = Field(description="interleaved rounds taken, each with a sample of every arm")
+    min_speedup: float = Field(description="least geometric mean of a task")
+    min_bound: float = Field(description="least lower bound of its 95 % interval")
+    trade_off: float = Field(description="a workload surely slower than this makes a trade-off")
+    workload_alpha: float = Field(description="level at which single workloads are named, corrected")
+    seed: int = Field(description="of what is drawn while judging")
+    slower_p: float = Field(description="exact one-sided p-value of the task being slower")
+    control_low: float = Field(description="lower bound of the 95 % interval of the row's `control_speedup`")
+    control_high: float = Field(description="upper bound of it")
+    conditions: tuple[RoundConditions, ...] = Field(description="what else the machine did, by round")
+    left_out: tuple[StatementLeak, ...] = Field(description="what the statement lacks of the issues, and why")
+    statement_writer: str = Field(description="model that wrote `statement_issue`; empty: a template did")
+    statement_judges: tuple[str, ...] = Field(description="models that judged it beside the rules")
+
+
 class Table(StrEnum):
     """The tables of a month beside its tasks: each is a folder, and a config, of the dataset."""
 
@@ -73,6 +144,8 @@ class Table(StrEnum):
     SAMPLES = "samples"
     TESTS = "tests"
     REPLAYS = "replays"
+    PROFILES = "profiles"
+    PROCEDURES = "procedures"
 
 
 TABLES: dict[Table, type[Frozen]] = {
@@ -80,6 +153,8 @@ TABLES: dict[Table, type[Frozen]] = {
     Table.SAMPLES: SampleRecord,
     Table.TESTS: TestRecord,
     Table.REPLAYS: ReplayRecord,
+    Table.PROFILES: ProfileRecord,
+    Table.PROCEDURES: ProcedureRecord,
 }
 
 
@@ -91,3 +166,5 @@ class TaskRecords(Frozen):
     samples: tuple[SampleRecord, ...] = ()
     tests: tuple[TestRecord, ...] = ()
     replays: tuple[ReplayRecord, ...] = ()
+    profiles: tuple[ProfileRecord, ...] = ()
+    procedures: tuple[ProcedureRecord, ...] = ()

@@ -18,8 +18,6 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.release import PublishedImage, Replay, TaskRecord
 from formulacode_dagster.problems.hinted import state_hinted
 
-from .names import docker_name
-
 
 def build_task_record(
     *,
@@ -58,7 +56,7 @@ def build_task_record(
     return TaskRecord(
         task_id=pr.task_id,
         repo_name=pr.facts.repository,
-        container_name=docker_name(pr.task_id),
+        container_name=f"{pr.facts.repository.replace('/', '-')}-{pr.change.base_sha}:final".lower(),
         image_name=published.reference if published else None,
         image_digest=published.digest if published else None,
         difficulty=classification.difficulty.value,

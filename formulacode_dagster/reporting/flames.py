@@ -39,13 +39,15 @@ def flame_graph(stacks: Stacks, *, longest_call: float) -> str:
     )
 
 
+def flames_of(by_arm: Mapping[Arm, Stacks]) -> dict[Arm, str]:
+    """Base and oracle of a benchmark, both to the scale of the slower: what is gained is empty."""
+    longest = max((stacks.seconds_per_call for stacks in by_arm.values()), default=0.0)
+    return {arm: flame_graph(by_arm[arm], longest_call=longest) for arm in ARMS if arm in by_arm}
+
+
 def flame_graphs(profile: TaskProfile) -> dict[str, dict[Arm, str]]:
-    """Base and oracle of each benchmark of *profile*, both to the scale of the slower: what is gained is empty."""
-    drawn: dict[str, dict[Arm, str]] = {}
-    for benchmark, by_arm in sorted(profile.stacks.items()):
-        longest = max(stacks.seconds_per_call for stacks in by_arm.values())
-        drawn[benchmark] = {arm: flame_graph(by_arm[arm], longest_call=longest) for arm in ARMS if arm in by_arm}
-    return drawn
+    """Base and oracle of each benchmark of *profile*."""
+    return {benchmark: flames_of(by_arm) for benchmark, by_arm in sorted(profile.stacks.items())}
 
 
 def flames_page(item: str, profile: TaskProfile) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import Field
 
 from formulacode_dagster.models.base import Frozen
-from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.items import FROM_A_RELEASE, Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import NOT_FASTER, SCREENED_OUT, WRONG
 from formulacode_dagster.store.usage import UsageTotal
 
@@ -123,8 +123,8 @@ def count_funnel(
 
 
 def _losses(items: Sequence[LedgerEntry]) -> tuple[Loss, ...]:
-    # what a replay finds is told apart: the task is released all the same
-    lost = [entry for entry in items if entry.state is not ItemState.DONE and entry.stage is not Stage.REPLAYS]
+    # what comes of a replay or an export is told apart: the task is released all the same
+    lost = [entry for entry in items if entry.state is not ItemState.DONE and entry.stage not in FROM_A_RELEASE]
     counted = Counter((entry.stage, entry.state, entry.reason) for entry in lost)
     order = list(Stage)
     return tuple(

@@ -22,7 +22,7 @@ from .views import INDEX_COLUMNS, index_row, task_view
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STATIC = ("style.css", "table.js")
+STATIC = ("style.css", "table.js", "README.md")
 DATA = "tasks.js"
 TASKS = "tasks"
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")

@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 from formulacode_dagster.library import TableNotReleasedError, Task
 from formulacode_dagster.models.identity import is_stand_in
-from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.models.measurement import Arm, Stacks
 from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.index import standing_of
+from formulacode_dagster.reporting.flames import flames_of
 
 from .plots import interval_plot, quantity_text, samples_plot
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
     from markupsafe import Markup
 
+PROFILED = 10
+"""Workloads of a task whose flame graphs are drawn, which are large."""
 PLOTTED = 40
 """Workloads of a task whose samples are drawn; the others are told by their figures."""
 VARIANTS = ("statement_minimal", "statement_issue", "statement_hinted")
@@ -75,6 +78,8 @@ class WorkloadView:
     samples: Markup | None
     medians: str
     """`20 ms → 10 ms`: of base and oracle; `` without samples."""
+    flames: dict[str, Markup]
+    """By arm and what a call takes, where its time goes; empty for a task that was not profiled."""
 
 
 @dataclass(frozen=True)
@@ -159,11 +164,16 @@ def _workloads(task: Task) -> tuple[WorkloadView, ...]:
             for name, speedup in zip(names, speedups, strict=True)
         ]
     span = max((max(each["high"], 1 / each["low"]) for each in figures if each["low"] > 0), default=1.0)
-    samples = _table_of(task, "samples")
-    return tuple(_workload(each, span, samples if n < PLOTTED else None) for n, each in enumerate(figures))
+    samples, profiles = _table_of(task, "samples"), _table_of(task, "profiles")
+    return tuple(
+        _workload(each, span, samples if n < PLOTTED else None, profiles if n < PROFILED else None)
+        for n, each in enumerate(figures)
+    )
 
 
-def _workload(figures: dict[str, Any], span: float, samples: pl.DataFrame | None) -> WorkloadView:
+def _workload(
+    figures: dict[str, Any], span: float, samples: pl.DataFrame | None, profiles: pl.DataFrame | None
+) -> WorkloadView:
     unit = figures.get("unit", "seconds")
     taken = _by_arm(samples, figures["benchmark"]) if samples is not None else {}
     return WorkloadView(
@@ -175,7 +185,20 @@ def _workload(figures: dict[str, Any], span: float, samples: pl.DataFrame | None
         medians=" → ".join(
             quantity_text(statistics.median(taken[arm]), unit) for arm in (Arm.BASE, Arm.ORACLE) if arm in taken
         ),
+        flames={} if profiles is None else _flames(profiles, figures["benchmark"]),
     )
+
+
+def _flames(profiles: pl.DataFrame, benchmark: str) -> dict[str, Markup]:
+    """The flame graphs of *benchmark* by arm, with the seconds of a call."""
+    from markupsafe import Markup
+
+    rows = profiles.filter(profiles["benchmark"] == benchmark).to_dicts()
+    stacks = {Arm(row["arm"]): Stacks(**{name: row[name] for name in Stacks.model_fields}) for row in rows}
+    return {
+        f"{arm}: {quantity_text(stacks[arm].seconds_per_call, 'seconds')} a call": Markup(svg)  # noqa: S704 - names are escaped there
+        for arm, svg in flames_of(stacks).items()
+    }
 
 
 def _by_arm(samples: pl.DataFrame, benchmark: str) -> dict[Arm, Sequence[float]]:

@@ -1,6 +1,6 @@
 """The HTTP side of the sandbox Hub: what the real `huggingface_hub` client calls to create, commit, tag and download.
 
-Only datasets, one branch, no Xet. Files matching `*.parquet` are kept as LFS, as the Hub does.
+Only datasets and static Spaces, one branch, no Xet. Files matching `*.parquet` are kept as LFS, as the Hub does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sandbox.content import ContentStore, WrongContentError
 from .answers import commit_facts, file_facts, refs_facts, refusal, repository_facts, tree
 from .repository import (
     BRANCH,
-    DatasetRepository,
+    Repository,
     RevisionNotFoundError,
     StaleParentError,
     StoredFile,
@@ -39,18 +39,22 @@ WHOAMI = "/api/whoami-v2"
 LFS_LIMIT = 10 * 1024 * 1024
 """Files above this many bytes are kept as LFS whatever their name."""
 
+SPACES = "spaces"
+KINDS = {"dataset": "datasets", "space": SPACES}
+"""What a repository may be, and the part of its address that says so."""
+
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$")
 _SHA256 = re.compile(r"^[0-9a-f]{64}$")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def app(folder: Path, *, tokens: frozenset[str] = frozenset(), readers: frozenset[str] = frozenset()) -> Starlette:
-    """A Hub that keeps its datasets in *folder*.
+    """A Hub that keeps its datasets and Spaces in *folder*.
 
     With *tokens*, any other token is answered with 401; one of *readers* may write nothing, and is answered with 403.
     """
     hub, calls = _Hub(folder, tokens, readers), CallCounter()
-    repo = "/api/datasets/{owner}/{name}"
+    repo, address = "/api/{kind}/{owner}/{name}", "/{kind}/{owner}/{name}"
     return Starlette(
         routes=[
             calls.route(),
@@ -68,8 +72,8 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset(), readers: frozense
             Route(f"{repo}/commit/{{revision}}", hub.guarded(hub.commit), methods=["POST"]),
             Route(f"{repo}/tag/{{revision}}", hub.guarded(hub.tag), methods=["POST"]),
             Route(repo, hub.guarded(hub.info)),
-            Route("/datasets/{owner}/{name}.git/info/lfs/objects/batch", hub.guarded(hub.lfs_batch), methods=["POST"]),
-            Route("/datasets/{owner}/{name}/resolve/{revision}/{path:path}", hub.guarded(hub.file)),
+            Route(f"{address}.git/info/lfs/objects/batch", hub.guarded(hub.lfs_batch), methods=["POST"]),
+            Route(f"{address}/resolve/{{revision}}/{{path:path}}", hub.guarded(hub.file)),
             # the address alone is the permission, as with the Hub's signed storage addresses
             Route("/_lfs/{sha256}", hub.lfs_put, methods=["PUT"]),
         ],
@@ -79,7 +83,7 @@ def app(folder: Path, *, tokens: frozenset[str] = frozenset(), readers: frozense
 
 class _Hub:
     def __init__(self, folder: Path, tokens: frozenset[str], readers: frozenset[str]) -> None:
-        self._datasets = folder / "datasets"
+        self._folder = folder
         self._contents = ContentStore(folder / "contents")
         self._tokens = tokens
         self._readers = readers
@@ -112,14 +116,19 @@ class _Hub:
         return reads and not self._tokens
 
     def _is_there(self, request: Request) -> bool:
-        names = (request.path_params["owner"], request.path_params["name"])
-        return all(_NAME.match(name) for name in names) and self._at(*names).exists
+        kind, *names = self._named(request)
+        is_name = kind in KINDS.values() and all(_NAME.match(name) for name in names)
+        return is_name and self._repository(request).exists
 
-    def _repository(self, request: Request) -> DatasetRepository:
-        return self._at(request.path_params["owner"], request.path_params["name"])
+    def _repository(self, request: Request) -> Repository:
+        return self._at(*self._named(request))
 
-    def _at(self, owner: str, name: str) -> DatasetRepository:
-        return DatasetRepository(self._datasets / owner / name, self._contents)
+    def _named(self, request: Request) -> tuple[str, str, str]:
+        asked = request.path_params
+        return asked["kind"], asked["owner"], asked["name"]
+
+    def _at(self, kind: str, owner: str, name: str) -> Repository:
+        return Repository(self._folder / kind / owner / name, self._contents)
 
     def _reads_only(self, request: Request) -> bool:
         return request.headers.get("authorization", "").removeprefix("Bearer ") in self._readers
@@ -158,15 +167,16 @@ class _Hub:
     async def create(self, request: Request) -> Response:
         asked = await request.json()
         owner, name = asked.get("organization") or USER, asked["name"]
-        if asked.get("type") != "dataset":
-            return refusal(400, "", "the sandbox keeps datasets only")
+        kind = KINDS.get(asked.get("type"))
+        if kind is None or (kind == SPACES and asked.get("sdk") != "static"):
+            return refusal(400, "", "the sandbox keeps datasets and static Spaces only")
         if not (_NAME.match(owner) and _NAME.match(name)):
             return refusal(400, "", "not a name for a repository")
-        url = f"{str(request.base_url).rstrip('/')}/datasets/{owner}/{name}"
+        url = f"{str(request.base_url).rstrip('/')}/{kind}/{owner}/{name}"
         async with self._writing:
-            repository = self._at(owner, name)
+            repository = self._at(kind, owner, name)
             if repository.exists:
-                answer = {"error": "You already created this dataset repo", "url": url}
+                answer = {"error": "You already created this repo", "url": url}
                 return JSONResponse(answer, status_code=409)
             repository.create(USER)
         return JSONResponse({"url": url, "id": f"{owner}/{name}", "name": f"{owner}/{name}"})
@@ -246,11 +256,10 @@ class _Hub:
                 )
             except StaleParentError as error:
                 return refusal(412, "", f"A commit has happened since. Please refresh and try again: {error}")
-        owner, name = request.path_params["owner"], request.path_params["name"]
-        url = f"{str(request.base_url).rstrip('/')}/datasets/{owner}/{name}/commit/{sha}"
+        url = f"{str(request.base_url).rstrip('/')}/{'/'.join(self._named(request))}/commit/{sha}"
         return JSONResponse({"success": True, "commitOid": sha, "commitUrl": url, "hookOutput": ""})
 
-    def _change(self, repository: DatasetRepository, line: dict[str, Any]) -> tuple[str, StoredFile | None]:
+    def _change(self, repository: Repository, line: dict[str, Any]) -> tuple[str, StoredFile | None]:
         value = line["value"]
         path = str(value["path"]).rstrip("/")
         if not path or any(part in ("", ".", "..") for part in path.split("/")):

@@ -1,4 +1,4 @@
-"""A dataset repository of the sandbox Hub: immutable commits, a branch and tags, in a folder."""
+"""A repository of the sandbox Hub: immutable commits, a branch and tags, in a folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TagExistsError(Exception):
     """The tag is taken."""
 
 
-class DatasetRepository:
+class Repository:
     """One `owner/name`. Callers serialize writes."""
 
     def __init__(self, folder: Path, contents: ContentStore) -> None:

@@ -61,4 +61,5 @@ class Served:
     url: str
 
     def books(self) -> dict[str, Any]:
-        return httpx.get(f"{self.url}/_sandbox/calls").json()
+        told: dict[str, Any] = httpx.get(f"{self.url}/_sandbox/calls").json()
+        return told

@@ -2,12 +2,13 @@
 
 import json
 import sys
+from typing import Any
 
 import datasets
 
 name, *revisions = sys.argv[1:]
 datasets.disable_progress_bars()
-loaded = {}
+loaded: dict[str, dict[str, Any]] = {}
 for revision in revisions:
     for config in datasets.get_dataset_config_names(name, revision=revision):
         rows = datasets.load_dataset(name, config, revision=revision, split="train")

@@ -42,4 +42,5 @@ def published_schema(published: Callable[[str, str], bytes]) -> Any:
 @pytest.fixture(scope="session")
 def published_rest(published: Callable[[str, str], bytes]) -> dict[str, Any]:
     """GitHub's description of its REST API."""
-    return json.loads(published("@octokit/openapi", "generated/api.github.com.json"))
+    told: dict[str, Any] = json.loads(published("@octokit/openapi", "generated/api.github.com.json"))
+    return told

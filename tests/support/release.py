@@ -18,7 +18,7 @@ def task_row(number: int, **changes: object) -> TaskRecord:
     facts: dict[str, object] = {
         "task_id": f"acme__fast-{number}",
         "repo_name": "acme/fast",
-        "container_name": f"acme__fast-{number}",
+        "container_name": f"acme-fast-{'b' * 40}:final",
         "image_name": None,
         "image_digest": None,
         "difficulty": "easy",

@@ -6,12 +6,13 @@ import random
 from pathlib import Path
 
 from formulacode_dagster.library import Dataset
-from formulacode_dagster.models.measurement import Arm, Metric, Returned
+from formulacode_dagster.models.measurement import Arm, Frame, Metric, Returned, StackTime
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.tables import month_tables
 from formulacode_dagster.release.task_tables import (
     ExecutedLines,
+    ProfileRecord,
     SampleRecord,
     TaskRecords,
     TestRecord,
@@ -77,6 +78,22 @@ def hostile_task(number: int, month: str, **changes: object) -> TaskRecords:
                 oracle=("passed",) * 3,
                 seconds=0.1,
             ),
+        ),
+        profiles=tuple(
+            ProfileRecord(
+                **task,
+                benchmark=names[0],
+                arm=arm,
+                frames=(
+                    Frame(file="bench.py", function="time_it", line=1),
+                    Frame(file=HOSTILE, function=HOSTILE, line=7),
+                ),
+                stacks=(StackTime(frames=(0,), seconds=seconds), StackTime(frames=(0, 1), seconds=9 * seconds)),
+                calls=10,
+                seconds=10 * seconds,
+            )
+            for arm, seconds in ARM_SECONDS.items()
+            if arm is not Arm.CONTROL
         ),
     )
 

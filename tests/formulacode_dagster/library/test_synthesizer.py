@@ -5,29 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete
 
 from formulacode_dagster.agents.protocol import AgentOutcome
 from formulacode_dagster.library import DockerContext, SmokeVerifier, Synthesizer
 from formulacode_dagster.models.attempt import Rung
 from formulacode_dagster.models.errors import ConfigurationError
-from formulacode_dagster.models.items import ItemState, Stage
+from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Provenance
 from formulacode_dagster.reporting.facts import month_facts
 from formulacode_dagster.store import ledger
-from formulacode_dagster.store.artifacts import IMAGES
+from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
 from formulacode_dagster.store.attempts import contexts_of
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
 from tests.support.agents import COST, StubAgent, edited, ended
-from tests.support.planned import MONTH, plan_month
+from tests.support.documents import blocks_of
+from tests.support.planned import KEYED, MONTH, plan_month
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
-KEYED = {
-    "setup.py": "import os\nfrom setuptools import setup\n\n"
-    "if os.environ.get('TINY_KEY') != '1':\n    raise SystemExit('say which key')\nsetup()\n",
+DOCUMENTED = {
+    'owner="astropy", repo="astropy"': 'owner="Acme", repo="tiny"',
+    "issue_number=16222": "issue_number=5",
+    'SmokeVerifier("astropy")': 'SmokeVerifier("tinypure")',
 }
+"""What the example of the documentation names, and what is planned here in its place."""
 
 
 @pytest.fixture
@@ -37,7 +41,13 @@ def month(tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -
     return database
 
 
-def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_commit(month: Database) -> None:
+def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_commit(
+    month: Database,
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     helpless = Synthesizer(agent=StubAgent(ended(AgentOutcome.GAVE_UP)), max_attempts=1, database=month)
     assert helpless.run("Acme", "tiny", 5) is None
     assert [attempt.rung for attempt in helpless.trace] == [Rung.RULES, Rung.AGENT]
@@ -81,6 +91,16 @@ def test_an_agent_mends_what_no_rule_does_and_its_fix_is_a_recipe_for_the_next_c
     assert (item, use.agent, use.attempts, use.held) == ("Acme/tiny#5", "agent:stub", 3, True)
     assert use.cost.seconds == 3 * COST.seconds
 
+    (example,) = (block for block in blocks_of("python") if "Synthesizer" in block)
+    for documented, here in DOCUMENTED.items():
+        assert documented in example
+        example = example.replace(documented, here)
+    monkeypatch.setenv("FC_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    exec(compile(example, "example", "exec"), {"__name__": "__main__"})  # noqa: S102 - the code is our own
+    assert "'Dockerfile', 'docker_build_base.sh'" in capsys.readouterr().out
+
 
 def test_what_cannot_be_synthesized_is_said(month: Database) -> None:
     with pytest.raises(ConfigurationError, match="no pull request of ours"):
@@ -89,8 +109,20 @@ def test_what_cannot_be_synthesized_is_said(month: Database) -> None:
         Synthesizer(database=month).run("Acme", "tiny", 5, sha="c0ffee")
     with pytest.raises(ConfigurationError, match="no agent 'copilot'"):
         Synthesizer(agent="copilot", database=month).run("Acme", "tiny", 5)
+
+
+def test_a_pull_request_whose_environment_failed_is_planned_again_and_built_by_an_imported_context(
+    month: Database,
+) -> None:
+    failed = LedgerEntry(stage=Stage.ENVIRONMENTS, month=MONTH.key, item="Acme/tiny#5", state=ItemState.FAILED)
+    with month.transaction() as connection:
+        connection.execute(delete(ENVIRONMENTS.table).where(ENVIRONMENTS.table.c.number == 5))
+        ledger.record(connection, [failed])
     imported = DockerContext({"docker_build_pkg.sh": "export TINY_KEY=1\n"}, "mine")
     made = Synthesizer(agent="none", database=month).run("Acme", "tiny", 5, base_context=imported)
     assert made is not None
     assert made.stored is not None
     assert made.stored.provenance is Provenance.IMPORTED
+    with month.transaction() as connection:
+        (entry,) = (each for each in ledger.entries_of(connection, MONTH.key) if each.stage is Stage.ENVIRONMENTS)
+    assert entry.state is ItemState.DONE

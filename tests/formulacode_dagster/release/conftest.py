@@ -7,16 +7,35 @@ from datetime import UTC, datetime
 
 import pytest
 
+from assets.published_dataset import published_dataset
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.image import BuiltImage, InstalledDistribution, Toolchain
-from formulacode_dagster.models.measurement import Arm, Measurement, Returned, Sample
+from formulacode_dagster.models.image import BuiltImage, InstalledDistribution, ResourceLimits, Toolchain
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.models.measurement import (
+    Arm,
+    Frame,
+    Measurement,
+    Returned,
+    Sample,
+    Stacks,
+    StackTime,
+    TaskProfile,
+    Unit,
+)
 from formulacode_dagster.models.problem import ProblemStatement
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.release import PublishedImage, Release, Replay, ReplayVerdict, TaskRecord
 from formulacode_dagster.release.task_tables import TaskRecords
-from formulacode_dagster.release.wide import task_records
+from formulacode_dagster.release.wide import procedure_record, task_records
+from formulacode_dagster.store import artifacts
+from formulacode_dagster.store.blobs import put_blob
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import save_changes
+from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import (
     make_image,
     make_measurement,
@@ -26,6 +45,8 @@ from tests.records import (
     make_statement,
 )
 from tests.support.correctness import correctness_row, reaching_test
+from tests.support.gates import open_gates
+from tests.support.month import enter
 from tests.support.release import task_row
 
 MONTH = "2026-02"
@@ -176,7 +197,31 @@ def environment() -> Environment:
 
 
 @pytest.fixture
-def records(record: MakeRecord, measurement: Measurement, correctness: Correctness) -> TaskRecords:
+def procedure(image: BuiltImage) -> str:
+    """How `Acme/Fast.py#7` was measured, with a suite laid over its checkout."""
+    suite = SuiteFiles("merge commit", {"benchmarks/bench.py": b"def time_a(): ...\n", "data.bin": b"\xff"}, commit="a")
+    plan = SamplingPlan()
+    made = Procedure.of(
+        image,
+        patch=b"diff\n",
+        suite=suite,
+        benchmarks=["bench.time_z"],
+        plan=plan,
+        rule=plan.rule(Unit.PROCESS),
+        limits=ResourceLimits(),
+    )
+    return made.to_json()
+
+
+@pytest.fixture
+def records(
+    record: MakeRecord,
+    measurement: Measurement,
+    correctness: Correctness,
+    image: BuiltImage,
+    statement: ProblemStatement,
+    procedure: str,
+) -> TaskRecords:
     """Task `acme__fast-7` with a row in every table."""
     sample = Sample(arm=Arm.ORACLE, round=3, order=1, value=0.25, calls=4)
     results = tuple(result.model_copy(update={"samples": (sample,)}) for result in measurement.results)
@@ -199,5 +244,52 @@ def records(record: MakeRecord, measurement: Measurement, correctness: Correctne
         detail="its image is gone",
         is_same_harness=True,
     )
-    row = record(7, benchmarks=("bench.time_a", "bench.time_z"))
-    return task_records(row, measured, correctness, [replay])
+    row = record(7, benchmarks=("bench.time_a", "bench.time_z"), procedure=procedure)
+    of_base = Stacks(
+        frames=(Frame(file="f.py", function="f", line=3),),
+        stacks=(StackTime(frames=(0,), seconds=0.5),),
+        calls=2,
+        seconds=0.5,
+    )
+    profile = TaskProfile(
+        month="2026-02",
+        repository_id=42,
+        number=7,
+        image_digest=IMAGE,
+        stacks={"bench.time_z": {Arm.BASE: of_base}, "bench.time_left_out": {Arm.BASE: of_base}},
+    )
+    how = procedure_record(row, measured, image, statement)
+    return task_records(row, measured, correctness, [replay], profile, how)
+
+
+@pytest.fixture
+def month(
+    database: Database,
+    pull_request: PullRequest,
+    classification: Classification,
+    statement: ProblemStatement,
+    environment: Environment,
+    measurement: Measurement,
+    correctness: Correctness,
+    image: BuiltImage,
+    procedure: str,
+) -> Database:
+    """A month with one task, all of whose gates are open."""
+    rows = (
+        (artifacts.MERGED_PULL_REQUESTS, pull_request.facts),
+        (artifacts.CLASSIFICATIONS, classification),
+        (artifacts.PROBLEM_STATEMENTS, statement),
+        (artifacts.ENVIRONMENTS, environment),
+        (artifacts.IMAGES, image),
+        (artifacts.CORRECTNESS, correctness),
+    )
+    with database.transaction() as connection:
+        stored = put_blob(connection, "procedure", procedure.encode())
+        for artifact, row in rows:
+            artifact.save(connection, [row])
+        artifacts.MEASUREMENTS.save(connection, [measurement.model_copy(update={"procedure_sha256": stored})])
+        save_changes(connection, [(pull_request.change, b"diff\n")])
+    for stage in (Stage.CLASSIFICATIONS, Stage.PROBLEM_STATEMENTS, Stage.ENVIRONMENTS, Stage.MEASUREMENTS):
+        enter(database, stage, pull_request.item)
+    open_gates(database, published_dataset, MONTH)
+    return database

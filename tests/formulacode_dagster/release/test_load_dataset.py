@@ -37,7 +37,7 @@ def load(url: str, cache: Path, *revisions: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # of reading seventeen tables on a busy machine
+@pytest.mark.timeout(900)  # of reading nineteen tables on a busy machine
 def test_every_config_loads_as_it_was_at_its_revision(
     records: TaskRecords, record: Callable[..., TaskRecord], tmp_path: Path
 ) -> None:
@@ -60,7 +60,7 @@ def test_every_config_loads_as_it_was_at_its_revision(
         )
         loaded = load(url, tmp_path / "cache", "formulacode@2026-03", "formulacode@2026-03.1")
     first, revised = loaded.values()
-    wide = {"workloads", "samples", "tests", "replays"}
+    wide = {"workloads", "samples", "tests", "replays", "profiles", "procedures"}
     assert first.keys() == revised.keys() == {"default", "verified", "2026-01", "2026-02", *wide}
     assert first["default"]["ids"] == ["acme__fast-1", "acme__fast-2", "acme__fast-7"]
     assert revised["default"]["ids"] == [*first["default"]["ids"], "acme__fast-8"]

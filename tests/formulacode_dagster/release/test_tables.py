@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,30 @@ def test_what_is_too_wide_for_a_row_is_in_tables_of_its_own(records: TaskRecords
         "t.py::c": ("flaky", ["passed", "passed", "failed"]),
     }
     assert tables.wide[Table.REPLAYS]["verdict"].to_list() == ["could_not_run"]
+    (profile,) = tables.wide[Table.PROFILES].to_dicts()
+    assert (profile["benchmark"], profile["arm"], profile["calls"]) == ("bench.time_z", "base", 2)
+    assert profile["frames"] == [{"file": "f.py", "function": "f", "line": 3}]
+    assert profile["stacks"] == [{"frames": [0], "seconds": 0.5}]
+    (how,) = tables.wide[Table.PROCEDURES].to_dicts()
+    assert (how["verdict"], how["rule_version"], how["looks"][1]) == ("faster", "4", {"units": 8, "alpha": 0.004})
+    assert how["limits"]["memory_mb"] == 4096
+    assert how["lock_sha256"] == hashlib.sha256(records.row.lock.encode()).hexdigest()
+    assert how["suite_files"] == [
+        {"path": "benchmarks/bench.py", "content": "def time_a(): ...\n", "encoding": "utf-8"},
+        {"path": "data.bin", "content": "/w==", "encoding": "base64"},
+    ]
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
-    [({"samples": ()}, "acme__fast-7 (samples)"), ({"tests": ()}, "acme__fast-7 (tests)"), ({"replays": ()}, "")],
+    [
+        ({"samples": ()}, "acme__fast-7 (samples)"),
+        ({"tests": ()}, "acme__fast-7 (tests)"),
+        ({"replays": ()}, ""),
+        ({"profiles": ()}, ""),
+    ],
 )
-def test_other_samples_are_another_release_and_replays_wait(
+def test_other_samples_are_another_release_and_replays_and_profiles_wait(
     records: TaskRecords, changes: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
     before, after = month_tables([records]), month_tables([records.model_copy(update=changes)])
@@ -104,7 +122,7 @@ def test_columns_may_be_added(record: MakeRecord, tmp_path: Path) -> None:
     destination.release(JANUARY, MonthTables(whole.tasks.drop("machine"), {}))
     destination.release(FEBRUARY, whole)
     card = (tmp_path / "README.md").read_text()
-    assert "new columns machine, replays.failure, " in card
+    assert "new columns machine, procedures.alpha, " in card
     assert changed_columns({"a": "String", "b": "Int64"}, {"a": "String", "b": "Float64", "c": "String"}) == [
         "column b is Float64, it was Int64"
     ]

@@ -49,7 +49,7 @@ def parts(
 def test_a_published_task_is_verified_and_names_its_image(parts: dict[str, Any]) -> None:
     record = build_task_record(**parts)
     assert record.task_id == "Acme__Fast.py-7"
-    assert record.container_name == "acme__fast.py-7"
+    assert record.container_name == f"acme-fast.py-{'b' * 40}:final"
     assert record.verified
     assert record.image_name == parts["published"].reference
     assert record.image_digest == parts["published"].digest

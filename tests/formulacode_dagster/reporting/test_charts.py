@@ -11,8 +11,8 @@ from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.funnel import count_funnel
 from tests.support.entries import enter
 
-# a second of imports, in one process of a run
-pytestmark = pytest.mark.xdist_group("matplotlib")
+# seconds of imports, in one process of a run
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("matplotlib")]
 
 MOST_BYTES = 400_000
 """The pictures stay in Dagster's event log too."""

@@ -17,8 +17,8 @@ from formulacode_dagster.models.release import ReplayNote
 from formulacode_dagster.reporting.facts import MonthFacts
 from formulacode_dagster.reporting.html import render_report, write_report
 
-# its charts: a second of imports, in one process of a run
-pytestmark = pytest.mark.xdist_group("matplotlib")
+# its charts: seconds of imports, in one process of a run
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("matplotlib")]
 
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}"
 

@@ -40,22 +40,27 @@ try {
   seen.all = await page.locator("#count").textContent();
   seen.shown = await page.locator("#tasks tbody tr").count();
   seen.slowest = await page.evaluate(() => {
-    const timed = (id, value) => {
-      const started = performance.now();
+    // the least of several: what a busy machine does in between only adds
+    const timed = (act) => {
+      const times = [];
+      for (let time = 0; time < 5; time += 1) {
+        const started = performance.now();
+        act();
+        document.body.getBoundingClientRect();
+        times.push(performance.now() - started);
+      }
+      return Math.min(...times);
+    };
+    const typed = (id, value) => () => {
       const input = document.getElementById(id);
       input.value = value;
       input.dispatchEvent(new Event("input"));
-      document.body.getBoundingClientRect();
-      return performance.now() - started;
     };
     const repository = document.getElementById("repo_name").options[3].value;
-    const times = [timed("search", "fast-12"), timed("search", ""), timed("repo_name", repository), timed("repo_name", "")];
-    for (const button of document.querySelectorAll("[data-sort]")) {
-      const started = performance.now();
-      button.click();
-      times.push(performance.now() - started);
-    }
-    return Math.max(...times);
+    return Math.max(
+      ...[["search", "fast-12"], ["search", ""], ["repo_name", repository], ["repo_name", ""]].map((each) => timed(typed(...each))),
+      ...[...document.querySelectorAll("[data-sort]")].map((button) => timed(() => button.click())),
+    );
   });
   await page.fill("#search", task);
   seen.filtered = await page.locator("#count").textContent();
@@ -73,6 +78,10 @@ try {
   seen.solutionHidden = !(await page.locator(".diff").isVisible());
   await page.getByText("Show the solution").click();
   seen.solutionShown = await page.locator(".diff").isVisible();
+  const flame = page.locator(".flames svg").first();
+  seen.flamesHidden = !(await flame.isVisible());
+  await page.locator(".flames summary").first().click();
+  seen.flamesShown = await flame.isVisible();
   seen.plots = await page.locator("svg").count();
   seen.hacked.push(await hacked(page));
   await page.screenshot({ path: join(pictures, "task.png"), fullPage: true });

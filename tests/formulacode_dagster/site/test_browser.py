@@ -39,5 +39,6 @@ def test_all_tasks_are_there_at_once_and_no_text_of_a_row_runs(tmp_path: Path) -
     assert (seen["filtered"], seen["fastest"]) == (f"1 of {TASKS} tasks", f"0 of {TASKS} tasks")
     assert seen["sorted"] == TASK
     assert seen["slowest"] < SLOWEST_MS
-    assert (seen["solutionHidden"], seen["solutionShown"], seen["plots"]) == (True, True, 4)
+    assert (seen["solutionHidden"], seen["solutionShown"], seen["plots"]) == (True, True, 6)
+    assert (seen["flamesHidden"], seen["flamesShown"]) == (True, True)
     assert seen["overflow"] == {"months.html": 0, "index.html": 0, f"tasks/{TASK}.html": 0}

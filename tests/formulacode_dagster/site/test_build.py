@@ -110,6 +110,27 @@ def test_a_task_has_its_samples_as_pictures_and_its_solution_behind_a_click(site
     assert "1 pass to pass; 3 of 4 changed lines are executed." in page
 
 
+def test_base_and_patch_are_flame_graphs_to_one_scale_behind_a_click(site: Path) -> None:
+    page = (site / "tasks" / "acme__fast-1.html").read_text("utf-8")
+    (flames,) = re.findall(r'<details class="flames">(.*?)</details>', page, re.DOTALL)
+    assert re.findall(r'<p class="grey">(.*?)</p>', flames) == ["base: 20 ms a call", "oracle: 10 ms a call"]
+    # of each arm the benchmark, and above it what it calls
+    assert [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', flames)] == [
+        960.0,
+        864.0,
+        480.0,
+        432.0,
+    ]
+    assert "<title>time_it (bench.py:1), 0.02 s a call</title>" in flames
+
+
+def test_a_task_that_was_not_profiled_has_none(tmp_path: Path) -> None:
+    task = hostile_task(1, "2026-02").model_copy(update={"profiles": ()})
+    FolderDestination(tmp_path / "data").release(FEBRUARY, month_tables([task]))
+    write_site(Dataset.load(tmp_path / "data"), tmp_path / "site")
+    assert "Where the time goes" not in (tmp_path / "site" / "tasks" / "acme__fast-1.html").read_text("utf-8")
+
+
 def test_the_months_are_told_beside_each_other_the_newest_first(site: Path) -> None:
     text = " ".join(Page(site / "months.html").text.split())
     assert "2026-02 formulacode@2026-03 1 -1" in text

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Scope
 
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
@@ -19,6 +19,7 @@ from tests.support.registries import (
     USER,
     Trouble,
     Waits,
+    basic,
     header_of,
     image_of,
     in_front,
@@ -72,6 +73,36 @@ def test_an_account_that_may_not_is_told_which_settings(registry: ASGIApp, accou
         pytest.raises(ConfigurationError, match="DOCKERHUB_TOKEN"),
     ):
         client.put_blob("acme/tasks", b"content", "text/plain")
+
+
+def as_ghcr(registry: ASGIApp) -> ASGIApp:
+    """*registry* as GitHub's answers of a private package: strangers get no token, not even one without rights."""
+
+    def answer(scope: Scope) -> Response | None:
+        if scope["path"] == "/token":
+            owner = header_of(scope, "authorization") == basic()
+            return JSONResponse({"token": "of-the-owner"}) if owner else refusal(403, "DENIED")
+        if header_of(scope, "authorization") == "Bearer of-the-owner":
+            return None
+        challenge = (
+            f'Bearer realm="http://{header_of(scope, "host")}/token",service="ghcr.io",scope="repository:a/b:pull"'
+        )
+        return refusal(401, "UNAUTHORIZED", WWW_Authenticate=challenge)
+
+    return in_front(registry, answer)
+
+
+def test_a_package_of_github_that_is_not_there_yet_is_pushed_to_and_hidden_from_strangers(registry: ASGIApp) -> None:
+    served = as_ghcr(registry)
+    with reading(served, OURS) as client:
+        assert client.manifest("acme/tasks", "5-1", push=True) is None
+        config = client.put_blob("acme/tasks", b"{}", "application/json")
+        client.put_manifest("acme/tasks", "5-1", image_of(config))
+        assert client.may_read("acme/tasks", "5-1")
+    with reading(served) as stranger:
+        assert not stranger.may_read("acme/tasks", "5-1")
+    with reading(served, Account(USER, "another")) as other, pytest.raises(ConfigurationError, match="DOCKERHUB_TOKEN"):
+        other.manifest("acme/tasks", "5-1")
 
 
 def test_credentials_do_not_follow_a_redirect_to_another_host(registry: ASGIApp) -> None:

@@ -1,0 +1,82 @@
+"""How many images are pushed at the same time."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from assets.published_images import publish_images
+from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.models.release import PublishedImage
+from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.pull_requests import save_changes
+from resources.registry import RegistryResource
+from tests.records import make_image, make_merged, make_pull_request, make_spec
+
+MONTH = "2026-02"
+IMAGES = 4
+DIGEST = "sha256:" + "1" * 64
+
+
+class CountingRegistry:
+    """Publishes nothing, and lets nobody go on before *at_once* are here; tells how many ever were."""
+
+    def __init__(self, at_once: int) -> None:
+        self._all_here = threading.Barrier(at_once)
+        self._lock = threading.Lock()
+        self._here = 0
+        self.most = 0
+
+    def publish(self, image: BuiltImage, *, month: str) -> PublishedImage:
+        """As `Registry.publish`."""
+        with self._lock:
+            self._here += 1
+            self.most = max(self.most, self._here)
+        self._all_here.wait(timeout=120)
+        with self._lock:
+            self._here -= 1
+        return PublishedImage(
+            month=month,
+            repository_id=image.repository_id,
+            number=image.number,
+            reference=f"registry.test/acme/tasks:{image.number}",
+            digest=DIGEST,
+            pulled_digest=DIGEST,
+            image_digest=image.digest,
+            size_bytes=1,
+        )
+
+
+@pytest.fixture
+def measured(database: Database) -> None:
+    """A month with four tasks to publish."""
+    with database.transaction() as connection:
+        for number in range(1, IMAGES + 1):
+            facts = make_merged(month=MONTH, repository_id=42, repository="acme/fast", number=number)
+            pr = make_pull_request(facts, base_sha="b" * 40)
+            spec = make_spec(task_id=pr.task_id, repository="acme/fast", repository_id=42)
+            image = make_image(month=MONTH, repository_id=42, number=number, spec=spec, engine="docker", digest=DIGEST)
+            artifacts.MERGED_PULL_REQUESTS.save(connection, [facts])
+            artifacts.IMAGES.save(connection, [image])
+            save_changes(connection, [(pr.change, b"diff\n")])
+            entry = LedgerEntry(stage=Stage.MEASUREMENTS, month=MONTH, item=pr.item, state=ItemState.DONE)
+            ledger.record(connection, [entry])
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(("setting", "concurrency", "at_once"), [(2, 8, 2), (4, 8, 4), (4, 1, 1), (1, 8, 1)])
+def test_as_many_are_pushed_at_once_as_the_setting_and_the_run_allow(
+    database: Database, setting: int, concurrency: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_PUSHED_AT_ONCE", str(setting))
+    client = CountingRegistry(at_once)
+    registry: Any = SimpleNamespace(client=lambda: client, settings=RegistryResource().settings)
+    run = StageRun(database, Stage.PUBLISHED_IMAGES, MONTH, "run", RunOptions(max_concurrency=concurrency))
+    summary = publish_images(run, None, registry)  # type: ignore[arg-type]  # no engine is asked by a run that works alone
+    assert (summary.count(ItemState.DONE), client.most) == (IMAGES, at_once)
