@@ -8,6 +8,7 @@ from pydantic import Field
 
 from formulacode_dagster.breakpoints.choices import MINIMUM_CHANGE, Method
 from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.reporting.pictures import in_markdown
 from formulacode_dagster.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.mirrors import MirrorsResource
@@ -16,7 +17,6 @@ from resources.postgres import PostgresResource
 from .benchmark_results import benchmark_results
 from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, dashboard_run
 from .dashboards import dashboards
-from .pictures import picture
 
 
 class BreakpointConfig(dg.Config):
@@ -77,6 +77,8 @@ def breakpoints(
                 f"{name}_steps": of.steps.height,
                 f"{name}_commits": of.commits.height,
                 f"{name}_commits_with_pull_request": of.commits["pull_request"].count(),
-                f"{name}_picture": picture(name, draw_steps(site.points, site.series, of.steps)),
+                f"{name}_picture": dg.MetadataValue.md(
+                    in_markdown(name, draw_steps(site.points, site.series, of.steps))
+                ),
             }
     return dg.MaterializeResult(metadata={"dagster/row_count": steps, **metadata})

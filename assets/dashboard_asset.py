@@ -12,6 +12,7 @@ import dagster as dg
 from formulacode_dagster.dashboards.sites import Dashboard
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.errors import ConfigurationError, FormulaCodeError, OutsideSystemError
+from formulacode_dagster.reporting.pictures import in_markdown
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.series.source import Source
 from formulacode_dagster.store.series.views import SERIES_RELATIONS
@@ -20,7 +21,6 @@ from resources.postgres import PostgresResource
 from resources.settings import read_settings
 
 from .checks import result_of
-from .pictures import picture
 from .stage_asset import OWNER
 from .stopping import stoppable
 
@@ -148,5 +148,5 @@ def site_metadata(site: "Site", folder: Path) -> dict[str, Any]:
         ),
         "silent_benchmarks": site.silent_benchmarks()[:SHOWN_NAMES],
         "parquet": dg.MetadataValue.path(str(folder)),
-        "points": picture("points", draw_points(site)),
+        "points": dg.MetadataValue.md(in_markdown("points", draw_points(site))),
     }

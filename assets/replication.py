@@ -7,13 +7,13 @@ from pydantic import Field
 
 from formulacode_dagster.breakpoints.choices import WITHIN
 from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.reporting.pictures import in_markdown
 from formulacode_dagster.store.series.source import Source
 from resources.dashboards import DashboardsResource
 from resources.postgres import PostgresResource
 
 from .breakpoints import breakpoints
 from .dashboard_asset import DashboardCheck, JudgedDashboard, dashboard_asset, dashboard_run
-from .pictures import picture
 
 
 class ReplicationConfig(dg.Config):
@@ -61,5 +61,5 @@ def replication(
         metadata |= {
             f"{method}_{name}": value for name, value in of.row(method).items() if isinstance(value, int | float)
         }
-        metadata[f"{method}_picture"] = picture("replication", draw_replication(of))
+        metadata[f"{method}_picture"] = dg.MetadataValue.md(in_markdown("replication", draw_replication(of)))
     return dg.MaterializeResult(metadata={"dagster/row_count": len(compared), **metadata})

@@ -25,6 +25,20 @@ REGRESSIONS = pl.Schema(
 """One row a step up that was not made good again, as `asv.step_detect.detect_regressions` tells it."""
 LEAST_INTERVALS = 0.9
 """The share of a series' values whose intervals must be known for what asv did with them to be found again."""
+ROUNDING = 1e-9
+"""What levels may differ by, relative to them, that versions of asv come to."""
+
+
+def _close(column: str) -> pl.Expr:
+    return (pl.col(column) - pl.col(f"{column}_again")).abs() <= ROUNDING * pl.col(column).abs()
+
+
+_EQUAL = pl.all_horizontal(
+    # of a step by a single commit asv tells no commit before
+    pl.col("before_revision").is_null() | (pl.col("before_revision") == pl.col("before_revision_again")),
+    *map(_close, ("before", "after", "latest", "best")),
+).fill_null(value=False)
+"""Whether a published regression and one that was found again are the same; false where there is one of them alone."""
 
 
 def regressions_of(points: pl.DataFrame, minimum_change: float = MINIMUM_CHANGE) -> pl.DataFrame:
@@ -57,10 +71,11 @@ def with_intervals(
 
 
 def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFrame) -> Judgement:
-    """Whether the *published* regressions (`path`, `parameter`, `after_revision`) come out of *points* again.
+    """Whether *published* regressions (the site's REGRESSIONS) come out of *points* again, and no others do.
 
-    Judged are those of series whose intervals are known for LEAST_INTERVALS of the values. Where there are some and asv
-    is not installed, nothing can be judged, and that is no pass.
+    Judged are all series whose intervals are known for LEAST_INTERVALS of the values: the same commits, the same levels
+    before and after, the same latest and best value. Where there are some and asv is not installed, nothing can be
+    judged, and that is no pass.
     """
     numbered = series.with_columns(pl.int_range(pl.len()).over("path").alias("parameter"))
     told = published.with_columns(pl.col("parameter").fill_null(0)).join(
@@ -69,19 +84,24 @@ def reproduces(published: pl.DataFrame, points: pl.DataFrame, series: pl.DataFra
     measured = points.drop_nulls("value").group_by("series").agg(pl.col("low").count() / pl.len())
     weighted = measured.filter(pl.col("low") >= LEAST_INTERVALS)["series"].implode()
     judged = told.filter(pl.col("series").is_in(weighted))
-    again = judged.head(0).select("series", "after_revision")
-    if judged.height:
-        of_judged = points.filter(pl.col("series").is_in(judged["series"].implode()))
+    again = judged.head(0).select(REGRESSIONS.names())
+    if weighted.explode().len():
         try:
-            again = regressions_of(of_judged).select("series", "after_revision")
+            again = regressions_of(points.filter(pl.col("series").is_in(weighted)))
         except ConfigurationError as error:
             return Judgement(
                 passed=False, summary=f"{judged.height:,} published regressions were not looked for: {error}"
             )
-    missed = judged.join(again, on=["series", "after_revision"], how="anti")
+    both = judged.join(again, on=["series", "after_revision"], how="full", coalesce=True, suffix="_again").join(
+        series.select("series", pl.col("benchmark").alias("name")), on="series", how="left"
+    )
+    equal = both.filter(_EQUAL).height
     return Judgement.by_offenders(
-        f"{judged.height - missed.height:,} of the {judged.height:,} published regressions whose intervals are known "
-        f"are found again; of {told.height - judged.height:,} they are not known",
-        [f"{name} at {revision}" for name, revision in missed.select("benchmark", "after_revision").iter_rows()],
-        {"published": told.height, "judged": judged.height, "reproduced": judged.height - missed.height},
+        f"{equal:,} of the {judged.height:,} published regressions whose intervals are known come out again, and "
+        f"{again.height - equal:,} others; of {told.height - judged.height:,} they are not known",
+        [
+            f"{name} at {revision}"
+            for name, revision in both.filter(_EQUAL.not_()).select("name", "after_revision").iter_rows()
+        ],
+        {"published": told.height, "judged": judged.height, "again": again.height, "reproduced": equal},
     )

@@ -19,8 +19,9 @@ from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.answers import describe
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.remote import ONE_THREAD, Remote, describe
+from formulacode_dagster.suites.remote import ONE_THREAD, Remote
 
 from .asv_results import new_result
 

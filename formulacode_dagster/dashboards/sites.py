@@ -15,10 +15,10 @@ from formulacode_dagster.models.base import Frozen, first_fault
 from formulacode_dagster.models.errors import ConfigurationError
 
 OWN_SITES = "dashboards.toml"
-"""The file under FC_HOME with the dashboards that a user added."""
+"""The file under FC_HOME with the dashboards that a user added, called like the one that comes along."""
 RESULTS = "results"
 """The folder under FC_HOME with a folder of raw results for each dashboard that names no other."""
-_SHIPPED = Path(__file__).with_name("sites.toml")
+_SHIPPED = Path(__file__).with_name(OWN_SITES)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _SCHEMES = ("http", "https", "file")
 
@@ -52,7 +52,7 @@ def dashboard_named(home: Path, name: str) -> Dashboard:
         raise ConfigurationError(
             f"no dashboard is called {name}",
             why=f"there are {', '.join(boards)}",
-            remedy=f"Add it: fc-data dashboards add {name} ADDRESS",
+            remedy=f"Add it: fc-data dashboards add URL --name {name}",
         )
     return boards[name]
 
@@ -79,6 +79,13 @@ def add_dashboard(home: Path, dashboard: Dashboard) -> None:
     boards = dict(sorted((_own(home) | {dashboard.name: dashboard}).items()))
     with disk_errors(str(home / OWN_SITES)):
         write_atomically(home / OWN_SITES, "\n".join(map(_toml, boards.values())).encode())
+
+
+def name_for(address: str) -> str:
+    """What the dashboard at *address* is called where nobody says it: the last part of its path, else its host's."""
+    parts = urlsplit(address)
+    last = [part for part in unquote(parts.path).split("/") if part] or [parts.netloc.partition(".")[0]]
+    return re.sub(r"[^a-z0-9_-]+", "-", last[-1].lower()).strip("-_")
 
 
 def folder_of(address: str) -> Path | None:

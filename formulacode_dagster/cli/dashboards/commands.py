@@ -36,17 +36,20 @@ def sites() -> None:
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="What to call it.")],
-    address: Annotated[str, typer.Argument(help="Where its site is: https://…, or file://… for a folder.")] = "",
+    url: Annotated[
+        str, typer.Argument(help="Where its site is: https://…, or file://… for a folder; none: raw results alone.")
+    ] = "",
+    name: Annotated[str, typer.Option(help="What to call it.", show_default="the last part of its address")] = "",
     results: Annotated[str, typer.Option(help="Folder of raw results of asv; FC_HOME/results/NAME if not told.")] = "",
     repository: Annotated[str, typer.Option(help="owner/name of what is benchmarked.")] = "",
 ) -> None:
     """Give a dashboard a name: a published site, raw results, or both."""
-    from formulacode_dagster.dashboards.sites import Dashboard, add_dashboard
+    from formulacode_dagster.dashboards.sites import Dashboard, add_dashboard, name_for
     from resources.settings import make_home
 
-    add_dashboard(make_home(), Dashboard(name=name, site=address, results=results, repository=repository))
-    console.print(f"{name} is {address or results}", markup=False, highlight=False)
+    name = name or name_for(url or results)
+    add_dashboard(make_home(), Dashboard(name=name, site=url, results=results, repository=repository))
+    console.print(f"{name} is {url or results}", markup=False, highlight=False)
 
 
 @app.command()

@@ -72,11 +72,20 @@ def results_of(folder: Path, sha: str) -> dict[str, object]:
     return json.loads(path.read_bytes())
 
 
+def failures_of(folder: Path) -> dict[str, str]:
+    """The reason and the log by commit: what a failed assertion shows."""
+    lines = map(json.loads, (folder / FAILURES).read_text().splitlines())
+    return {line["commit"]: f"{line['reason']}: {line['detail']}\n{line['log']}" for line in lines}
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_other(world, shas):
     killed = subprocess.run([sys.executable, "-m", commit_benchmarks.__name__, str(world)], capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     folder = world / "results-of-ours"
+    failed = failures_of(folder)
+    assert set(failed) == {shas["broken"]}, failed
     assert {results_of(folder, shas[name])["formulacode"]["rounds"] for name in ("slow", "fast")} == {1}
 
     standing = {commit.sha: commit for commit in run_benchmarks(world)}
@@ -86,6 +95,7 @@ def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_o
     )
     assert standing[shas["broken"]].reason
     assert not standing[shas["broken"]].worked
+    assert failures_of(folder) == failed
     assert len((folder / FAILURES).read_text().splitlines()) == 1
 
     slow, fast = (
@@ -96,20 +106,21 @@ def test_a_killed_run_is_finished_by_the_next_and_a_commit_that_fails_stops_no_o
     assert told["param_names"] == ["n"]
     assert told["version"] == slow[2] == fast[2]
     # a round that was done is not done again: two rounds, a process in each; what is skipped is NaN
-    assert [len(samples or ()) for samples in slow[11]] == [2, 0]
+    assert [len(samples or ()) for samples in slow[11]] == [2, 0], slow
     assert slow[0][1] != slow[0][1]
     # a loop over 20,000 numbers against one multiplication
-    assert slow[0][0] > 10 * fast[0][0]
+    assert slow[0][0] > 10 * fast[0][0], (slow, fast)
     assert results_of(folder, shas["slow"])["results"]["bench_total.time_new"][0] == [None]
 
     assert not any(commit.worked for commit in run_benchmarks(world))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_plain_asv_benchmarks_in_the_same_images(world, shas):
     import uv
 
-    asv = PlainAsv(["--quick", "--interleave-rounds", "-a", "rounds=2"], 120, uv.find_uv_bin(), "run")
+    asv = PlainAsv(["--quick", "--interleave-rounds", "-a", "rounds=2"], 600, uv.find_uv_bin(), "run")
     standing = {commit.sha: commit for commit in run_benchmarks(world, asv=asv)}
     assert [standing[shas[name]].state for name in shas] == [CommitState.DONE, CommitState.FAILED, CommitState.DONE]
     result = results_of(world / "asv", shas["slow"])

@@ -32,8 +32,20 @@ class Site(httpx.AsyncBaseTransport):
         self.asked: Counter[str] = Counter()
         self.agents: set[str] = set()
         self.after: Callable[[str], None] = lambda _path: None
+        self.open = self.most_open = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.open += 1
+        self.most_open = max(self.open, self.most_open)
+        try:
+            # as long as others may come, were there any
+            for _ in range(20):
+                await asyncio.sleep(0)
+            return self._answer(request)
+        finally:
+            self.open -= 1
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
         path = unquote(request.url.raw_path.decode()).removeprefix("/bench/").removeprefix("/")
         self.asked[path] += 1
         self.agents.add(request.headers["user-agent"])
@@ -113,6 +125,13 @@ def test_who_is_asked_to_wait_waits(tmp_path: Path) -> None:
     assert (result.fetched, result.faults) == (8, ())
     assert clock.now - begun >= 30
     assert site.asked[GRAPH] == 3
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_no_more_requests_are_open_than_are_allowed(at_once: int, tmp_path: Path) -> None:
+    site = Site()
+    fetch(site, tmp_path, at_once=at_once)
+    assert site.most_open == at_once
 
 
 def test_requests_keep_the_pace_that_robots_ask_for(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from formulacode_dagster.dashboards.sites import (
     dashboard_named,
     dashboards_by_name,
     folder_of,
+    name_for,
 )
 from formulacode_dagster.models.errors import ConfigurationError
 
@@ -60,6 +61,19 @@ def test_a_list_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> 
 def test_a_dashboard_that_nobody_knows_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there are astropy, numpy"):
         dashboard_named(tmp_path, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://pv.github.io/numpy-bench/", "numpy-bench"),
+        ("https://asv.example.org", "asv"),
+        ("file:///clones/My%20Site", "my-site"),
+        ("path/to/results/", "results"),
+    ],
+)
+def test_a_dashboard_without_a_name_is_called_like_its_address(address: str, name: str) -> None:
+    assert name_for(address) == name
 
 
 def test_folders_are_told_from_what_is_to_be_fetched() -> None:
