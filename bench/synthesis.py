@@ -4,11 +4,12 @@ Every pull request is built twice: without an agent, as by default, and with the
 agent is. Each pass begins without a recipe and keeps those of what holds, as a month does; a third one begins with
 those of the second. What holds without an agent must be built by the very same spec with one.
 
-    python bench/synthesis.py [--repositories DIR] [--per-repository N]
+    python bench/synthesis.py [--repositories DIR] [--per-repository N] [--results FILE]
 
 DIR holds bare mirrors as owner/name.git; without it, the samples are taken and three pull requests that no rule mends.
 The engine is that of the settings; agents need a Docker daemon whatever builds, and without one there is one pass.
-The last line is JSON.
+With `--results FILE` a run that was stopped goes on where it was. What an outside system's trouble cut short is told,
+is tried again by the next run, and makes the status 1. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -18,25 +19,33 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthesis_results import Climb, Climbs
 from synthesis_samples import listed, samples
 from yield_of_builds import laboratory_of
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
-from formulacode_dagster.images.recipes import context_of, declared_by, recipes_for
+from formulacode_dagster.images.planning import WITHOUT_LOCK, LockAttempts, lock_otherwise
+from formulacode_dagster.images.recipes import context_of, declared_by, lock_recipes_for, recipes_for
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, Rejection
+from formulacode_dagster.models.errors import (
+    ConfigurationError,
+    FormulaCodeError,
+    ItemFailure,
+    OutsideSystemError,
+    Rejection,
+)
 from formulacode_dagster.models.image import BuiltImage
+from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.specs.spec import spec_hash
 from formulacode_dagster.synthesis.asking import AgentDesk
 from resources.agents import AgentsResource
-from resources.settings import AgentSetting
+from resources.setting_types import AgentSetting
 
 if TYPE_CHECKING:
     from yield_trials import Laboratory
@@ -54,47 +63,86 @@ class Pass:
     name: str
     desk: AgentDesk | None = None
     contexts: list[StoredContext] = field(default_factory=list)
-    attempts: dict[str, list[BuildAttempt]] = field(default_factory=dict)
-    specs: dict[str, str] = field(default_factory=dict)
-    """Hash of the spec of each that holds."""
-    lost: dict[str, str] = field(default_factory=dict)
+    climbs: dict[str, Climb] = field(default_factory=dict)
 
-    def climb(self, laboratory: Laboratory, engine: Engine, item: str) -> None:
+    @property
+    def specs(self) -> dict[str, str]:
+        """Hash of the spec of each that holds."""
+        return {item: climb.spec for item, climb in self.climbs.items() if climb.spec}
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """Kind of the end of each that does not."""
+        return {item: climb.lost for item, climb in self.climbs.items() if climb.lost}
+
+    def climb(self, laboratory: Laboratory, engine: Engine, item: str) -> Climb:
         """Take *item* up the rungs."""
-        attempts = self.attempts.setdefault(item, [])
+        attempts: list[BuildAttempt] = []
+        context, spec, lost, is_cut_short = None, "", "", False
         try:
-            image = self._image(laboratory, engine, item, attempts)
+            image, context = self._image(laboratory, engine, item, attempts)
+            spec = spec_hash(image.spec)
         except (ItemFailure, Rejection) as end:
-            self.lost[item] = str(getattr(end, "kind", "") or getattr(end, "reason", ""))
-        else:
-            self.specs[item] = spec_hash(image.spec)
+            lost = str(end.kind if isinstance(end, ItemFailure) else end.reason)
+        except FormulaCodeError as end:
+            lost, is_cut_short = f"cut short: {end}", True
         last = f"{attempts[-1].rung} {attempts[-1].rule}" if attempts else "plan"
-        print(f"{self.name}: {item}: {self.lost.get(item, 'holds')} ({last})", file=sys.stderr, flush=True)
+        print(f"{self.name}: {item}: {lost or 'holds'} ({last})", file=sys.stderr, flush=True)
+        return Climb(
+            made_in=self.name,
+            item=item,
+            attempts=tuple(attempts),
+            context=context,
+            spec=spec,
+            lost=lost,
+            is_cut_short=is_cut_short,
+        )
 
-    def _image(self, laboratory: Laboratory, engine: Engine, item: str, attempts: list[BuildAttempt]) -> BuiltImage:
+    def take(self, climb: Climb) -> None:
+        """Count *climb*, and let what comes after it start from its recipe."""
+        self.climbs[climb.item] = climb
+        if climb.context is not None:
+            self.contexts.append(climb.context)
+
+    def _image(
+        self, laboratory: Laboratory, engine: Engine, item: str, attempts: list[BuildAttempt]
+    ) -> tuple[BuiltImage, StoredContext]:
         mirror, pr, _ = laboratory.change(item)
-        task, _ = laboratory.task(mirror, pr, laboratory.planned(mirror, pr, ()))
-        declared = declared_by(mirror, pr, task.environment)
         contexts = [context for context in self.contexts if context.repository_id == pr.facts.repository_id]
+        author = self.desk.author(contexts) if self.desk else None
+        try:
+            environment = laboratory.planned(mirror, pr, ())
+        except ItemFailure as failure:
+            if failure.kind not in WITHOUT_LOCK:
+                raise
+            task, _ = laboratory.task(mirror, pr, laboratory.unlocked(mirror, pr))
+            environment = lock_otherwise(
+                LockAttempts(engine, task, "synthesis", 1, attempts.append),
+                failure,
+                recipes=lock_recipes_for(contexts, pr.change.base_sha, declared_by(mirror, pr, task.environment)),
+                author=author,
+            )
+        task, _ = laboratory.task(mirror, pr, environment)
+        declared = declared_by(mirror, pr, task.environment)
         image, _ = build_until_it_holds(
             engine,
             task,
             run_id="synthesis",
             recipes=recipes_for(contexts, pr.change.base_sha, declared),
-            author=self.desk.author(contexts) if self.desk else None,
+            author=author,
+            first_attempt=len(attempts) + 1,
             keep=attempts.append,
         )
-        self.contexts.append(context_of(image, task, declared))
-        return image
+        return image, context_of(image, task, declared)
 
     def rungs(self) -> dict[str, dict[str, float]]:
         """By rung: attempts, those that hold, seconds, and what agents took of tokens and dollars."""
-        made = [attempt for attempts in self.attempts.values() for attempt in attempts]
+        made = [attempt for climb in self.climbs.values() for attempt in climb.attempts]
         by_rung = {rung: [attempt for attempt in made if attempt.rung is rung] for rung in Rung}
         return {
             rung.value: {
                 "attempts": len(of_rung),
-                "held": sum(not attempt.kind for attempt in of_rung),
+                "held": sum(not attempt.kind and attempt.made_in is Stage.IMAGES for attempt in of_rung),
                 "seconds": round(sum(attempt.seconds for attempt in of_rung), 1),
                 "tokens": sum(attempt.tokens_in + attempt.tokens_out for attempt in of_rung),
                 "dollars": round(sum(attempt.dollars for attempt in of_rung), 4),
@@ -107,11 +155,12 @@ def figures(passes: Sequence[Pass]) -> dict[str, Any]:
     """What the last line says; `changed` names what an agent in reach has changed of what holds without one."""
     plain = passes[0]
     return {
-        "items": len(plain.attempts),
+        "items": len(plain.climbs),
         "passes": {each.name: {"held": len(each.specs), "lost": each.lost, "rungs": each.rungs()} for each in passes},
         "changed": sorted(
             item for item, spec in plain.specs.items() for each in passes[1:2] if each.specs.get(item) != spec
         ),
+        "cut_short": sorted({item for each in passes for item, climb in each.climbs.items() if climb.is_cut_short}),
     }
 
 
@@ -122,7 +171,7 @@ def table(passes: Sequence[Pass]) -> list[str]:
         for rung, of_rung in each.rungs().items():
             cells = (each.name, rung, *(str(value) for value in of_rung.values()))
             lines.append(f"| {' | '.join(cells)} |")
-        lines.append(f"| {each.name} | all | | {len(each.specs)} of {len(each.attempts)} | | | |")
+        lines.append(f"| {each.name} | all | | {len(each.specs)} of {len(each.climbs)} | | | |")
     return lines
 
 
@@ -132,7 +181,12 @@ def main() -> None:
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--per-repository", type=int, default=2, help="pull requests of each mirror")
     parser.add_argument("--only", action="append", default=[], help="owner/repo#123; may be repeated")
+    parser.add_argument("--results", type=Path, help="file of JSON lines, one an item and pass, to go on from")
     options = parser.parse_args()
+    try:
+        desk = _stand_in()
+    except ConfigurationError as error:
+        parser.error(str(error))
     with tempfile.TemporaryDirectory(prefix="bench-synthesis-") as folder:
         if options.repositories is None:
             repositories, items = samples(Path(folder))
@@ -141,28 +195,33 @@ def main() -> None:
             items = list(listed(repositories, options.per_repository))
         items = [item for item in items if not options.only or item in options.only]
         laboratory, engine = laboratory_of(repositories, None, every_source=False)
+        climbs = Climbs(options.results)
         passes = [Pass("none")]
-        desk = _stand_in()
         if desk is not None:
             passes.append(Pass("command", desk))
             passes.append(Pass("again", contexts=passes[1].contexts))
-        for each in passes:
+        # what has just been built without an agent is in the cache of builds when it is built again with one
+        for together in (passes[:2], passes[2:]):
             for item in items:
-                each.climb(laboratory, engine, item)
+                for each in together:
+                    climb = climbs.made(each.name, item) or climbs.keep(each.climb(laboratory, engine, item))
+                    each.take(climb)
     print("\n".join(table(passes)))
     result = figures(passes)
     print(json.dumps(result))
-    sys.exit(1 if result["changed"] else 0)
+    sys.exit(1 if result["changed"] or result["cut_short"] else 0)
 
 
 def _stand_in() -> AgentDesk | None:
-    with suppress(OutsideSystemError):
+    """A desk with the stand-in; None without a daemon. Raises ConfigurationError, which names the setting."""
+    agents = AgentsResource(agent=AgentSetting.command, agent_command=str(STAND_IN))
+    try:
         DockerDaemon().check()
-        agents = AgentsResource(agent=AgentSetting.command, agent_command=str(STAND_IN))
-        agent = agents.chosen()
-        return None if agent is None else AgentDesk(agent, run=agents.budget, max_attempts=MAX_ATTEMPTS)
-    print("no Docker daemon answers, and no agent runs unconfined: one pass, without one", file=sys.stderr)
-    return None
+    except OutsideSystemError as error:
+        print(f"no agent runs unconfined: one pass, without one ({error})", file=sys.stderr)
+        return None
+    agent = agents.required()
+    return None if agent is None else AgentDesk(agent, run=agents.budget, max_attempts=MAX_ATTEMPTS)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from sandbox.github.tracker import read_tracker
 from sandbox.samples.catalog import catalog
 from sandbox.samples.generate import generate
 
-LIST = Path(__file__).with_name("yield_pull_requests.toml")
+LISTS = tuple(map(Path(__file__).with_name, ("yield_pull_requests.toml", "synthesis_pull_requests.toml")))
 _BEFORE_IMAGES = (Stage.REPOSITORIES, Stage.PULL_REQUESTS, Stage.CLASSIFICATIONS, Stage.PROBLEM_STATEMENTS)
 _PACKAGE = {
     "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
@@ -46,16 +46,24 @@ def samples(folder: Path) -> tuple[Path, list[str]]:
 
 
 def listed(repositories: Path, per_repository: int) -> Iterator[str]:
-    """For each mirror in *repositories*, the pull requests of the list of `make yield`, else the newest it tells of."""
-    entries = {entry["name"]: entry for entry in tomllib.loads(LIST.read_text("utf-8"))["repository"]}
+    """For each mirror in *repositories*, pull requests of the lists beside this file, else the newest it tells of.
+
+    Of a list they are taken from both its ends in turn: the newest, the oldest, the next.
+    """
+    texts = [path.read_text("utf-8") for path in LISTS]
+    entries = {entry["name"]: entry for text in texts for entry in tomllib.loads(text)["repository"]}
     for path in sorted(repositories.glob("*/*.git")):
         name = f"{path.parent.name}/{path.stem}"
         if name in entries:
-            numbers = entries[name]["pull_requests"]
+            numbers = _from_both_ends(entries[name]["pull_requests"])
         else:
             tracker = read_tracker(path, name, zlib.crc32(name.encode()), RepositoryFacts())
             numbers = [pull.number for pull in reversed(tracker.by_merge)]
         yield from (f"{name}#{number}" for number in numbers[:per_repository])
+
+
+def _from_both_ends(numbers: Sequence[int]) -> list[int]:
+    return [numbers[-1 - place // 2 if place % 2 else place // 2] for place in range(len(numbers))]
 
 
 def _write(mirror: Path, name: str, setup: str) -> None:

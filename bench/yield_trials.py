@@ -17,7 +17,7 @@ from yield_report import Results, Trial
 from yield_sources import Aiming
 
 from formulacode_dagster.engines.protocol import Engine
-from formulacode_dagster.environments.plan import plan_environment
+from formulacode_dagster.environments.plan import plan_environment, unlocked_environment
 from formulacode_dagster.git.changes import change_of
 from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.repairs.attempts import Task
@@ -172,6 +172,11 @@ class Laboratory:
             resolver=self._resolver,
             fixes=fixes,
         )
+
+    def unlocked(self, mirror: Mirror, pr: PullRequest) -> Environment:
+        """What `planned` would pin, with nothing pinned."""
+        month = Month.parse(pr.facts.month)
+        return unlocked_environment(mirror, pr, month=month, interpreters=self._engine.interpreters())
 
 
 def _with_attempts(trial: Trial, attempts: Sequence[BuildAttempt]) -> Trial:

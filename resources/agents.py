@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from formulacode_dagster.agents.confined import ConfinedAgent
 from formulacode_dagster.agents.container import Confinement
 from formulacode_dagster.agents.protocol import Agent, AgentBudget, AgentName
 from formulacode_dagster.agents.select import AgentChoice, choose_agent
@@ -13,7 +14,7 @@ from formulacode_dagster.synthesis.budgets import Limits, Scope
 from formulacode_dagster.synthesis.month import desk_of
 
 from .base import SettingsResource, setting
-from .settings import AgentSetting
+from .setting_types import AgentSetting
 
 PYTHON = "3.12"
 """Of the OS image that agents run in, where no other is set."""
@@ -39,12 +40,19 @@ class AgentsResource(SettingsResource):
 
     def preflight(self) -> tuple[bool, str]:
         """Say which agent would be asked; raises ConfigurationError when that cannot be."""
-        agent = self.chosen()
+        agent = self.required()
         if agent is None:
             return True, f"FC_AGENT={self.settings.agent.value}: none is asked"
         return True, f"{agent.name} is asked where no rule knows more"
 
-    def chosen(self, named: AgentSetting | None = None) -> Agent | None:
+    def required(self, named: AgentSetting | None = None) -> Agent | None:
+        """As `chosen`, and it can run: raises ConfigurationError, naming the setting, before any item is worked on."""
+        agent = self.chosen(named)
+        if agent is not None:
+            agent.require_place()
+        return agent
+
+    def chosen(self, named: AgentSetting | None = None) -> ConfinedAgent | None:
         """The agent *named*, or the settings'; raises ConfigurationError when it is not installed, or has no key."""
         settings = self.settings
         image = settings.agent_image or settings.os_image.replace("{python}", PYTHON)
@@ -74,7 +82,7 @@ class AgentsResource(SettingsResource):
             raise ConfigurationError(
                 f"there is no agent {run.options.agent!r}", remedy=f"Name one of {', '.join(AgentSetting)}"
             )
-        return self.chosen(AgentSetting(run.options.agent) if run.options.agent else None)
+        return self.required(AgentSetting(run.options.agent) if run.options.agent else None)
 
     @property
     def limits(self) -> dict[Scope, Limits]:

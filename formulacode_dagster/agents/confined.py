@@ -13,7 +13,7 @@ from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.items import Cost
 
 from .cli import Cli, Program, Said
-from .container import MOST_OUTPUT, USER_HOME, AgentContainer, Confinement, confined
+from .container import MOST_OUTPUT, USER_HOME, AgentContainer, Confinement, confined, require_place
 from .edit import SpecEdit
 from .forwarder import Account, Endpoint, forwarding
 from .gates import EditRefused, read_edit, require_honest
@@ -45,6 +45,10 @@ class ConfinedAgent:
     def name(self) -> str:
         """As it stands in a fix's rule."""
         return self.cli.name.value
+
+    def require_place(self) -> None:
+        """See that it can run at all, before any item is worked on; raises as `container.require_place`."""
+        require_place(self.daemon, self.bounds)
 
     def run(self, task: AgentTask, *, budget: AgentBudget, build: BuildRelay | None = None) -> AgentRun:
         """See `Agent.run`."""
@@ -106,7 +110,7 @@ class _Run:
                 [*agent.program.argv, *start.arguments],
                 timeout=budget.seconds,
                 environment=start.environment,
-                stdin=prompt_of(self._places, builds=builds).encode(),
+                stdin=prompt_of(self._places, builds=builds, is_locked=bool(self._task.spec.lock)).encode(),
                 cwd=self._places.workspace,
             )
             if completed.timed_out:

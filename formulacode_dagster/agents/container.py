@@ -104,21 +104,44 @@ class AgentContainer:
         return self.daemon.run(command, timeout=timeout, stdin=stdin, most_output=most_output)
 
 
+def require_place(daemon: DockerDaemon, bounds: Confinement) -> None:
+    """See that agents can run, and pull their image where it is not here.
+
+    Raises ConfigurationError when the daemon is on another machine, or the image cannot be had; OutsideSystemError when
+    no daemon answers.
+    """
+    import docker.errors
+
+    host = daemon.environment.get("DOCKER_HOST", "unix://")
+    if not host.startswith("unix://"):
+        raise ConfigurationError(
+            "agents need a Docker daemon of this machine, which can mount their sockets",
+            why=f"DOCKER_HOST is {host}",
+            remedy="Run what asks agents on the daemon's machine, or set FC_AGENT=none",
+        )
+    if daemon.image(bounds.image) is not None:
+        return
+    with daemon.watched(f"pull {bounds.image}"):
+        try:
+            daemon.client.images.pull(bounds.image)
+        except docker.errors.APIError as error:
+            raise ConfigurationError(
+                f"the image {bounds.image} of agents is neither here nor to be pulled",
+                why=str(error.explanation or error)[:300],
+                remedy="Set FC_AGENT_IMAGE to one that is, with Python 3, bash and tar",
+            ) from error
+
+
 @contextmanager
 def confined(
     daemon: DockerDaemon, bounds: Confinement, *, seconds: float, run_id: str = "", places: Places | None = None
 ) -> Iterator[AgentContainer]:
     """A container for one run of an agent that takes at most *seconds*; gone afterwards, and its folder too.
 
-    Raises ConfigurationError when the daemon is on another machine, or lacks the image; OutsideSystemError when it is
-    gone.
+    Raises as `require_place`.
     """
     places = places or Places()
-    host = daemon.environment.get("DOCKER_HOST", "unix://")
-    if not host.startswith("unix://"):
-        raise ConfigurationError(
-            "agents need a Docker daemon of this machine", why=f"DOCKER_HOST is {host}", remedy="Set FC_AGENT=none"
-        )
+    require_place(daemon, bounds)
     with scratch_folder() as folder:
         # the agent's user passes through it, and finds nothing but what is named
         folder.parent.chmod(0o711)
@@ -138,7 +161,6 @@ def confined(
 def _create(
     daemon: DockerDaemon, bounds: Confinement, folder: Path, *, seconds: float, run_id: str, places: Places
 ) -> Container:
-    import docker.errors
     from docker.types import LogConfig
 
     inside = str(Path(places.bridge).parent)
@@ -147,34 +169,29 @@ def _create(
     owned = f"uid={uid},gid={gid},mode=0700,nr_inodes=20k,nosuid,nodev"
     readable = {str(path): {"bind": place, "mode": "ro"} for path, place in bounds.mounts.items()}
     with daemon.watched("make an agent's container"):
-        try:
-            return daemon.client.containers.create(
-                bounds.image,
-                ["python3", "-I", places.bridge, "serve", str(seconds), str(PORT)],
-                entrypoint=[],
-                name=f"formulacode-agent-{uuid.uuid4().hex[:12]}",
-                labels={LABEL: "1", f"{LABEL}.run": run_id, f"{LABEL}.owner": Owner.current(run_id).model_dump_json()},
-                init=True,
-                user=USER,
-                environment={"HOME": USER_HOME},
-                network_mode="none",
-                cap_drop=["ALL"],
-                security_opt=["no-new-privileges:true"],
-                read_only=True,
-                tmpfs={
-                    places.workspace: f"{owned},noexec,size={bounds.workspace_mb}m",
-                    places.task: f"{owned},noexec,size={bounds.workspace_mb}m",
-                    "/tmp": f"{owned},exec,size={bounds.scratch_mb}m",  # noqa: S108 - the container's own
-                    USER_HOME: f"{owned},exec,size={bounds.scratch_mb}m",
-                },
-                volumes={str(folder): {"bind": inside, "mode": "ro"}, **readable},
-                mem_limit=memory,
-                memswap_limit=memory,
-                nano_cpus=int(bounds.cpus * 1_000_000_000),
-                pids_limit=bounds.processes,
-                log_config=LogConfig(type=LogConfig.types.NONE),
-            )
-        except docker.errors.ImageNotFound as error:
-            raise ConfigurationError(
-                f"the image {bounds.image} of agents is not here", remedy="Pull it, or set FC_AGENT_IMAGE"
-            ) from error
+        return daemon.client.containers.create(
+            bounds.image,
+            ["python3", "-I", places.bridge, "serve", str(seconds), str(PORT)],
+            entrypoint=[],
+            name=f"formulacode-agent-{uuid.uuid4().hex[:12]}",
+            labels={LABEL: "1", f"{LABEL}.run": run_id, f"{LABEL}.owner": Owner.current(run_id).model_dump_json()},
+            init=True,
+            user=USER,
+            environment={"HOME": USER_HOME},
+            network_mode="none",
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges:true"],
+            read_only=True,
+            tmpfs={
+                places.workspace: f"{owned},noexec,size={bounds.workspace_mb}m",
+                places.task: f"{owned},noexec,size={bounds.workspace_mb}m",
+                "/tmp": f"{owned},exec,size={bounds.scratch_mb}m",  # noqa: S108 - the container's own
+                USER_HOME: f"{owned},exec,size={bounds.scratch_mb}m",
+            },
+            volumes={str(folder): {"bind": inside, "mode": "ro"}, **readable},
+            mem_limit=memory,
+            memswap_limit=memory,
+            nano_cpus=int(bounds.cpus * 1_000_000_000),
+            pids_limit=bounds.processes,
+            log_config=LogConfig(type=LogConfig.types.NONE),
+        )

@@ -141,11 +141,12 @@ class _Handler(BaseHTTPRequestHandler):
         wire, account = self.server.endpoint.wire, self.server.account
         path = urlsplit(self.path).path
         length = self.headers.get("content-length", "")
-        if not is_allowed(wire, path):
-            return self._refuse(404, f"{path} is not handed on")
         if not length.isdigit() or int(length) > LONGEST_REQUEST:
             return self._refuse(413, "a request has a length, and not more than 32 MB")
+        # read before it is refused: a connection that is closed on what was sent is reset, and the refusal lost
         request = self.rfile.read(int(length))
+        if not is_allowed(wire, path):
+            return self._refuse(404, f"{path} is not handed on")
         try:
             tools = remote_tools(wire, request)
         except ValueError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name, is_normalized_name
 
@@ -10,7 +11,7 @@ from formulacode_dagster.declarations.licenses import license_of
 from formulacode_dagster.declarations.submodules import choose_submodules
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.git.reader import CommitReader, SubmoduleReader
-from formulacode_dagster.models.environment import Environment
+from formulacode_dagster.models.environment import DroppedRequirement, Environment
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import Fix
@@ -20,10 +21,11 @@ from . import interpreter
 from .availability import Era
 from .fixes import add_requirements, constraints_of, only_on, source_of, step_below
 from .lock import digest
-from .locking import lock_best
-from .repository import read_repository
+from .locking import Locked, lock_best
+from .repository import ForPython, Repository, read_repository
+from .resolution import Resolution
 from .resolver import Resolver
-from .tests_lock import lock_tests
+from .tests_lock import LockedTests, lock_tests
 
 _OF_THE_MACHINE = frozenset(
     {"CC", "CXX", "FC", "F77", "F90", "LD", "HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"}
@@ -48,20 +50,15 @@ def plan_environment(
     Raises Rejection (`no_suite`), ItemFailure (`package_root`, `interpreter`, `lock`, `timeout`) and
     OutsideSystemError when the package index does not answer.
     """
-    base = Tree(reader, pr.change.base_sha)
-    suite = find_suite(reader, pr)
-    config = suite.config
-    repository = read_repository(base, _suites(reader, pr, suite), config)
-    ranking = interpreter.rank_interpreters(repository.pythons(), at=pr.facts.merged_at, available=interpreters)
-
-    choices = {python: repository.on(python) for python in ranking.pythons}
-    wanted = {python: add_requirements(chosen.requirements, fixes) for python, chosen in choices.items()}
+    declared = _Declared.by(reader, pr, interpreters)
+    wanted = {python: add_requirements(chosen.requirements, fixes) for python, chosen in declared.choices.items()}
+    own_name = declared.repository.own_name
     era = Era(
         exclude_newer=pr.facts.merged_at,
         settled_at=month.start,
         pythons=tuple(wanted),
         constraints=constraints_of(fixes),
-        own=repository.own_name if is_normalized_name(canonicalize_name(repository.own_name)) else "",
+        own=own_name if is_normalized_name(canonicalize_name(own_name)) else "",
     )
     locked = lock_best(resolver, wanted, era=era)
     rungs, stepped_down = wanted, []
@@ -74,61 +71,126 @@ def plan_environment(
             stepped_down.append(f"{locked.python} is left for {fix.python} by {source_of(fix)} ({fix.evidence})")
             rungs = only_on(wanted, fix)
             locked = lock_best(resolver, rungs, era=era)
-    tests = lock_tests(resolver, repository.for_tests, locked, era=era)
-    choice = choices[locked.python].choice
-    variables, left_out = _portable(
-        {**repository.system.environment, **choice.environment, **repository.commands.environment}
-    )
-    submodules = choose_submodules(
-        base,
-        reader.submodules(pr.change.base_sha) if base.has(".gitmodules") else {},
-        repository.root.folder,
-        repository=pr.facts.repository,
-        wanted=any(fix.submodules for fix in fixes),
-    )
-    return Environment(
-        month=month.key,
-        repository_id=pr.facts.repository_id,
-        number=pr.facts.number,
-        python=locked.python,
-        python_reason=ranking.reason_for(locked.python, stepped_down=(*stepped_down, *locked.stepped_down)),
-        python_candidates=ranking.pythons,
-        package_root=repository.root.folder,
-        package_name=repository.import_name,
-        config_path=config.path,
-        benchmark_dir=config.benchmark_dir,
-        requirements=locked.runtime,
-        build_requirements=locked.build,
-        build_environment=variables,
-        run_environment=_portable({**choice.environment, **choice.run_environment})[0],
-        test_requirements=tests.requirements,
-        test_lock=tests.lock,
-        commands=repository.commands.steps,
-        submodules=submodules.submodules,
-        license=license_of(base, repository.root.folder),
+    tests = lock_tests(resolver, declared.repository.for_tests, locked, era=era)
+    return declared.environment(
+        month,
+        locked,
+        tests,
         fixes=tuple(fixes),
-        system_packages=tuple(dict.fromkeys((*choice.system_packages, *repository.system.apt_packages))),
-        suite_sha=suite.tree.commit,
-        notes=(
-            f"package root {repository.root.folder}: {repository.root.reason}",
-            *suite.notes,
-            *choices[locked.python].notes,
-            *repository.commands.notes,
-            *repository.system.notes,
-            *submodules.notes,
-            *left_out,
-            *locked.notes,
-            *tests.notes,
-        ),
-        dropped=(*wanted[locked.python].dropped, *choice.dropped, *locked.dropped),
-        lock=locked.resolution.lock,
-        lock_sha256=digest(locked.resolution.lock),
-        build_lock=locked.build_resolution.lock if locked.build_resolution is not None else "",
-        pylock=locked.resolution.pylock,
-        resolver=locked.resolution.resolver,
-        exclude_newer=locked.cut_off,
-        later_projects=locked.later,
+        stepped_down=tuple(stepped_down),
+        dropped=wanted[locked.python].dropped,
     )
+
+
+def unlocked_environment(
+    reader: SubmoduleReader, pr: PullRequest, *, month: Month, interpreters: frozenset[str] | None
+) -> Environment:
+    """What `plan_environment` would pin for *pr*, with nothing pinned: for those who look for what can be.
+
+    Its interpreter is the best that is declared, and its lock empty. Raises as `plan_environment`, but for locks.
+    """
+    declared = _Declared.by(reader, pr, interpreters)
+    python = declared.ranking.pythons[0]
+    wanted = declared.choices[python].requirements
+    nothing = Locked(
+        python=python,
+        resolution=Resolution(lock="", pylock="", cut_off=pr.facts.merged_at, resolver=""),
+        runtime=tuple(dict.fromkeys(item.text for item in (*wanted.runtime, *wanted.matrix))),
+        build=tuple(dict.fromkeys(item.text for item in wanted.build)),
+        cut_off=pr.facts.merged_at,
+    )
+    return declared.environment(month, nothing, LockedTests())
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What the base commit declares, for each interpreter that it may run on."""
+
+    reader: SubmoduleReader
+    pr: PullRequest
+    base: Tree
+    suite: Suite
+    repository: Repository
+    ranking: interpreter.RankedInterpreters
+    choices: Mapping[str, ForPython]
+
+    @classmethod
+    def by(cls, reader: SubmoduleReader, pr: PullRequest, interpreters: frozenset[str] | None) -> _Declared:
+        """Raises Rejection (`no_suite`), ItemFailure (`package_root`, `interpreter`)."""
+        base = Tree(reader, pr.change.base_sha)
+        suite = find_suite(reader, pr)
+        repository = read_repository(base, _suites(reader, pr, suite), suite.config)
+        ranking = interpreter.rank_interpreters(repository.pythons(), at=pr.facts.merged_at, available=interpreters)
+        choices = {python: repository.on(python) for python in ranking.pythons}
+        return cls(reader, pr, base, suite, repository, ranking, choices)
+
+    def environment(
+        self,
+        month: Month,
+        locked: Locked,
+        tests: LockedTests,
+        *,
+        fixes: tuple[Fix, ...] = (),
+        stepped_down: tuple[str, ...] = (),
+        dropped: tuple[DroppedRequirement, ...] = (),
+    ) -> Environment:
+        """The environment that *locked* and *tests* pin."""
+        repository, pr, config = self.repository, self.pr, self.suite.config
+        chosen = self.choices[locked.python]
+        choice = chosen.choice
+        variables, left_out = _portable(
+            {**repository.system.environment, **choice.environment, **repository.commands.environment}
+        )
+        submodules = choose_submodules(
+            self.base,
+            self.reader.submodules(pr.change.base_sha) if self.base.has(".gitmodules") else {},
+            repository.root.folder,
+            repository=pr.facts.repository,
+            wanted=any(fix.submodules for fix in fixes),
+        )
+        return Environment(
+            month=month.key,
+            repository_id=pr.facts.repository_id,
+            number=pr.facts.number,
+            python=locked.python,
+            python_reason=self.ranking.reason_for(locked.python, stepped_down=(*stepped_down, *locked.stepped_down)),
+            python_candidates=self.ranking.pythons,
+            package_root=repository.root.folder,
+            package_name=repository.import_name,
+            config_path=config.path,
+            benchmark_dir=config.benchmark_dir,
+            requirements=locked.runtime,
+            build_requirements=locked.build,
+            build_environment=variables,
+            run_environment=_portable({**choice.environment, **choice.run_environment})[0],
+            test_requirements=tests.requirements,
+            test_lock=tests.lock,
+            commands=repository.commands.steps,
+            submodules=submodules.submodules,
+            license=license_of(self.base, repository.root.folder),
+            fixes=fixes,
+            system_packages=tuple(dict.fromkeys((*choice.system_packages, *repository.system.apt_packages))),
+            suite_sha=self.suite.tree.commit,
+            notes=(
+                f"package root {repository.root.folder}: {repository.root.reason}",
+                *self.suite.notes,
+                *chosen.notes,
+                *repository.commands.notes,
+                *repository.system.notes,
+                *submodules.notes,
+                *left_out,
+                *locked.notes,
+                *tests.notes,
+            ),
+            dropped=(*dropped, *choice.dropped, *locked.dropped),
+            lock=locked.resolution.lock,
+            lock_sha256=digest(locked.resolution.lock),
+            build_lock=locked.build_resolution.lock if locked.build_resolution is not None else "",
+            pylock=locked.resolution.pylock,
+            resolver=locked.resolution.resolver,
+            exclude_newer=locked.cut_off,
+            later_projects=locked.later,
+        )
 
 
 def _portable(variables: dict[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

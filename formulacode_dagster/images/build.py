@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from formulacode_dagster.engines.failures import BuildFailure
-from formulacode_dagster.engines.protocol import Engine, Progress
+from formulacode_dagster.engines.protocol import BuildOutcome, Engine, Progress
 from formulacode_dagster.models.image import BuildSpec, BuiltImage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
@@ -38,6 +38,27 @@ class Built:
         return BuildFailure(FailureKind(failed.name), what, why=failed.detail, log=log, stage=failed.name, rc=failed.rc)
 
 
+def unverified(engine: Engine, spec: BuildSpec, pr: PullRequest, outcome: BuildOutcome) -> BuiltImage:
+    """The image of *pr* as *engine* built it, of which nothing is verified yet."""
+    return BuiltImage(
+        month=pr.facts.month,
+        repository_id=pr.facts.repository_id,
+        number=pr.facts.number,
+        engine=engine.name,
+        spec=spec,
+        tag=outcome.tag,
+        digest=outcome.digest,
+        location=outcome.location,
+        store=engine.store,
+        size_bytes=outcome.size_bytes,
+        build_seconds=outcome.seconds,
+        tiers=outcome.tiers,
+        toolchain=outcome.toolchain,
+        benchmarks=(),
+        verifications=(),
+    )
+
+
 def build_and_verify(
     engine: Engine,
     spec: BuildSpec,
@@ -55,23 +76,7 @@ def build_and_verify(
     OutsideSystemError when Docker, the disk or the package index is gone.
     """
     outcome = engine.build(spec, origins, force=force, progress=progress)
-    image = BuiltImage(
-        month=pr.facts.month,
-        repository_id=pr.facts.repository_id,
-        number=pr.facts.number,
-        engine=engine.name,
-        spec=spec,
-        tag=outcome.tag,
-        digest=outcome.digest,
-        location=outcome.location,
-        store=engine.store,
-        size_bytes=outcome.size_bytes,
-        build_seconds=outcome.seconds,
-        tiers=outcome.tiers,
-        toolchain=outcome.toolchain,
-        benchmarks=(),
-        verifications=(),
-    )
+    image = unverified(engine, spec, pr, outcome)
     verified = verify(Subject(engine, image, MirrorOrigin(origins.mirror, pr), run_id, suite))
     installed = listings(verified.facts) if verified.failure is None else ()
     made = {

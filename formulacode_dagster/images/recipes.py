@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 from formulacode_dagster.git.reader import CommitReader
@@ -77,12 +78,25 @@ def recipes_for(contexts: Sequence[StoredContext], base_sha: str, declared: Decl
 
     What the nearest was built without, this one is first tried without: after a context without fixes none follows.
     """
+    near = _nearest(contexts, base_sha, declared)
+    return _recipes(takewhile(lambda context: context.fixes, near), base_sha)
+
+
+def lock_recipes_for(contexts: Sequence[StoredContext], base_sha: str, declared: Declared) -> tuple[Recipe, ...]:
+    """What is tried where the declarations have no lock: of the same, those that bear on locks."""
+    near = _nearest(contexts, base_sha, declared)
+    return _recipes((context for context in near if any(fix.bears_on_lock for fix in context.fixes)), base_sha)
+
+
+def _nearest(contexts: Sequence[StoredContext], base_sha: str, declared: Declared) -> list[StoredContext]:
     own = sorted((each for each in contexts if each.base_sha == base_sha), key=lambda each: each.newest)[-1:]
     held = [each for each in contexts if each.base_sha != base_sha and each.held_at is not None]
+    return [*own, *sorted(held, key=declared.distance)]
+
+
+def _recipes(contexts: Iterable[StoredContext], base_sha: str) -> tuple[Recipe, ...]:
     recipes: list[Recipe] = []
-    for context in (*own, *sorted(held, key=declared.distance)):
-        if not context.fixes:
-            break
+    for context in contexts:
         rung = Rung.STORED if context.base_sha == base_sha else Rung.NEAREST
         recipe = Recipe(rung, context.fixes, context.context_id)
         if not any(recipe.asks_the_same(other) for other in recipes):

@@ -25,13 +25,12 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.recipe import StoredContext
 from formulacode_dagster.store.attempts import (
     agent_cost,
+    book_attempt,
     contexts_of,
     ineffective_fixes,
     last_attempt,
-    save_attempt,
     save_context,
 )
-from formulacode_dagster.store.spending import Spent, add_spending
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing
 
@@ -112,12 +111,19 @@ class TaskBuilds:
 
     def _keep(self, attempt: BuildAttempt, item: str) -> None:
         with self.run.database.transaction() as connection:
-            save_attempt(connection, attempt)
-            add_spending(connection, [Spent(self.run.month, Stage.IMAGES, self.run.run_id, agent_cost(attempt), item)])
+            book_attempt(connection, attempt, item)
 
     def _keep_installed(self, listings: Sequence[Listing]) -> None:
         with self.run.database.transaction() as connection:
             keep_listings(connection, listings)
+
+
+def work_item(
+    pr: PullRequest, environment: Environment, os_image: str, engine: EngineName
+) -> WorkItem[tuple[PullRequest, Environment]]:
+    """*pr* as runs share it: those of one lock, and so of one `env` layer, are built by the same one."""
+    lock = f"{pr.facts.repository} {environment.lock_sha256}"
+    return WorkItem(pr.item, inputs_of(environment, os_image, engine), (pr, environment), shared_with=lock)
 
 
 def inputs_of(environment: Environment, os_image: str, engine: EngineName) -> str:

@@ -175,7 +175,7 @@ class AgentAuthor:
         def relayed(edit: SpecEdit) -> RelayedBuild:
             result = build((*base, edit.as_fix(self.desk.agent.name)))
             why = "" if result.failure is None else f"\n{result.failure}"
-            return RelayedBuild(ok=result.holds is not None, stage=result.stage, log=f"{result.log}{why}")
+            return RelayedBuild(ok=result.failure is None, stage=result.stage, log=f"{result.log}{why}")
 
         return relayed
 

@@ -52,6 +52,6 @@ def unasked(run: StageRun, agent: Agent, prs: Collection[PullRequest]) -> list[s
     """The items of *prs* that failed in the stage, and that *agent* was never asked for: it may know more."""
     with run.database.transaction() as connection:
         entries = ledger.entries_of(connection, run.month, run.stage)
-        asked = asked_of(connection, run.month, f"{RULE}:{agent.name}")
+        asked = asked_of(connection, run.month, run.stage, f"{RULE}:{agent.name}")
     failed = {entry.item for entry in entries if entry.state is ItemState.FAILED}
     return [pr.item for pr in prs if pr.item in failed and pr.key not in asked]

@@ -11,7 +11,7 @@ from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.suites.overlays import BASE_SUITE
 from resources.containers import ContainersResource
-from resources.settings import EngineChoice
+from resources.setting_types import EngineChoice
 from tests.support.git_world import BareRepository, patch_between
 from tests.support.measurement import engine_of, image, pull_request
 

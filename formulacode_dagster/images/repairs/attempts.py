@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from formulacode_dagster.agents.edit import RULE
 from formulacode_dagster.engines.failures import BuildFailure
@@ -17,7 +17,7 @@ from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
 from formulacode_dagster.models.image import BuildSpec
-from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, Submodule
@@ -31,6 +31,19 @@ AGENT = "agent"
 """Stage of an attempt that ended before anything could be planned: the agent made no spec."""
 AGENT_RULE = f"{RULE}:"
 """What the rule of a fix begins with that an agent made; its name follows."""
+
+_BEYOND_ANY_SPEC = frozenset(
+    {
+        FailureKind.UNEXPECTED,
+        FailureKind.DISK,
+        FailureKind.GIT,
+        FailureKind.MIRROR,
+        FailureKind.MIRROR_BROKEN,
+        FailureKind.SHALLOW,
+        FailureKind.COMMIT_MISSING,
+    }
+)
+"""Failures of the machine, of the mirror, or of ours: no agent is paid to look at them."""
 
 Replan = Callable[[Sequence[Fix]], Environment]
 """Plans the environment again with fixes; raises what `plan_environment` raises."""
@@ -120,10 +133,18 @@ class AttemptResult:
         """The build, when every verification holds."""
         return self.built if self.failure is None else None
 
+    @property
+    def detail(self) -> str:
+        """One line a person reads first."""
+        if self.failure is not None:
+            return str(self.failure)
+        found = f"{len(self.built.image.benchmarks)} benchmarks" if self.built is not None else ""
+        return found or f"Python {self.environment.python}"
+
 
 @dataclass
 class Attempts:
-    """The attempts of one run at one task."""
+    """The attempts of one run at one task's image."""
 
     engine: Engine
     task: Task
@@ -134,6 +155,7 @@ class Attempts:
     progress: Progress | None = None
     kept: list[BuildAttempt] = field(default_factory=list, init=False)
     """Those that there were."""
+    made_in: ClassVar[Stage] = Stage.IMAGES
 
     @property
     def made(self) -> int:
@@ -171,6 +193,23 @@ class Attempts:
         self._keep(result, AGENT_RULE + proposal.agent, Rung.AGENT, asked_at, seconds, proposal)
         return result
 
+    def by_agent(self, author: Author, latest: AttemptResult) -> AttemptResult:
+        """The first attempt that *author* proposes and that does not fail, else its last; *latest* is the one before.
+
+        It is not asked about what no spec can cure. Raises as `make`.
+        """
+        while latest.failure is not None and latest.failure.kind not in _BEYOND_ANY_SPEC:
+            asked_at = datetime.now(tz=UTC)
+            proposal = author.propose(self.kept, self.task, self._relayed)
+            if proposal is None:
+                break
+            latest = self.make_proposed(proposal, asked_at, latest)
+        return latest
+
+    def _relayed(self, fixes: Sequence[Fix]) -> AttemptResult:
+        """An attempt that an agent asks for while it is at work."""
+        return self.make(fixes, fixes[-1].rule, Rung.AGENT)
+
     def _keep(
         self,
         result: AttemptResult,
@@ -189,6 +228,7 @@ class Attempts:
                 repository_id=facts.repository_id,
                 number=facts.number,
                 attempt=self.first + self.made,
+                made_in=self.made_in,
                 run_id=self.run_id,
                 engine=self.engine.name.value,
                 started_at=started_at,
@@ -197,9 +237,7 @@ class Attempts:
                 stage=result.stage,
                 rc=0 if failure is None else getattr(failure, "rc", None),
                 kind="" if failure is None else failure.kind,
-                detail=f"{len(result.built.image.benchmarks)} benchmarks"
-                if result.holds and result.built
-                else str(failure),
+                detail=result.detail,
                 rule=rule,
                 rung=rung,
                 agent="" if proposal is None else proposal.made_by or proposal.agent,
@@ -222,6 +260,10 @@ class Attempts:
         except ItemFailure as failure:
             unplanned = self._spec(task.environment).model_copy(update={"fixes": tuple(fixes)})
             return AttemptResult(environment, unplanned, None, failure, PLAN, failure.log or failure.log_tail)
+        return self._built(environment, spec)
+
+    def _built(self, environment: Environment, spec: BuildSpec) -> AttemptResult:
+        task = self.task
         try:
             # the mirrors stay as long as something refers to them
             modules = task.submodules(spec.submodules)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
 from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.environments.repository import read_repository
-from formulacode_dagster.models.attempt import BuildAttempt, Rung
+from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
@@ -84,7 +83,10 @@ class _Ladder:
         result = self._by_recipe(recipes)
         if result is None:
             result = self._repaired(self._attempts.make((), ""))
-        best = self._widened(result) if result.holds is not None else self._by_agent(result)
+        if result.holds is not None:
+            best = self._widened(result)
+        else:
+            best = result if self._author is None else self._attempts.by_agent(self._author, result)
         if best.holds is None:
             raise best.failure or ItemFailure(FailureKind.BUILD, f"{self._task.pr.item} does not hold")
         image = best.holds.image.model_copy(update={"attempts": self._attempts.made})
@@ -93,26 +95,14 @@ class _Ladder:
     def _by_recipe(self, recipes: Sequence[Recipe]) -> AttemptResult | None:
         """The first attempt by one of *recipes* that holds."""
         self._most += max(0, len(recipes) - 1)
+        planned = self._task.environment.fixes
         for recipe in recipes:
-            result = self._attempts.make(recipe.fixes, recipe.rule, recipe.rung)
+            # without the fixes it was planned with, it may have no lock
+            fixes = (*planned, *(fix for fix in recipe.fixes if fix not in planned))
+            result = self._attempts.make(fixes, recipe.rule, recipe.rung)
             if result.holds is not None:
                 return result
         return None
-
-    def _by_agent(self, result: AttemptResult) -> AttemptResult:
-        """The first attempt by an agent that holds, else *result*, which no rule knows how to mend."""
-        latest = result
-        while self._author is not None and latest.holds is None:
-            asked_at = datetime.now(tz=UTC)
-            proposal = self._author.propose(self._attempts.kept, self._task, self._relayed)
-            if proposal is None:
-                break
-            latest = self._attempts.make_proposed(proposal, asked_at, latest)
-        return latest
-
-    def _relayed(self, fixes: Sequence[Fix]) -> AttemptResult:
-        """An attempt that an agent asks for while it is at work."""
-        return self._attempts.make(fixes, fixes[-1].rule, Rung.AGENT)
 
     def _repaired(self, result: AttemptResult) -> AttemptResult:
         """The first attempt that holds, else the last that was built."""

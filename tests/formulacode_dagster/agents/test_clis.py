@@ -123,8 +123,14 @@ def workshop(tmp_path_factory: pytest.TempPathFactory, engine: ProcessEngine, lo
     return Workshop(engine, sample, spec, failure.value)
 
 
+def one_of_the_programs(does: str) -> pytest.MarkDecorator:
+    """What they read and say is tried case by case in test_outputs.py and test_limits.py."""
+    return pytest.mark.variant(f"a program that {does}", most=1)
+
+
 @pytest.mark.parametrize("cli", CLIS, ids=[cli.name.value for cli in CLIS])
 class TestAProgram:
+    @one_of_the_programs("mends in one try")
     def test_mends_in_one_try(self, scripted: Scripted, cli: Cli, workshop: Workshop) -> None:
         script = Script(["cat /task/attempts/001.log", edit_with('environment = { TINY_BACKEND = "plain" }')])
         run = scripted(cli, script).run(workshop.task(), budget=BUDGET)
@@ -139,6 +145,7 @@ class TestAProgram:
         assert (run.cost.tokens_in, run.cost.tokens_out) == (answers * TOKENS_IN, answers * TOKENS_OUT)
         assert run.cost.dollars == pytest.approx((answers * TOKENS_IN * 2 + answers * TOKENS_OUT * 10) / 1e6)
 
+    @one_of_the_programs("mends in the second")
     def test_reads_the_log_of_its_build_and_mends_in_the_second(
         self, scripted: Scripted, cli: Cli, workshop: Workshop
     ) -> None:
@@ -151,11 +158,13 @@ class TestAProgram:
         assert "TINY_BACKEND is to be plain or fast, not quick" in said
         assert "ended at: done" in said
 
+    @one_of_the_programs("gives up")
     def test_gives_up(self, scripted: Scripted, cli: Cli) -> None:
         run = scripted(cli, Script(last="I see no way")).run(make_task(), budget=BUDGET)
         assert (run.outcome, run.edit) == (AgentOutcome.GAVE_UP, None)
         assert "I see no way" in run.transcript
 
+    @one_of_the_programs("has no key")
     def test_is_ended_at_once_where_its_key_is_refused(self, scripted: Scripted, cli: Cli) -> None:
         script = Script(always=Refusal(401, {"error": {"type": "authentication_error", "message": "invalid key"}}))
         run = scripted(cli, script).run(make_task(), budget=BUDGET)

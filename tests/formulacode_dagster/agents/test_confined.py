@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from formulacode_dagster.agents.confined import ConfinedAgent
+from formulacode_dagster.agents.container import Confinement
 from formulacode_dagster.agents.edit import SpecEdit
 from formulacode_dagster.agents.protocol import (
     AgentBudget,
@@ -14,7 +17,7 @@ from formulacode_dagster.agents.protocol import (
     RelayedBuild,
 )
 from formulacode_dagster.engines.docker.daemon import LABEL, DockerDaemon
-from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
 from formulacode_dagster.running.stopping import Stopped, signals_heard
 from tests.support.confined_agents import ITEM, MakeAgent, edit_with, make_task
 
@@ -159,3 +162,22 @@ def test_a_run_that_is_to_stop_ends_its_agent_at_once(make_agent: MakeAgent) -> 
 
         with pytest.raises(Stopped):
             _run(make_agent(f"{GOOD_EDIT}\n/run/formulacode/bridge.py; sleep 300"), build=build)
+
+
+@pytest.mark.parametrize("host", ["tcp://docker.example.org:2376", "ssh://somebody@docker.example.org"])
+def test_a_daemon_of_another_machine_is_told_before_anything_runs(
+    make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    agent = make_agent("true")
+    monkeypatch.setenv("DOCKER_HOST", host)
+    away = replace(agent, daemon=DockerDaemon())
+    with pytest.raises(ConfigurationError, match=rf"DOCKER_HOST is {host}. Run what asks agents .* FC_AGENT=none"):
+        away.require_place()
+
+
+def test_an_image_that_cannot_be_had_is_told_with_its_setting(make_agent: MakeAgent) -> None:
+    agent = make_agent("true")
+    agent.require_place()
+    gone = replace(agent, bounds=Confinement("localhost:1/agents:gone"))
+    with pytest.raises(ConfigurationError, match=r"localhost:1/agents:gone .* Set FC_AGENT_IMAGE"):
+        gone.require_place()

@@ -59,7 +59,15 @@ def test_in_the_container(make_agent: MakeAgent, forgery: Forgery) -> None:
 
 
 @pytest.mark.network
-@_named(*(forgery for forgery in FORGERIES if forgery.built))
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        # of those that one gate stops, each a build, a run takes one
+        pytest.param(forgery, id=forgery.what, marks=pytest.mark.variant(f"stopped by {forgery.gate}", most=1))
+        for forgery in FORGERIES
+        if forgery.built
+    ],
+)
 def test_in_the_build(engine: ProcessEngine, pure: Sample, lock: str, forgery: Forgery) -> None:
     edit = SpecEdit(pre_build=(PreBuildCommand.model_construct(argv=("bash", "-c", forgery.built), folder="."),))
     spec = with_fixes(make_spec(pure, lock), [edit.as_fix("dishonest")])

@@ -107,3 +107,8 @@ def test_nobody_else_names_a_file(laid: Callable[..., dict[str, str]]) -> None:
 def test_builds_are_spoken_of_where_there_are_any() -> None:
     assert "bridge.py" not in prompt_of(Places(), builds=0)
     assert "3 times" in prompt_of(Places(), builds=3)
+
+
+def test_an_agent_is_told_where_there_is_no_lock_to_build() -> None:
+    assert "no common solution" in prompt_of(Places(), builds=0, is_locked=False)
+    assert "no common solution" not in prompt_of(Places(), builds=0)

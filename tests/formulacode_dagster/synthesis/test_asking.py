@@ -96,6 +96,14 @@ def test_what_an_agent_has_built_meanwhile_is_an_attempt_too_and_it_is_told_how_
     assert kept[1].dollars == 0, "what it cost is told once"
 
 
+def test_what_no_spec_can_cure_is_shown_to_no_agent() -> None:
+    agent = StubAgent(ended(AgentOutcome.GAVE_UP))
+    engine, author = FailingEngine("no such object", kind=FailureKind.MIRROR), AgentDesk(agent).author()
+    with pytest.raises(ItemFailure, match="failed") as caught:
+        build_until_it_holds(engine, make_task(), run_id="run", author=author)  # type: ignore[arg-type]  # only builds
+    assert (caught.value.kind, agent.tasks) == (FailureKind.MIRROR, [])
+
+
 def test_a_limit_is_waited_for_and_uses_up_no_attempt() -> None:
     until = datetime.now(tz=UTC) + timedelta(seconds=500)
     agent = StubAgent(ended(AgentOutcome.LIMITED, until=until), edited(constraints=["a<1"]))

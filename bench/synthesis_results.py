@@ -1,0 +1,47 @@
+"""What each item came to in each pass of `bench-synthesis`, in a file of JSON lines to go on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from formulacode_dagster.models.attempt import BuildAttempt
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.recipe import StoredContext
+
+
+class Climb(Frozen):
+    """One item in one pass."""
+
+    made_in: str
+    """Name of the pass."""
+    item: str
+    attempts: tuple[BuildAttempt, ...] = ()
+    context: StoredContext | None = None
+    """What it leaves to those after it, where it holds."""
+    spec: str = ""
+    """Hash of the spec that holds."""
+    lost: str = ""
+    """Kind of failure or reason, where none does."""
+    is_cut_short: bool = False
+    """By trouble of an outside system, which says nothing of the item."""
+
+
+class Climbs:
+    """Those in *file*, each kept as it ends; without a file, none."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        lines = file.read_text("utf-8").splitlines() if file is not None and file.exists() else []
+        read = [Climb.model_validate_json(line) for line in lines]
+        self._made = {(climb.made_in, climb.item): climb for climb in read}
+
+    def made(self, made_in: str, item: str) -> Climb | None:
+        """What *item* came to in the pass *made_in*; None when it is to be tried (again)."""
+        return self._made.get((made_in, item))
+
+    def keep(self, climb: Climb) -> Climb:
+        """Write *climb* down, unless it was cut short."""
+        if self._file is not None and not climb.is_cut_short:
+            with self._file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{climb.model_dump_json()}\n")
+        return climb
