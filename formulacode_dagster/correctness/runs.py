@@ -13,7 +13,8 @@ from formulacode_dagster.models.correctness import Mutation, RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import START_SECONDS, Remote, describe
+from formulacode_dagster.suites.answers import describe
+from formulacode_dagster.suites.remote import START_SECONDS, Remote
 
 MOST_FILES = 60
 """Files of tests that are looked into, those that speak most of the change first."""

@@ -21,6 +21,10 @@ class Area(StrEnum):
     """The operating system and the home folder; empty with the process engine."""
 
 
+TESTS_FOLDER = "tests"
+"""Among the tools: what the repository's tests need beside the lock."""
+
+
 @dataclass(frozen=True)
 class ImageFile:
     """A regular file, or a link. `open` works until the next file is asked for, and as often as it is called."""

@@ -13,10 +13,11 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.answers import describe
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.questions import KeptBuild
-from formulacode_dagster.suites.remote import Remote, describe
+from formulacode_dagster.suites.remote import Remote
 
 from .log import Log
 from .patch import FileChange, is_only_python

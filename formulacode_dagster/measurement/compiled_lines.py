@@ -13,10 +13,11 @@ from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.suites.answers import describe
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.questions import Coverage, Survey
-from formulacode_dagster.suites.remote import Remote, describe
+from formulacode_dagster.suites.remote import Remote
 
 from .budget import Budget
 from .changed_code import ChangedCode, Lines

@@ -28,3 +28,13 @@ def nothing_timed(failures: Sequence[BenchmarkFailure], shown: int = 5) -> ItemF
         why="; ".join(f"{failure.benchmark}: {failure.kind} on the {failure.arm}" for failure in failures[:shown]),
         log_tail="\n".join(f"{failure.benchmark}: {failure.message}" for failure in failures[:shown]),
     )
+
+
+def several_machines(first: str, other: str) -> ItemFailure:
+    """Of a task whose arms were timed on different machines: their times say nothing about the patch."""
+    return ItemFailure(
+        FailureKind.SEVERAL_MACHINES,
+        "its arms were timed on different machines",
+        why=f"{first}; {other}",
+        remedy="Let DOCKER_HOST name a daemon of one machine",
+    )

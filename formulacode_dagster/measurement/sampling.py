@@ -21,7 +21,7 @@ from formulacode_dagster.suites.questions import (
 from formulacode_dagster.suites.remote import Remote
 
 from .budget import Budget
-from .failures import nothing_timed, oracle_breaks
+from .failures import nothing_timed, oracle_breaks, several_machines
 from .fitting import fit, is_single_call
 from .plan import SamplingPlan
 from .relevance import Candidate
@@ -97,7 +97,7 @@ class Sampler:
         """Warm up, then take rounds until the rule decides.
 
         Raises ItemFailure: `oracle_breaks_benchmarks` when a benchmark fails with the oracle twice and nowhere else,
-        `benchmarks_fail` when none is left.
+        `benchmarks_fail` when none is left; `several_machines` when processes tell of different ones.
         """
         self._warm_up()
         judged, look = self._sample()
@@ -226,8 +226,10 @@ class Sampler:
         steal, others = (
             max((getattr(conditions, name) for conditions in told), default=0.0) for name in ("steal", "others")
         )
-        if told:
-            self._machine = told[-1].machine
+        for machine in (conditions.machine for conditions in told):
+            if self._machine not in (UNKNOWN_MACHINE, machine):
+                raise several_machines(self._machine, machine)
+            self._machine = machine
         return RoundConditions(
             round=self._rounds,
             load=max((conditions.load for conditions in told), default=0.0),

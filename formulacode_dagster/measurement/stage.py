@@ -73,6 +73,12 @@ class Measured:
     procedure: Procedure | None = None
 
 
+def work_item(task: MeasuredTask, inputs: str, engine: Engine) -> WorkItem[MeasuredTask]:
+    """*task* as runs share it: where its image is, by the one that measures others above the same environment."""
+    layer = task.image.tiers[-2].tag
+    return WorkItem(task.pr.item, inputs, task, shared_with=layer, is_here=keeps(engine, task.image))
+
+
 @dataclass(frozen=True)
 class Measurements:
     """The measurements of one run of the stage."""
@@ -103,13 +109,7 @@ class Measurements:
             model = await stack.enter_async_context(self.writer(spent, self._book)) if self.writer else None
             writer = (model.name, WRITER_VERSION) if model else ()
             items = [
-                WorkItem(
-                    pr.item,
-                    inputs_of(task, self.plan, self.limits, sources),
-                    task,
-                    shared_with=task.image.tiers[-2].tag,
-                    is_here=keeps(self.engine, task.image),
-                )
+                work_item(task, inputs_of(task, self.plan, self.limits, sources), self.engine)
                 for pr in longest_build_first(prs, images)
                 for task in [MeasuredTask(pr, images[pr.key], environments[pr.key])]
                 for sources in [(*candidates_for(pr.facts.repository, self.suite_repositories), *writer)]

@@ -9,7 +9,7 @@ from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
-from .remote import describe
+from .answers import describe
 
 APPLY_SECONDS = 120.0
 LOG_BYTES = 4000

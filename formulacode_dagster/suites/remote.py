@@ -6,15 +6,11 @@ import base64
 import json
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
 
 from formulacode_dagster.engines.protocol import Completed, Session
-from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import BaseProfile, Stacks
-from formulacode_dagster.models.reasons import FailureKind
 
+from .answers import all_names, describe, ending_of, parsed, require_end, sample_of, stacks_of
 from .archive import compiled_archive, harness_archive
 from .questions import (
     Asked,
@@ -27,7 +23,6 @@ from .questions import (
     ProcessSetting,
     Survey,
     SurveyedBenchmark,
-    Timed,
 )
 
 ARCHIVE = "fc_harness.pyz"
@@ -36,7 +31,6 @@ RELINK_SECONDS = 900.0
 START_SECONDS = 20.0
 """What starting the interpreter and importing a benchmark's module may take on top of the benchmark's own timeout."""
 MAX_LOST_MODULES = 20
-TAIL_CHARACTERS = 4000
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -47,7 +41,6 @@ ONE_THREAD = dict.fromkeys(
 )
 """A benchmark runs on one core, where more threads would only take turns."""
 
-M = TypeVar("M", bound=BaseModel)
 Request = Mapping[str, object]
 
 
@@ -95,7 +88,7 @@ class Remote:
         """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources."""
         completed, answers = self.ask({"command": "instrument", "units": sorted(units)}, timeout=FILE_SECONDS)
         require_end(completed, answers, "making compilers")
-        return next(_parse(Coverage, answer) for answer in answers if answer["event"] == "instrument")
+        return next(parsed(Coverage, answer) for answer in answers if answer["event"] == "instrument")
 
     def survey(
         self,
@@ -150,12 +143,12 @@ class Remote:
                 continue
             require_end(completed, answers, "surveying the suite")
             return Survey(
-                benchmarks=tuple(_parse(SurveyedBenchmark, a) for a in answers if a["event"] == "benchmark"),
+                benchmarks=tuple(parsed(SurveyedBenchmark, a) for a in answers if a["event"] == "benchmark"),
                 lost=lost | {str(a["name"]): str(a["message"]) for a in answers if a["event"] == "lost"},
-                extensions=_all_names(answers, "extensions"),
-                untimed=_all_names(answers, "untimed"),
-                uninstalled=_all_names(answers, "uninstalled"),
-                seen=_all_names(answers, "seen"),
+                extensions=all_names(answers, "extensions"),
+                untimed=all_names(answers, "untimed"),
+                uninstalled=all_names(answers, "uninstalled"),
+                seen=all_names(answers, "seen"),
             )
 
     def describe(self, *, skip: Iterable[str], import_limit: float) -> tuple[Description, ...]:
@@ -170,7 +163,7 @@ class Remote:
         }
         completed, answers = self.ask(request, timeout=FILE_SECONDS + import_limit)
         require_end(completed, answers, "describing the suite")
-        return tuple(_parse(Description, answer) for answer in answers if answer["event"] == "description")
+        return tuple(parsed(Description, answer) for answer in answers if answer["event"] == "description")
 
     def time(self, asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
         """A sample of each benchmark *asked* from one fresh process, which forks for each; *seconds* of timing each."""
@@ -197,9 +190,9 @@ class Remote:
         environment = {"PYTHONHASHSEED": str(setting.hash_seed), "FC_PADDING": "." * setting.padding}
         longest = setting.abreast * (sum(each.benchmark.timeout for each in asked) + self._start_seconds)
         completed, answers = self.ask(request, timeout=longest, environment=environment)
-        lost = NotTimed(kind=_ending(completed), message=describe(completed))
-        samples = {int(str(answer["place"])): _sample(answer) for answer in answers if answer["event"] == "sample"}
-        told = [_parse(Conditions, answer) for answer in answers if answer["event"] == "conditions"]
+        lost = NotTimed(kind=ending_of(completed), message=describe(completed))
+        samples = {int(str(answer["place"])): sample_of(answer) for answer in answers if answer["event"] == "sample"}
+        told = [parsed(Conditions, answer) for answer in answers if answer["event"] == "conditions"]
         taken = tuple(samples.get(place, lost) for place in range(len(asked)))
         return ProcessAnswer(taken, told[-1] if told else None, completed.seconds)
 
@@ -227,7 +220,7 @@ class Remote:
             },
             "sources": {str(answer["name"]): answer["source"] for answer in answers if answer["event"] == "source"},
         }
-        return _parse(BaseProfile, told)
+        return parsed(BaseProfile, told)
 
     def stacks(self, asked: Sequence[SurveyedBenchmark], *, seconds: float, budget: float) -> dict[str, Stacks]:
         """In which stacks each benchmark *asked* spends its time, by name, from about *seconds* of each.
@@ -247,7 +240,7 @@ class Remote:
         completed, answers = self.ask(request, timeout=budget + self._start_seconds * (1 + len(asked)))
         require_end(completed, answers, "sampling stacks")
         return {
-            str(answer["benchmark"]): _stacks(answer)
+            str(answer["benchmark"]): stacks_of(answer)
             for answer in answers
             if answer["event"] == "stacks" and answer["outcome"] == "sampled"
         }
@@ -269,7 +262,7 @@ class Remote:
         """Keep the shared objects of the package as it is installed now."""
         completed, answers = self.ask({"command": "keep"}, timeout=FILE_SECONDS)
         require_end(completed, answers, "keeping a build")
-        return next(_parse(KeptBuild, answer) for answer in answers if answer["event"] == "kept")
+        return next(parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept")
 
     def relink(self, linkers: str, *, code: int, data: int) -> KeptBuild | None:
         """Link again what the folder *linkers* kept, moved by so many bytes, and keep that as a build.
@@ -279,7 +272,7 @@ class Remote:
         request = {"command": "relink", "linkers": linkers, "code": code, "data": data}
         completed, answers = self.ask(request, timeout=RELINK_SECONDS)
         require_end(completed, answers, "linking again")
-        return next((_parse(KeptBuild, answer) for answer in answers if answer["event"] == "kept"), None)
+        return next((parsed(KeptBuild, answer) for answer in answers if answer["event"] == "kept"), None)
 
     def ask(
         self, request: Request, *, timeout: float, environment: Mapping[str, str] | None = None
@@ -305,57 +298,3 @@ class Remote:
             if isinstance(answer, dict) and "event" in answer:
                 answers.append(answer)
         return completed, answers
-
-
-def _stacks(answer: Mapping[str, Any]) -> Stacks:
-    frames = [dict(zip(("file", "function", "line"), frame, strict=True)) for frame in answer["frames"]]
-    stacks = [dict(zip(("frames", "seconds"), stack, strict=True)) for stack in answer["stacks"]]
-    told = {name: answer[name] for name in ("calls", "seconds")}
-    return _parse(Stacks, {**told, "frames": frames, "stacks": stacks})
-
-
-def _sample(answer: Mapping[str, object]) -> Timed | NotTimed:
-    if answer["outcome"] == "timed":
-        return _parse(Timed, {name: answer[name] for name in Timed.model_fields})
-    wall = float(str(answer["wall"]))
-    return NotTimed(kind=str(answer["outcome"]), message=str(answer.get("message", "")), wall=wall)
-
-
-def _ending(completed: Completed) -> str:
-    if completed.timed_out:
-        return "timeout"
-    return "no_result" if completed.rc == 0 else "crash"
-
-
-def describe(completed: Completed) -> str:
-    """How a command ended, with the end of what it wrote to standard error."""
-    ending = (
-        f"timed out after {completed.seconds:.0f} s" if completed.timed_out else f"ended with status {completed.rc}"
-    )
-    tail = completed.stderr[-TAIL_CHARACTERS:].decode(errors="replace").strip()
-    return f"{ending}\n{tail}" if tail else ending
-
-
-def require_end(completed: Completed, answers: Sequence[Mapping[str, object]], what: str) -> None:
-    """Raise ItemFailure (`timeout`, `benchmarks_fail`) unless the harness came to its end over *what*."""
-    if completed.timed_out:
-        raise ItemFailure(FailureKind.TIMEOUT, f"{what} took too long", log_tail=describe(completed))
-    if not answers or answers[-1]["event"] != "end":
-        raise ItemFailure(
-            FailureKind.BENCHMARKS_FAIL,
-            f"{what} broke off",
-            why=describe(completed).partition("\n")[0],
-            log_tail=describe(completed),
-        )
-
-
-def _parse(model: type[M], answer: Mapping[str, object]) -> M:
-    try:
-        return model.model_validate({name: value for name, value in answer.items() if name != "event"})
-    except ValidationError as error:
-        raise ItemFailure(FailureKind.BENCHMARKS_FAIL, "the suite's answer is malformed", why=str(error)) from error
-
-
-def _all_names(answers: Iterable[Mapping[str, object]], event: str) -> tuple[str, ...]:
-    named = (answer["names"] for answer in answers if answer["event"] == event)
-    return tuple(str(name) for names in named if isinstance(names, list) for name in names)

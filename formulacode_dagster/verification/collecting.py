@@ -11,7 +11,8 @@ from pathlib import PurePosixPath
 from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.image import BuildSpec, Verification
-from formulacode_dagster.suites.remote import Remote, describe
+from formulacode_dagster.suites.answers import describe
+from formulacode_dagster.suites.remote import Remote
 
 from .collector import collector_archive, collector_for
 from .results import listed

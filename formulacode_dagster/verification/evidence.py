@@ -11,7 +11,7 @@ from pathlib import Path
 
 from formulacode_dagster.declarations.asv_config import find_config, read_config
 from formulacode_dagster.declarations.tree import Tree
-from formulacode_dagster.engines.files import Area, ImageConfig
+from formulacode_dagster.engines.files import TESTS_FOLDER, Area, ImageConfig
 from formulacode_dagster.engines.protocol import Engine, Session
 from formulacode_dagster.engines.scratch import scratch_folder
 from formulacode_dagster.models.errors import ItemFailure
@@ -24,7 +24,7 @@ from formulacode_dagster.suites.remote import Remote
 
 from .facts import ImageFacts, gather_facts
 from .origin import GroundTruth, Origin
-from .planted import TESTS_FOLDER, Distribution, installed, site_packages
+from .planted import Distribution, installed, site_packages
 from .repository import ImageRepository
 from .scan import Watch, own_secrets
 

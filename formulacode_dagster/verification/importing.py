@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from formulacode_dagster.engines.failures import last_line
 from formulacode_dagster.engines.protocol import Completed
 from formulacode_dagster.models.image import Verification
-from formulacode_dagster.suites.remote import Remote, describe
+from formulacode_dagster.suites.answers import describe
+from formulacode_dagster.suites.remote import Remote
 
 from .facts import ImageFacts
 from .planted import Distribution, site_packages

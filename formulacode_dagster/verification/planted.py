@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from formulacode_dagster.engines.files import Area
+from formulacode_dagster.engines.files import TESTS_FOLDER, Area
 
 from .facts import LEFT_OVER, FileFact, ImageFacts
 
@@ -19,8 +19,6 @@ _SITE = re.compile(r"^(lib/python3\.\d+/site-packages)/")
 _STARTUP = ("sitecustomize", "usercustomize")
 _VENV_FILES = re.compile(r"^(pyvenv\.cfg|\.lock|\.gitignore|CACHEDIR\.TAG|lib64)$")
 _VENV_PROGRAMS = re.compile(r"^bin/(python(3(\.\d+)?)?|activate(\.\w+|_this\.py)?|deactivate\.bat|pydoc\.bat)$")
-TESTS_FOLDER = "tests"
-"""Among the tools: what the repository's tests need beside the lock."""
 _COMPILED_OR_LOCK = re.compile(r"/__pycache__/[^/]+\.pyc$|/uv_cache\.json$|^tests/\.lock$")
 _UNRECORDED = re.compile(r"/uv_cache\.json$")
 _HOME = re.compile(
@@ -190,7 +188,8 @@ def _foreign_programs(facts: ImageFacts, distributions: list[Distribution]) -> I
                 yield f"{path} is not a link to the interpreter"
             elif path in recorded and PurePosixPath(path).name in _TOOLS:
                 yield f"{path} stands in for a tool of the system"
-        elif "/" not in path and not _VENV_FILES.match(path):
+        # some projects lay their licence beside `pyvenv.cfg`, where nothing looks for code
+        elif "/" not in path and path not in recorded and not _VENV_FILES.match(path):
             yield f"{path} does not belong in a virtual environment"
     settings = facts.texts.get((Area.ENVIRONMENT, "pyvenv.cfg"), "")
     if not re.search(r"^include-system-site-packages\s*=\s*false\s*$", settings, re.MULTILINE):

@@ -27,6 +27,13 @@ MINOR = sys.version_info.minor
 ONLY_THIS = f'version = "1.0"\nrequires-python = ">=3.{MINOR},<3.{MINOR + 1}"'
 
 
+KEYED = {
+    "setup.py": "import os\nfrom setuptools import setup\n\n"
+    "if os.environ.get('TINY_KEY') != '1':\n    raise SystemExit('say which key')\nsetup()\n",
+}
+"""A build that no rule mends."""
+
+
 def plan_month(
     database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch, *, engine: str, files: Mapping[str, str]
 ) -> None:

@@ -20,31 +20,17 @@ from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
+from tests.support.extension import SLOW_C
 from tests.support.git_world import BareRepository
 
 # what its fixtures make is made in one process
 pytestmark = [pytest.mark.network, pytest.mark.xdist_group(__name__)]
 
 FASTER = pytest.mark.variant("compiled code that is faster", most=1)
-NOT_FASTER = pytest.mark.variant("compiled code that is not faster", most=2)
+NOT_FASTER = pytest.mark.variant("compiled code that is not faster", most=1)
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
 PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(Look(units=5, alpha=0.05),))
 """Five builds an arm: the fewest that can be significant."""
-SLOW_C = """
-#include <Python.h>
-static PyObject *total(PyObject *self, PyObject *argument) {
-    long n = PyLong_AsLong(argument);
-    volatile long sum = 0;
-    for (long i = 0; i < n; i++) sum += i;
-    return PyLong_FromLong(sum);
-}
-static PyObject *never(PyObject *self, PyObject *argument) {
-    return PyLong_FromLong(1);
-}
-static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {"never", never, METH_O, ""}, {NULL, NULL, 0, NULL}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_fast", NULL, -1, methods};
-PyMODINIT_FUNC PyInit__fast(void) { return PyModule_Create(&module); }
-"""
 FAST_C = SLOW_C.replace("for (long i = 0; i < n; i++) sum += i;", "sum = n * (n - 1) / 2;")
 SLOW_PYTHON = """from tinyc._fast import total
 

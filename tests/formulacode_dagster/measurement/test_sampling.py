@@ -37,7 +37,7 @@ class ScriptedRemote:
             samples.append(world.answer(request.benchmark.attribute, self.arm, len(world.asked)))
         spent = sum(sample.wall for sample in samples)
         world.now += spent
-        conditions = Conditions(machine="a machine", **world.conditions(len(world.asked)))
+        conditions = Conditions(**{"machine": "a machine", **world.conditions(len(world.asked))})
         return ProcessAnswer(tuple(samples), conditions, spent)
 
 
@@ -328,3 +328,9 @@ def test_no_shared_object_is_hashed_for_a_patch_of_pure_python():
     )  # fmt: skip
     assert (taken.rule.unit, taken.judged.verdict) == (Unit.PROCESS, Verdict.FASTER)
     assert {s.objects for s in samples_of(taken)} == {""}
+
+
+def test_arms_that_were_timed_on_different_machines_are_not_compared(take):
+    with pytest.raises(ItemFailure, match="different machines: a machine; another machine") as caught:
+        take(["a"], twice_as_fast, conditions=lambda count: {"machine": "another machine"} if count > 6 else {})
+    assert caught.value.kind == "several_machines"

@@ -11,6 +11,7 @@ from formulacode_dagster.measurement.stage import (
     outcome_of,
     save,
     summary_of,
+    work_item,
 )
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import ResourceLimits, Tier
@@ -166,3 +167,15 @@ def test_what_takes_longest_to_build_is_measured_first():
     }
     images = {pr.key: make_image(tiers=tiers[pr.key[1]]) for pr in prs}
     assert [pr.key[1] for pr in longest_build_first(prs, images)] == [2, 1, 4, 3]
+
+
+def test_tasks_above_one_environment_are_neighbours_and_those_of_another_store_are_elsewhere(task):
+    def item(layer, store):
+        tiers = [Tier(name=name, tag=tag, seconds=1, size_bytes=1) for name, tag in (("env", layer), ("task", "t"))]
+        return work_item(task(image={"tiers": tiers, "store": store}), "v1", Here())
+
+    class Here:
+        store = "here"
+
+    assert item("one", "here").neighbours == item("one", "there").neighbours != item("two", "here").neighbours
+    assert [item("one", store).is_here for store in ("here", "there")] == [True, False]

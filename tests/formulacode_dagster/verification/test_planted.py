@@ -46,6 +46,19 @@ def test_a_wheels_own_data_folder_is_not_missed_though_a_record_still_names_it()
     assert find_planted(facts, LOCK, {}) == [f"{SITE}/alpha.py of alpha is missing"]
 
 
+def test_a_licence_that_a_wheel_lays_beside_the_environments_settings_is_as_the_wheel_brought_it() -> None:
+    """As alive-progress 3.1 does."""
+    facts = image(b"by alpha", alpha=b"by alpha")
+    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"MIT"), "", "")
+    assert find_planted(facts, LOCK, {}) == ["LICENSE does not belong in a virtual environment"]
+    facts.texts[(Area.ENVIRONMENT, f"{SITE}/alpha-1.0.dist-info/RECORD")] += (
+        f"../../../LICENSE,sha256={digest(b'MIT')},3\n"
+    )
+    assert find_planted(facts, LOCK, {}) == []
+    facts.files[Area.ENVIRONMENT]["LICENSE"] = FileFact(0, False, None, digest(b"forged"), "", "")
+    assert find_planted(facts, LOCK, {}) == ["LICENSE of alpha is not the file that was installed"]
+
+
 def with_tests(content: bytes) -> ImageFacts:
     """An image in which pytest lies beside the lock, with *content*, compiled by the build."""
     facts = image(b"by alpha", alpha=b"by alpha")

@@ -82,6 +82,8 @@ def test_a_value_is_found_wherever_it_is_and_a_form_where_it_can_only_be_ours(tm
         (Area.ENVIRONMENT, "lib/python3.11/site-packages/boto/example.py"): 1,
         (Area.ENVIRONMENT, "lib/python3.11/site-packages/a-1.dist-info/direct_url.json"): 2,
         (Area.TOOLS, "task/build.env"): 2,
+        (Area.TOOLS, "tests/tornado/test/test.key"): 1,
+        (Area.TOOLS, "tests/a-1.dist-info/direct_url.json"): 2,
         (Area.SYSTEM, "etc/pip.conf"): 2,
         (Area.SYSTEM, "root/.netrc"): 2,
         (Area.SYSTEM, "home/formulacode/.netrc"): 2,

@@ -31,6 +31,7 @@ def test_a_sign_flip_p_value_is_that_of_full_enumeration(differences):
     assert sign_flip_p(differences) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @BESIDE_SCIPY
 def test_it_is_scipys():
     from scipy.stats import permutation_test
@@ -90,6 +91,7 @@ def test_step_down_holds_its_level_over_all_workloads():
     assert clopper_pearson(hits, 400)[0] <= 0.05
 
 
+@pytest.mark.slow
 @BESIDE_SCIPY
 @pytest.mark.parametrize(("hits", "trials"), [(0, 299), (1, 473), (3, 10), (10, 10)])
 def test_an_interval_of_a_share_is_the_exact_one(hits, trials):
