@@ -1,0 +1,243 @@
+"""Whether a month that two workers share leaves the rows that one run leaves: the sample repositories, both ways.
+
+Once `fc-data run` works alone; once it shares its stages with `fc-data assist`, another process, in a home of its own.
+With --kill, the helper is killed (SIGKILL) while it measures, and another takes its place. Then the rows of every
+artifact and of the ledger are compared by checksum, without the columns of LEFT_OUT, which tell times and places. Uses
+the sandbox and the `process` engine, and the package index. The exit code is 1 where rows differ, or nobody helped.
+
+    python -m bench.equal_rows --month 2026-02 --kill
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from formulacode_dagster.items import claims
+from formulacode_dagster.models.items import Stage
+from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
+from formulacode_dagster.store import artifacts, ledger
+from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.embedded import start_embedded
+from formulacode_dagster.store.tables import CLAIMS
+from sandbox.samples import generate
+from sandbox.session import SUITS_SAMPLES, running_sandbox
+
+FC_DATA = Path(sys.executable).with_name("fc-data")
+FIRST_PORT = 38_710
+"""Both homes are served at the same addresses: some rows name them."""
+SHARED = (Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES)
+LOOK_SECONDS = 0.1
+LEASE_SECONDS = "15"
+
+LEFT_OUT: Mapping[str, str] = {
+    "seconds": "a time",
+    "build_seconds": "a time",
+    "released_at": "a time",
+    "conditions": "what else the machine did",
+    "store": "the home that holds it",
+    "location": "the home that holds it",
+    "run_id": "made up by each run",
+    "revision": "of the Hub, made of times",
+    **dict.fromkeys(("samples", "rounds", "look", "needs", "disturbed", "profile", "procedure_sha256"), "of timings"),
+    **dict.fromkeys(("speedup", "low", "high", "p_value", "slower_p_value", "faster_p", "slower_p"), "of timings"),
+    **dict.fromkeys(("control_speedup", "control_low", "control_high", "faster", "slower"), "of timings"),
+}
+"""Fields that differ between two runs of one process as well, wherever they stand in a row; and why."""
+COMPARED = (
+    *(artifacts.REPOSITORIES, artifacts.MERGED_PULL_REQUESTS, artifacts.CHANGES, artifacts.CLASSIFICATIONS),
+    *(artifacts.PROBLEM_STATEMENTS, artifacts.ENVIRONMENTS, artifacts.IMAGES, artifacts.MEASUREMENTS),
+    *(artifacts.CORRECTNESS, artifacts.PUBLISHED_IMAGES, artifacts.RELEASES),
+)
+LEDGER_KEPT = {"stage", "item", "state", "reason", "attempt"}
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """What a table holds of a month: how many rows, and the SHA-256 of all that is compared of them."""
+
+    rows: int
+    sha256: str
+
+
+def main() -> None:
+    """Run the month both ways, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--month", default="2026-02", help="one of the two that the samples have: 2026-01, 2026-02")
+    parser.add_argument("--repository", nargs="*", default=[], help="some of the samples alone")
+    parser.add_argument("--kill", action="store_true", help="kill the helper with SIGKILL while it measures")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="fc-equal-") as name:
+        folder = Path(name)
+        repositories = some_samples(folder, options.repository)
+        alone = Home(folder / "alone", repositories, options.month)
+        shared = Home(folder / "shared", repositories, options.month)
+        alone.run_alone()
+        worked = shared.run_shared(kill=options.kill)
+        checksums = [home.checksums() for home in (alone, shared)]
+    differing = [name for name in checksums[0] if checksums[0][name] != checksums[1][name]]
+    for name, expected in checksums[0].items():
+        state = "differs" if name in differing else "equal"
+        print(f"{name:22} {expected.rows:5} {expected.sha256[:16]}  {checksums[1][name].sha256[:16]}  {state}")
+    print(f"items of shared stages by run: {', '.join(map(str, worked))}")
+    print(
+        json.dumps(
+            {"tables": len(checksums[0]), "differing": differing, "items_by_run": worked, "killed": options.kill}
+        )
+    )
+    sys.exit(1 if differing or len(worked) < 2 else 0)
+
+
+def some_samples(folder: Path, names: Collection[str]) -> Path:
+    """A folder of the sample repositories called *names*, all of them where none is."""
+    samples = generate(folder / "repositories")
+    if not names:
+        return samples.folder
+    chosen, side = folder / "chosen", SideFile.read(samples.folder)
+    for name in names:
+        link = chosen / f"{name}.git"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(samples.repository(name))
+    kept = SideFile(repositories={name: side.repositories[name] for name in names})
+    (chosen / SIDE_FILE).write_text(kept.model_dump_json(exclude_defaults=True))
+    return chosen
+
+
+@dataclass(frozen=True)
+class Home:
+    """A platform of its own, in which the month is run once."""
+
+    path: Path
+    repositories: Path
+    month: str
+
+    def run_alone(self) -> None:
+        """As on one machine."""
+        with self._settings() as settings, self._program(settings, "run", "--month", self.month) as leader:
+            _require_success(leader)
+
+    def run_shared(self, *, kill: bool) -> list[int]:
+        """With a helper; returns how many items of the shared stages each run did, most first."""
+        database = Database(start_embedded(self.path / "postgres"))
+        # whoever looks for claims finds the table
+        database.migrate()
+        database.close()
+        with self._settings(FC_HELPER_RUNS="1", FC_LEASE_SECONDS=LEASE_SECONDS) as settings:
+            with self._program(settings, "run", "--month", self.month) as leader:
+                with self._program(settings, "assist") as helper:
+                    if kill:
+                        self._wait_until_it_measures(leader)
+                        os.killpg(helper.pid, signal.SIGKILL)
+                        helper.wait()
+                    else:
+                        leader.wait()
+                if kill:
+                    with self._program(settings, "assist"):
+                        leader.wait()
+            _require_success(leader)
+        with self._transaction() as connection:
+            entries = ledger.entries_of(connection, self.month)
+        return [count for _, count in Counter(it.run_id for it in entries if it.stage in SHARED).most_common()]
+
+    def checksums(self) -> dict[str, Checksum]:
+        """Of every artifact's rows, and of how the ledger says that items ended."""
+        with self._transaction() as connection:
+            compared = {
+                artifact.table.name: checksum(
+                    [row.model_dump(mode="json") for row in artifact.read(connection, self.month)]
+                )
+                for artifact in COMPARED
+            }
+            entries = ledger.entries_of(connection, self.month)
+        return compared | {
+            "ledger": checksum([entry.model_dump(mode="json", include=LEDGER_KEPT) for entry in entries])
+        }
+
+    def _wait_until_it_measures(self, leader: subprocess.Popen[bytes]) -> None:
+        pause = threading.Event()
+        while leader.poll() is None:
+            with self._transaction() as connection:
+                stage = claims.shared_stage(connection, Stage.MEASUREMENTS, self.month)
+                at_work = select(CLAIMS.c.claimed_by).where(CLAIMS.c.stage == Stage.MEASUREMENTS.value)
+                holders = {name.partition(" ")[0] for name in connection.execute(at_work).scalars()} - {""}
+            if stage is not None and holders - {stage.run_id}:
+                return
+            pause.wait(LOOK_SECONDS)
+        raise RuntimeError("the month was over before the helper measured anything")
+
+    @contextmanager
+    def _settings(self, **more: str) -> Iterator[dict[str, str]]:
+        with running_sandbox(self.repositories, self.path / "sandbox-state", first_port=FIRST_PORT) as sandbox:
+            settings = {"FC_HOME": str(self.path), "FC_ENGINE": "process", "FC_RETRY_SECONDS": "0"}
+            # of some of the samples alone, many fail
+            settings["FC_FAILURE_BUDGET"] = "0.9"
+            yield {**os.environ, **sandbox.environment, **SUITS_SAMPLES, **settings, **more}
+
+    @contextmanager
+    def _program(self, settings: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """`fc-data` in a session of its own, ended with all it started."""
+        log = self.path / f"{arguments[0]}-{time.monotonic_ns()}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            command = [str(FC_DATA), *arguments]
+            process = subprocess.Popen(
+                command, env=settings, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            try:
+                yield process
+            finally:
+                process.terminate()
+                process.wait()
+                if process.returncode:
+                    print(f"{' '.join(arguments)}: status {process.returncode}", file=sys.stderr)
+                    print(log.read_text(errors="replace")[-3000:], file=sys.stderr)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        database = Database(start_embedded(self.path / "postgres"))
+        try:
+            with database.transaction() as connection:
+                yield connection
+        finally:
+            database.close()
+
+
+def checksum(rows: Sequence[object]) -> Checksum:
+    """Of *rows* in their order, without what is LEFT_OUT."""
+    whole = hashlib.sha256()
+    for row in rows:
+        whole.update(json.dumps(without(row), sort_keys=True).encode() + b"\n")
+    return Checksum(len(rows), whole.hexdigest())
+
+
+def without(value: object) -> object:
+    """*value* without the fields that are LEFT_OUT, at any depth."""
+    if isinstance(value, Mapping):
+        return {name: without(part) for name, part in value.items() if name not in LEFT_OUT}
+    if isinstance(value, (list, tuple)):
+        return [without(part) for part in value]
+    return value
+
+
+def _require_success(process: subprocess.Popen[bytes]) -> None:
+    if process.wait():
+        raise RuntimeError("the month failed: its log is above")
+
+
+if __name__ == "__main__":
+    main()
