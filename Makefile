@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # a group shares what is made once per process, as a browser or the demo's home
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20 --durations-min=5
 
-.PHONY: help setup settings demo test test-fast coverage dev check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-lite eval-classifier yield clean
+.PHONY: help setup settings demo test test-fast coverage dev up down check docs format bench bench-aa bench-intake bench-store bench-resolution bench-images bench-synthesis bench-lite bench-scale equal-rows eval-classifier yield clean
 
 # compiling everything again in each process takes longer than most of them run
 export PYTHONDONTWRITEBYTECODE :=
@@ -49,6 +49,12 @@ coverage: setup ## every test, and which lines and branches none of them reaches
 dev: setup ## the Dagster UI on http://127.0.0.1:3000
 	@$(BIN)/fc-data dev
 
+up: ## the platform in containers, UI on http://127.0.0.1:3000: make up [DEMO=1]; see docs/deployment.md
+	@DEMO="$(DEMO)" deploy/compose/up.sh
+
+down: ## end what `make up` started; its volumes stay
+	@docker compose --file deploy/compose/compose.yaml --profile '*' down --remove-orphans
+
 check: setup ## lint, types, floors
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -84,14 +90,20 @@ bench-resolution: setup ## seconds to plan and pin one commit, cold and warm: ma
 bench-images: setup ## what an image of one more task costs, beside a flat Dockerfile: [REPOSITORIES=DIR REPOSITORY=owner/name]
 	@$(BIN)/python bench/images.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
-bench-synthesis: setup ## what each rung yields and costs: recipes, rules, an agent's stand-in: make bench-synthesis [REPOSITORIES=DIR]
-	@$(BIN)/python bench/synthesis.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
+bench-synthesis: setup ## what each rung yields and costs: recipes, rules, an agent's stand-in: make bench-synthesis [REPOSITORIES=DIR] [RESULTS=FILE]
+	@$(BIN)/python bench/synthesis.py $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") $(if $(RESULTS),--results "$(RESULTS)")
 
 bench-leaks: setup ## what the gates of problem statements miss, by kind of leak, and what they stop for nothing
 	@$(BIN)/python -m bench.leaks
 
 bench-lite: setup ## published sites to tables, steps of series and how well they are found: make bench-lite [SITES=DIR]
 	@$(BIN)/uv run --quiet --no-sync --with asv --with ruptures --with pandas python -m bench.lite $(if $(SITES),--sites "$(SITES)")
+
+bench-scale: setup ## a month of 20,000 pull requests on 1, 4 and 16 workers beside its bound, what sharing costs, ten years of months
+	@$(BIN)/python -m bench.scale
+
+equal-rows: setup ## a month of the sample repositories alone and on two workers, rows by checksum: make equal-rows [MONTH=2026-01 KILL=1 REPOSITORY=owner/name]
+	@$(BIN)/python -m bench.equal_rows $(if $(MONTH),--month "$(MONTH)") $(if $(KILL),--kill) $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")

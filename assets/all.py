@@ -8,6 +8,7 @@ from .classifications import classifications
 from .commit_benchmarks import commit_benchmarks
 from .dashboards import dashboards
 from .environments import environments
+from .exports import exports
 from .images import images
 from .measurements import measurements
 from .monthly_report import monthly_report
@@ -30,6 +31,7 @@ STAGE_ASSETS = (
     published_images,
     published_dataset,
     replays,
+    exports,
     monthly_report,
 )
 

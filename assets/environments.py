@@ -1,23 +1,23 @@
 """`environments`: interpreter, suite, pinned and hashed lock, what was dropped and why."""
 
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from formulacode_dagster.environments import checks as verdicts
-from formulacode_dagster.environments.plan import plan_environment
-from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.images.planning import TaskPlans, plan_inputs_of
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
+from formulacode_dagster.items.work import StageRun, StageSummary, WorkItem
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.models.month import Month
-from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS
 from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.views import RELATIONS
+from formulacode_dagster.synthesis.asking import AgentDesk
+from formulacode_dagster.synthesis.month import author_of, unasked
+from resources.agents import AgentsResource
 from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
@@ -59,31 +59,25 @@ def environments(
     postgres: PostgresResource,
     mirrors: MirrorsResource,
     containers: ContainersResource,
+    agents: AgentsResource,
 ) -> dg.MaterializeResult[Any]:
     """Plan and lock the environment of every performance pull request."""
     with stage_run(context, postgres, environments, config) as run:
-        summary = plan_environments(run, mirrors, containers)
+        summary = plan_environments(run, mirrors, containers, agents.desk(run))
     return report(context, summary)
 
 
-def plan_environments(run: StageRun, mirrors: MirrorsResource, containers: ContainersResource) -> StageSummary:
+def plan_environments(
+    run: StageRun, mirrors: MirrorsResource, containers: ContainersResource, desk: AgentDesk | None = None
+) -> StageSummary:
     """Plan what is pending of the month, or this run's part of it."""
     with run.database.transaction() as connection:
         pull_requests = done_in(connection, run.month, Stage.CLASSIFICATIONS)
-    cache = mirrors.cache()
     engine, _ = containers.engine_for(run.database, run.month)
-    resolver = containers.resolver()
-    month = Month.parse(run.month)
+    authors = partial(author_of, run, desk) if desk else None
+    os_image = containers.settings.os_image
+    plans = TaskPlans(run, engine, mirrors.cache(), containers.resolver(), os_image, authors)
     interpreters = engine.interpreters()
-
-    def plan(item: WorkItem[PullRequest]) -> Outcome[Environment]:
-        pr = item.value
-        mirror = cache.ensure(pr.facts.repository, commits=(pr.change.base_sha, pr.facts.merge_commit_sha))
-        planned = plan_environment(mirror, pr, month=month, interpreters=interpreters, resolver=resolver)
-        return Outcome(planned, detail=f"Python {planned.python}, {len(planned.dropped)} requirements dropped")
-
-    items = [
-        WorkItem(pr.item, fingerprint(Stage.ENVIRONMENTS, pr.change.base_sha, sorted(interpreters or [])), pr)
-        for pr in pull_requests
-    ]
-    return run_loop(run_items(run, items, in_thread(plan), ENVIRONMENTS.save))
+    items = [WorkItem(pr.item, plan_inputs_of(pr, interpreters), pr) for pr in pull_requests]
+    redo = unasked(run, desk.agent, pull_requests) if desk else []
+    return run_loop(run_items(run, items, in_thread(plans.plan), ENVIRONMENTS.save, redo=redo))

@@ -1,5 +1,6 @@
 """`images`: one image per task, its build spec, its verifications, its digest."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -7,14 +8,14 @@ import dagster as dg
 
 from formulacode_dagster.engines.protocol import Engine, keeps
 from formulacode_dagster.images import checks as verdicts
-from formulacode_dagster.images.stage import TaskBuilds, inputs_of
+from formulacode_dagster.images.stage import TaskBuilds, work_item
 from formulacode_dagster.items.runner import in_thread, run_items
-from formulacode_dagster.items.work import StageRun, StageSummary, WorkItem
+from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.running.loops import run_loop
 from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
-from formulacode_dagster.store.attempts import summary_of
+from formulacode_dagster.store.attempts import AttemptSummary, summary_of
 from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.views import RELATIONS
 from formulacode_dagster.synthesis.asking import AgentDesk
@@ -25,7 +26,6 @@ from resources.hub import HubResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .attempts import attempts_metadata
 from .checks import JudgedMonth, failures_within_budget, month_check
 from .environments import environments
 from .materialize import ItemConfig, report, stage_run
@@ -100,15 +100,7 @@ def build_images(
     if not run.options.dry_run:
         engine.clean()
 
-    items = [
-        WorkItem(
-            pr.item,
-            inputs_of(planned[pr.key], os_image, engine.name),
-            (pr, planned[pr.key]),
-            shared_with=f"{pr.facts.repository} {planned[pr.key].lock_sha256}",
-        )
-        for pr in environments_done
-    ]
+    items = [work_item(pr, planned[pr.key], os_image, engine.name) for pr in environments_done]
     # an image that was pruned before it was measured is built again
     needed = {key: image for key, image in built.items() if key not in measured and keeps(engine, image)}
     gone = [pr.item for pr in environments_done if pr.key in needed and not engine.exists(needed[pr.key])]
@@ -117,3 +109,21 @@ def build_images(
         gone += unasked(run, desk.agent, environments_done)
         threads = max(threads, desk.at_once)
     return run_loop(run_items(run, items, in_thread(builds.build), IMAGES.save, concurrency=threads, redo=gone))
+
+
+def attempts_metadata(summary: AttemptSummary) -> dict[str, Any]:
+    """Attempts, their seconds, which rules won images, and where attempts were lost."""
+    losses = [(loss.stage, loss.kind, loss.next_rule or "—", count) for loss, count in summary.losses]
+    return {
+        "attempts": summary.attempts,
+        "attempt_seconds": round(summary.seconds, 1),
+        "rules_applied": _table(("rule", "images"), summary.rules),
+        "losses": _table(("stage", "kind", "tried next", "attempts"), losses),
+    }
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.MarkdownMetadataValue:
+    if not rows:
+        return dg.MetadataValue.md("none")
+    lines = [columns, ["---"] * len(columns), *rows]
+    return dg.MetadataValue.md("\n".join(f"| {' | '.join(map(str, line))} |" for line in lines))

@@ -24,6 +24,7 @@ from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.store.usage import usage_totals
 from resources.postgres import PostgresResource
 from resources.settings import read_settings
+from resources.watching import traced
 
 from .partitions import StepContext, month_of
 from .stage_asset import StageAsset
@@ -70,7 +71,7 @@ def stage_run(
             yield run
             return
         require_open(run.database, run.month, asset.gates)
-        with _held(run, asset) as held, listening(AlsoLogged(listener(), context.log.info, context.log.warning)):
+        with _held(run, asset) as held, _watched(context, run):
             yield held
             _accept_if_asked(held, config)
 
@@ -90,8 +91,22 @@ def helper_run(context: dg.OpExecutionContext, postgres: PostgresResource, stage
             return
         run_id = context.run.run_id
         sharing = Sharing(Part.HELPS, _worker(stage, month, run_id))
-        with listening(AlsoLogged(listener(), context.log.info, context.log.warning)):
-            yield StageRun(database, stage, month, run_id, led.options, sharing)
+        run = StageRun(database, stage, month, run_id, led.options, sharing)
+        with _watched(context, run):
+            yield run
+
+
+@contextmanager
+def _watched(context: StepContext, run: StageRun) -> Iterator[None]:
+    """Have the log told of items, waits and warnings, and a collector of traces where one is set."""
+    log = context.log
+
+    def say_of_item(text: str, item: str) -> None:
+        log.info(text, extra={"item": item})
+
+    to = AlsoLogged(listener(), log.info, log.warning, say_of_item)
+    with traced(to, run.run_id) as watching, listening(watching):
+        yield
 
 
 @contextmanager

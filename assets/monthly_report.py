@@ -9,14 +9,14 @@ from formulacode_dagster.models.month import Month
 from formulacode_dagster.reporting.charts import draw_charts
 from formulacode_dagster.reporting.facts import month_facts
 from formulacode_dagster.reporting.html import write_report
+from formulacode_dagster.reporting.pictures import in_markdown
+from resources.folders import ReportsResource
 from resources.postgres import PostgresResource
-from resources.reports import ReportsResource
 
 from .materialize import ItemConfig, stage_run
 from .partitions import MONTHS
-from .pictures import picture
 from .published_dataset import published_dataset
-from .stage_asset import stage_asset
+from .stage_asset import MONTHLY, stage_asset
 
 
 @stage_asset(
@@ -26,6 +26,7 @@ from .stage_asset import stage_asset
     group_name="release",
     kinds={"html", "matplotlib"},
     description="One HTML file: the funnel as a picture, speed-ups, reasons for loss, costs, changes since last month.",
+    freshness=MONTHLY,
 )
 def monthly_report(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, reports: ReportsResource
@@ -43,8 +44,8 @@ def monthly_report(
     return dg.MaterializeResult(
         metadata={
             "path": dg.MetadataValue.path(str(path)),
-            "funnel": picture("funnel", charts.funnel),
-            "speedups": picture("speed-ups", charts.speedups),
+            "funnel": dg.MetadataValue.md(in_markdown("funnel", charts.funnel)),
+            "speedups": dg.MetadataValue.md(in_markdown("speed-ups", charts.speedups)),
             **{f"funnel_{step.name}": step.count for step in facts.funnel.steps},
             **{f"cost_{name}": round(value, 2) for name, value in facts.cost.model_dump().items()},
         }

@@ -32,7 +32,7 @@ from .measurements import measurements
 from .partitions import MONTHS
 from .problem_statements import problem_statements
 from .published_images import published_images
-from .stage_asset import stage_asset
+from .stage_asset import MONTHLY, stage_asset
 
 RELEASE = "release"
 
@@ -73,6 +73,7 @@ def _all_releases(month: JudgedMonth) -> list[Release]:
     description="One row is a task, measured to be faster, ready to be solved; under a tag that never changes.",
     columns=DATASET_COLUMNS,
     checks=[failures_within_budget, reads_back_equal, schema_and_ids_stable, released_tags_untouched],
+    freshness=MONTHLY,
 )
 def published_dataset(
     context: dg.AssetExecutionContext, config: ItemConfig, postgres: PostgresResource, hub: HubResource

@@ -7,7 +7,6 @@ import dagster as dg
 
 from formulacode_dagster.measurement.cores import leased_cores
 from formulacode_dagster.models.check import Judgement
-from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.models.month import Month
@@ -58,13 +57,7 @@ def replays(
 ) -> dg.MaterializeResult[Any]:
     """Measure the newest release of the month again; a job of its own, since it is for other machines and days."""
     with stage_run(context, postgres, replays, config) as run:
-        destination = hub.destination()
-        released = destination.read(Month.parse(run.month))
-        if released is None:
-            raise ConfigurationError(
-                f"{run.month} was never released to {destination.name}",
-                remedy="Name the dataset that has it: HF_DATASET, or FC_DATASET_DIR for a folder",
-            )
+        destination, released = hub.destination(), hub.released(Month.parse(run.month))
         tasks = list(tasks_of(released))
         engine, why = containers.engine_for_repositories(
             {task.item.partition("#")[0] for task in tasks},

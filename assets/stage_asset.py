@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
@@ -11,10 +12,13 @@ import dagster as dg
 from formulacode_dagster.items.fingerprint import CODE_VERSIONS
 from formulacode_dagster.models.columns import TableColumn
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.watching.late import DUE_CRON
 
 from .checks import MonthCheck, failures_within_budget
 
 OWNER = "team:benchmarks"
+MONTHLY = dg.FreshnessPolicy.cron(deadline_cron=DUE_CRON, lower_bound_delta=timedelta(days=3, hours=4), timezone="UTC")
+"""Materialized between the start of the schedule `monthly` and the day on which a month is due, whichever it is."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ def stage_asset(
     checks: Sequence[MonthCheck] = (),
     pool: str | None = None,
     is_shared: bool = False,
+    freshness: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., dg.MaterializeResult[Any]]], StageAsset]:
     """`@dg.asset`, and the policy of this platform: owner, code version, retries.
 
@@ -78,5 +83,6 @@ def stage_asset(
         code_version=CODE_VERSIONS[stage],
         metadata={"dagster/column_schema": dg.TableSchema(shown)} if shown else {},
         pool=pool,
+        freshness_policy=freshness,
     )
     return lambda body: StageAsset(stage, define(body), tuple(deps), tuple(checks), is_shared)

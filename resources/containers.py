@@ -27,7 +27,7 @@ from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import done_items
 
 from .base import SettingsResource, setting
-from .settings import EngineChoice
+from .setting_types import EngineChoice
 
 
 class ContainersResource(SettingsResource):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from .agents import AgentsResource
+from .alerts import AlertsResource
 from .base import SettingsResource
 from .containers import ContainersResource
 from .dashboards import DashboardsResource
+from .folders import ReportsResource, TaskFoldersResource
 from .hub import HubResource
 from .intake import IntakeResource
 from .llm import LLMResource
 from .mirrors import MirrorsResource
 from .postgres import PostgresResource
 from .registry import RegistryResource
-from .reports import ReportsResource
 from .sampling import SamplingResource
 from .tracking import TrackingResource
 
@@ -30,6 +31,8 @@ def default_resources() -> dict[str, SettingsResource]:
         "sampling": SamplingResource(),
         "registry": RegistryResource(),
         "hub": HubResource(),
+        "task_folders": TaskFoldersResource(),
         "reports": ReportsResource(),
         "boards": DashboardsResource(),
+        "alerts": AlertsResource(),
     }

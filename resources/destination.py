@@ -14,10 +14,11 @@ def open_destination(settings: Settings) -> Destination:
     """The Hub where HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
     if not settings.hf_dataset:
         return FolderDestination(settings.dataset_root)
-    return HubDestination(settings.hf_dataset, settings.hf_endpoint, _token(settings))
+    return HubDestination(settings.hf_dataset, settings.hf_endpoint, hub_token(settings))
 
 
-def _token(settings: Settings) -> str:
+def hub_token(settings: Settings) -> str:
+    """HF_TOKEN, or what the file of HF_TOKEN_PATH holds; raises ConfigurationError where that cannot be read."""
     token, path = settings.hf_token.get_secret_value(), settings.hf_token_path
     if token or path is None:
         return token

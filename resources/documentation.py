@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from .settings import Settings, is_secret
+from .setting_types import is_secret
+from .settings import Settings
 
 _HEAD = "# Every setting of the platform. Copy to .env and fill in what you use; an empty line keeps the default."
 

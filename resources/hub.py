@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from formulacode_dagster.release.destination import Destination
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.month import Month
+from formulacode_dagster.release.destination import Destination, ReleasedMonth
 
 from .base import SettingsResource, setting
 from .destination import open_destination
@@ -26,3 +28,14 @@ class HubResource(SettingsResource):
     def destination(self) -> Destination:
         """The Hub where HF_DATASET names a dataset, else the folder FC_DATASET_DIR."""
         return open_destination(self.settings)
+
+    def released(self, month: Month) -> ReleasedMonth:
+        """The newest release of *month* there; raises ConfigurationError where there is none."""
+        destination = self.destination()
+        released = destination.read(month)
+        if released is None:
+            raise ConfigurationError(
+                f"{month} was never released to {destination.name}",
+                remedy="Name the dataset that has it: HF_DATASET, or FC_DATASET_DIR for a folder",
+            )
+        return released

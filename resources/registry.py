@@ -9,7 +9,7 @@ from formulacode_dagster.release.registries.ecr import EcrAccount
 from formulacode_dagster.release.registries.publishing import Registry
 
 from .base import SettingsResource, setting
-from .settings import RegistryMode
+from .setting_types import RegistryMode
 
 
 class RegistryResource(SettingsResource):

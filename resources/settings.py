@@ -5,86 +5,29 @@ Nothing here is called while definitions load: a run reads the environment when 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import Enum, StrEnum
-from math import inf
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any
 
-from annotated_types import Ge, Gt
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 
 from .environment import prepare_environment
-
-
-class EngineChoice(StrEnum):
-    """What builds images. Dagster's launchpad takes the names of members, so they are the values."""
-
-    docker = "docker"
-    process = "process"
-    auto = "auto"
-
-
-class AgentSetting(StrEnum):
-    """Which coding agent is asked where no rule knows more; members named as Dagster's launchpad takes them."""
-
-    none = "none"
-    auto = "auto"
-    claude = "claude"
-    codex = "codex"
-    gemini = "gemini"
-    command = "command"
-
-
-class RegistryMode(StrEnum):
-    """How images share repositories of the registry; members named as Dagster's launchpad takes them."""
-
-    single = "single"
-    mirror = "mirror"
-
-
-def _parts(text: str | Sequence[str]) -> Sequence[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
-
-
-def _absolute(path: Path) -> Path:
-    return path.expanduser().absolute()
-
-
-AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parts)]
-
-
-def _budgets(parts: tuple[str, ...]) -> tuple[str, ...]:
-    for part in parts:
-        stage, separator, share = part.rpartition("=")
-        if not 0 <= float(share) <= 1 or (separator and stage.strip() not in list(Stage)):
-            raise ValueError(part)
-    return parts
-
-
-FailureBudget = Annotated[Names, AfterValidator(_budgets)]
-"""A share from 0 to 1 for all stages, and `stage=share` for those that have one of their own."""
-
-
-def _agent_limits(parts: tuple[str, ...]) -> tuple[str, ...]:
-    for part in parts:
-        name, _, amount = part.partition("=")
-        scope, _, unit = name.strip().partition(".")
-        if scope not in ("item", "repository", "month") or unit not in ("tokens", "dollars", "minutes"):
-            raise ValueError(part)
-        if not 0 <= float(amount) < inf:
-            raise ValueError(part)
-    return parts
-
-
-AgentLimits = Annotated[Names, AfterValidator(_agent_limits)]
-"""`item.tokens=…`, `repository.dollars=…`, `month.minutes=…`: what agents may use altogether."""
+from .setting_types import (
+    AbsolutePath,
+    AgentLimits,
+    AgentSetting,
+    EngineChoice,
+    FailureBudget,
+    Names,
+    RegistryMode,
+    is_secret,
+    parts_of,
+    what_it_can_be,
+)
 
 
 class Settings(BaseSettings):
@@ -105,6 +48,16 @@ class Settings(BaseSettings):
     """folder of all local state: embedded database, mirrors, builds, reports"""
     database_url: SecretStr = Field(SecretStr(""), alias="FC_DATABASE_URL")
     """Postgres of the platform; empty: the embedded one under FC_HOME"""
+    database_connections: int = Field(18, alias="FC_DATABASE_CONNECTIONS", ge=4)
+    """most connections to it of one process; each run, helper and worker is one, and the server has to have them all"""
+    database_statement_seconds: int = Field(3600, alias="FC_DATABASE_STATEMENT_SECONDS", ge=0)
+    """after so long the server ends a statement, those of backups and migrations aside; 0: its own limit"""
+    database_lock_seconds: int = Field(600, alias="FC_DATABASE_LOCK_SECONDS", ge=0)
+    """after so long it ends a wait for a lock; 0: its own limit"""
+    database_idle_seconds: int = Field(600, alias="FC_DATABASE_IDLE_SECONDS", ge=0)
+    """after so long it ends a transaction in which nothing is asked; 0: its own limit"""
+    database_behind_pooler: bool = Field(False, alias="FC_DATABASE_BEHIND_POOLER")
+    """FC_DATABASE_URL is a pooler in transaction mode, such as PgBouncer: nothing is prepared, or set for longer"""
     dagster_database_url: SecretStr = Field(SecretStr(""), alias="FC_DAGSTER_DATABASE_URL")
     """Postgres of Dagster's own storage; empty: SQLite under FC_HOME"""
     gh_tokens: SecretStr = Field(SecretStr(""), alias="GH_TOKENS")
@@ -193,10 +146,32 @@ class Settings(BaseSettings):
     """tasks built, timed and tested at the same time; more than one disturb each other's timings"""
     backup_dir: AbsolutePath | None = Field(None, alias="FC_BACKUP_DIR")
     """folder of the backups; empty: backups/ under FC_HOME"""
+    backup_store: str = Field("", alias="FC_BACKUP_STORE")
+    """s3://bucket/prefix that each backup is copied to; empty: none"""
+    backup_endpoint: str = Field("", alias="FC_BACKUP_ENDPOINT")
+    """address of that store; empty: Amazon's"""
     backup_recipient: str = Field("", alias="FC_BACKUP_RECIPIENT")
     """public key of age (age1…) that backups are encrypted for; empty: they are not"""
+    json_log: AbsolutePath | None = Field(None, alias="FC_JSON_LOG")
+    """file that runs append their logs to, an object of JSON a line with run, month and item; empty: none"""
+    otlp_endpoint: str = Field("", alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    """collector of OpenTelemetry that spans of stages and items are sent to by OTLP over HTTP; empty: none"""
+    otlp_headers: SecretStr = Field(SecretStr(""), alias="OTEL_EXPORTER_OTLP_HEADERS")
+    """headers for that collector, name=value with commas between them"""
+    alert_webhook: SecretStr = Field(SecretStr(""), alias="FC_ALERT_WEBHOOK")
+    """URL that is told of failed runs, failed checks and late months, by a POST of JSON; empty: none"""
+    alert_slack: SecretStr = Field(SecretStr(""), alias="FC_ALERT_SLACK")
+    """incoming webhook of Slack that is told the same; empty: none"""
+    alert_mail_to: Names = Field((), alias="FC_ALERT_MAIL_TO")
+    """addresses, comma separated, that are told the same by FC_SMTP_URL; empty: none"""
+    alert_mail_from: str = Field("formulacode@localhost", alias="FC_ALERT_MAIL_FROM")
+    """sender of those mails"""
+    smtp_url: SecretStr = Field(SecretStr(""), alias="FC_SMTP_URL")
+    """their server: smtp://user:password@host:587, over TLS, or smtps://host:465; empty: smtp://localhost"""
+    dagster_url: str = Field("", alias="FC_DAGSTER_URL")
+    """where people reach the UI, for links in messages; empty: none"""
     backups_kept: int = Field(7, alias="FC_BACKUPS_KEPT", ge=1)
-    """backups that the daily job keeps"""
+    """backups that the daily job keeps, in the folder and in the store"""
     helper_runs: int = Field(0, alias="FC_HELPER_RUNS", ge=0)
     """runs that may help one run of environments, images, measurements or published images; 0: it works alone"""
     lease_seconds: int = Field(60, alias="FC_LEASE_SECONDS", ge=3)
@@ -284,7 +259,7 @@ class Settings(BaseSettings):
     @property
     def github_tokens(self) -> tuple[str, ...]:
         """The tokens of `GH_TOKENS`."""
-        return tuple(_parts(self.gh_tokens.get_secret_value()))
+        return tuple(parts_of(self.gh_tokens.get_secret_value()))
 
     @property
     def statement_judge_names(self) -> tuple[str, ...]:
@@ -302,6 +277,11 @@ class Settings(BaseSettings):
     def dataset_root(self) -> Path:
         """The folder of the dataset; it need not exist."""
         return self.dataset_dir or self.home / "dataset"
+
+    @property
+    def backup_root(self) -> Path:
+        """The folder of the backups; it need not exist."""
+        return self.backup_dir or self.home / "backups"
 
     @property
     def mirrors_root(self) -> Path:
@@ -326,7 +306,7 @@ def read_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
                 f"{alias} is not what it can be" if is_secret(field) else f"{alias} is {str(values[alias])!r}"
                 for alias, field in fields.items()
             ),
-            remedy="; ".join(f"Write {_allowed(field)} for {alias}" for alias, field in fields.items()),
+            remedy="; ".join(f"Write {what_it_can_be(field)} for {alias}" for alias, field in fields.items()),
         ) from None
 
 
@@ -335,25 +315,7 @@ def alias_of(name: str) -> str:
     return str(Settings.model_fields[name].alias)
 
 
-def is_secret(field: FieldInfo) -> bool:
-    """Whether the value may never be shown."""
-    return field.annotation is SecretStr
-
-
 _BY_ALIAS = {alias_of(name): name for name in Settings.model_fields}
-
-
-def _allowed(field: FieldInfo) -> str:
-    kind = next((argument for argument in get_args(field.annotation) if argument is not type(None)), field.annotation)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        *first, last = (str(member.value) for member in kind)
-        return f"{', '.join(first)} or {last}"
-    bounds = [f", {constraint.ge} or more" for constraint in field.metadata if isinstance(constraint, Ge)]
-    bounds += [f" above {constraint.gt}" for constraint in field.metadata if isinstance(constraint, Gt)]
-    if field.examples:
-        return f"a text such as {field.examples[0]}"
-    word = "a whole number" if kind is int else "a number" if kind is float else "a text"
-    return word + "".join(bounds)
 
 
 def make_home() -> Path:

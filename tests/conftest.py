@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
 
 import pytest
@@ -26,6 +27,15 @@ pytest_plugins = [
     "tests.support.confined_agents",
     "tests.support.published",
 ]
+
+
+def pytest_configure() -> None:
+    """Listen to SIGINT also in the background of a shell, which ignores it.
+
+    Dagster makes SIGTERM what SIGINT is, and a child whose SIGTERM is ignored ends on `kill -9` alone.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from formulacode_dagster.store.blobs import put_log
 from formulacode_dagster.store.database import Database
 from resources.documentation import SETTINGS
 from tests.support.command_line import FcData
+from tests.support.deployments import VARIABLES
 from tests.support.documents import CONTRIBUTING, PAGES, ROOT, USERS_TEXT, blocks_of
 from tests.support.expected_outcomes import expected_outcomes
 
@@ -29,6 +30,9 @@ HERE = "tests/test_readme.py::test_a_cheap_command_does_what_it_says"
 ACCEPT = 'fc-data accept --month 2026-02 --stage images --by "Ada Byron" --reason "their mirror is gone for good"'
 RUN_BY = {
     "make demo": "tests/end_to_end/test_demo.py::test_the_demo_succeeds_and_says_what_it_did",
+    "sudo deploy/systemd/install.sh": "tests/deploy/test_systemd.py::test_systemd_takes_every_unit",
+    "kubectl apply --kustomize deploy/kubernetes": "tests/deploy/test_kubernetes.py::"
+    "test_kustomize_puts_one_image_everywhere_runs_included",
     "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",
     "make test": ".ci/run",
     "make check": ".ci/run",
@@ -44,8 +48,14 @@ RUN_BY = {
     "fc-data repositories show --month 2026-02": HERE,
     "fc-data offline schema": HERE,
     **dict.fromkeys(
-        ("fc-data dashboards scrape path/to/site tables", "fc-data dashboards steps tables"),
-        "tests/formulacode_dagster/cli/test_dashboards.py::test_a_site_becomes_tables_steps_commits_and_a_picture",
+        (
+            "git clone --quiet --depth 1 --branch gh-pages https://github.com/sunpy/sunpy-benchmarks site",
+            "python3 -m http.server 8000 --directory site &",
+            "fc-data dashboards scrape http://localhost:8000/ tables",
+            "fc-data dashboards steps tables",
+            "kill $!",
+        ),
+        "tests/formulacode_dagster/cli/test_dashboards.py::test_the_five_minutes_of_the_readme",
     ),
     **dict.fromkeys(
         (
@@ -230,7 +240,7 @@ def test_a_shell_runs_a_command_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_every_setting_it_names_is_one() -> None:
-    known = {setting.name for setting in SETTINGS}
+    known = {setting.name for setting in SETTINGS} | VARIABLES
     assert {line.partition("=")[0] for line in ASSIGNMENTS} <= known
     assert set(re.findall(r"\b(?:FC|LLM|HF|GH|DOCKERHUB|GITHUB)_[A-Z_]+\b", USERS_TEXT)) <= known
 
@@ -271,6 +281,8 @@ def test_no_folder_holds_more_than_a_reader_keeps_in_mind() -> None:
 def test_every_file_that_is_named_is_there(text: str) -> None:
     quoted = re.findall(r"`([\w./-]+/[\w./-]*|[\w-]+\.(?:py|toml|md|yaml))`", text)
     made_at_run_time = {".formulacode/", "site/", "mirrors/"}
+    made_at_run_time |= {"/opt/formulacode/venv", "/etc/formulacode/settings.env"}
+    made_at_run_time |= {"deploy/compose/secrets/", "deploy/compose/secrets/settings.env"}
     bases = (ROOT, ROOT / "formulacode_dagster", ROOT / "assets", ROOT / "resources")
     # of a repository, an agent, or an exported task
     examples = {"owner/name.git", "owner/repo", "conftest.py", "sitecustomize.py", "edit.toml", "task.toml"}

@@ -42,7 +42,7 @@ from .release import app as release_app
 from .repositories import app as repositories_app
 from .synthesis.contexts import app as contexts_app
 from .synthesis.synthesize import synthesize
-from .upkeep import backup, housekeeping, migrate, mirrors, pools
+from .upkeep import backup, housekeeping, metrics, migrate, mirrors, operations, pools
 
 GARBAGE_THRESHOLDS = (100_000, 20, 20)
 """Of what Dagster loads nearly nothing is ever garbage; looked through as often as by default, it costs a second."""
@@ -82,6 +82,8 @@ _COMMANDS: dict[Group, tuple[Callable[..., None], ...]] = {
     Group.ITEMS: (why.why, show.show, rebuild.rebuild, profile, verify.verify, evaluate, synthesize),
     Group.DASHBOARDS: (benchmark, tune),
     Group.UPKEEP: (
+        operations.operations,
+        metrics.metrics,
         housekeeping.housekeeping,
         backup.backup,
         backup.restore,

@@ -1,4 +1,4 @@
-"""What `fc-data why` tells of an item's judges, of the attempts at its image, and of every measurement of it."""
+"""What `fc-data why` tells of an item: its judges, the attempts at its lock and image, and every measurement."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def show_judges(console: Console, connection: Connection, item: ItemName) -> Non
 
 
 def show_attempts(console: Console, connection: Connection, item: ItemName) -> None:
-    """One line for each attempt at the image of *item*; nothing when there was none."""
+    """One line for each attempt at the lock or the image of *item*; nothing when there was none."""
     task = _task(connection, item)
     attempts = [] if task is None else attempts_of(connection, *task)
     if not attempts:
         return
     headings = ("attempt", "started", "ended in", "status", "seconds", "rule", "why")
-    table = table_of(*headings, title="Attempts at the image")
+    table = table_of(*headings, title="Attempts at lock and image")
     for attempt in attempts:
         status = (
             "killed"

@@ -22,6 +22,7 @@ from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.spending import spending_of
 from formulacode_dagster.store.usage import usage_totals
 from resources.agents import AgentsResource
+from resources.alerts import AlertsResource
 from resources.containers import ContainersResource
 from resources.database import open_database
 from resources.hub import HubResource
@@ -150,6 +151,7 @@ def check_systems() -> list[Finding]:
         "agents": AgentsResource().preflight,
         "registry": RegistryResource().preflight,
         "hub": HubResource().preflight,
+        "alerts": AlertsResource().preflight,
     }
     return [
         probe("programs", programs),

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
 from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
 from formulacode_dagster.running.stopping import stop_request
 from resources.settings import read_settings
@@ -90,7 +91,7 @@ def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [str(program), "dev", "-w", str(shipped("workspace.yaml")), "-h", host, "-p", str(port)]
     # its advice is for those who type the command
     quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
-    child = subprocess.Popen(command, env={**quiet, **os.environ}, start_new_session=True)
+    child = subprocess.Popen(command, env={**quiet, **WAIT_FOR_CODE, **os.environ}, start_new_session=True)
     try:
         yield child
     finally:

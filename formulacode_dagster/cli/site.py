@@ -18,11 +18,19 @@ Months = Annotated[
 ]
 Revision = Annotated[str, typer.Option(help="Tag to show, as formulacode@2026-03.", show_default="the newest")]
 
+Space = Annotated[str, typer.Option(help="Static Space of the Hub, owner/name, to put it into.", show_default="none")]
 
-def site(folder: Folder, dataset: From = None, month: Months = None, revision: Revision = "") -> None:
+
+def site(
+    folder: Folder, dataset: From = None, month: Months = None, revision: Revision = "", space: Space = ""
+) -> None:
     """Write the tasks of the dataset as static pages: no server is needed, open index.html."""
     from formulacode_dagster.library import Dataset
     from formulacode_dagster.site.build import write_site
+    from formulacode_dagster.site.space import publish_space
+    from resources.settings import read_settings
 
     written = write_site(Dataset.load(dataset, revision=revision), folder, month or ())
     console.print(f"{written.tasks} tasks of {written.months} months: {written.index}", highlight=False, soft_wrap=True)
+    if space:
+        console.print(publish_space(folder, space, read_settings()), highlight=False, soft_wrap=True)

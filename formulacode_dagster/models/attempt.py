@@ -1,4 +1,4 @@
-"""One try at building and verifying a task's image."""
+"""One try at building and verifying a task's image, or at pinning its environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from .base import Frozen, PullRequestRow
 from .image import BuildSpec
-from .items import Cost
+from .items import Cost, Stage
 
 
 class Rung(StrEnum):
@@ -26,15 +26,18 @@ class Rung(StrEnum):
 
 
 class BuildAttempt(PullRequestRow):
-    """One try at an image; nothing of it is thrown away."""
+    """One try at an image, or at a lock where there was none; nothing of it is thrown away."""
 
     attempt: int = Field(description="1 for the first ever made of this task; never reused")
+    made_in: Stage = Field(default=Stage.IMAGES, description="`environments` for a try at a lock, else `images`")
     run_id: str
     engine: str
     started_at: datetime
     seconds: float
     spec: BuildSpec
-    stage: str = Field(description="`plan`, tier that failed (`base`, `repo`, `env`, `task`), verification, or `done`")
+    stage: str = Field(
+        description="`plan`, tier that failed (`base`, `repo`, `env`, `task`), verification, `done` or `locked`"
+    )
     rc: int | None = Field(default=None, description="exit code of the step that ended it; None when it was killed")
     kind: str = Field(default="", description="kind of the failure, `` when it held")
     detail: str = ""

@@ -24,11 +24,14 @@ class Stage(StrEnum):
     PUBLISHED_IMAGES = "published_images"
     PUBLISHED_DATASET = "published_dataset"
     REPLAYS = "replays"
+    EXPORTS = "exports"
     MONTHLY_REPORT = "monthly_report"
 
 
-MONTH_STAGES = tuple(stage for stage in Stage if stage is not Stage.REPLAYS)
-"""What a month's run does: replays are for another machine or another day."""
+FROM_A_RELEASE = frozenset({Stage.REPLAYS, Stage.EXPORTS})
+"""What is made of a release alone, by whoever asks for it, on any machine and day."""
+MONTH_STAGES = tuple(stage for stage in Stage if stage not in FROM_A_RELEASE)
+"""What a month's run does."""
 
 
 class ItemState(StrEnum):

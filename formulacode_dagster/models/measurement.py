@@ -249,8 +249,8 @@ class StackTime(Frozen):
 class Stacks(Frozen):
     """In which stacks the time of a workload is spent on one arm; each frame is named once."""
 
-    frames: tuple[Frame, ...]
-    stacks: tuple[StackTime, ...]
+    frames: tuple[Frame, ...] = Field(description="functions that were seen on a stack")
+    stacks: tuple[StackTime, ...] = Field(description="what was spent in which of them")
     calls: int = Field(ge=0, description="calls that were looked at")
     seconds: float = Field(ge=0, description="of their own time")
 

@@ -73,6 +73,8 @@ class SkipReason(StrEnum):
     PROCESS_ENGINE = "process_engine"
     """Built in a folder: there is no image to publish."""
     NO_REGISTRY = "no_registry"
+    NOT_PUBLISHED = "not_published"
+    """Its image is in no registry, so nobody else could run it."""
 
 
 class FailureKind(StrEnum):
@@ -135,6 +137,8 @@ class FailureKind(StrEnum):
     SESSION_GONE = "session_gone"
     HARNESS_CHANGED = "harness_changed"
     OTHER_ENGINE = "other_engine"
+    SEVERAL_MACHINES = "several_machines"
+    """Arms of one task were timed on different ones, as behind a daemon that has several."""
     NOTHING_KEPT = "nothing_kept"
     COLLECTOR = "collector"
 

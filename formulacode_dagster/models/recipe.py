@@ -104,6 +104,11 @@ class Fix(Frozen):
     step_down: bool = Field(default=False, description="take the next interpreter of the ladder")
     python: str = Field(default="", description="take this one of the declared interpreters: `3.9`")
 
+    @property
+    def bears_on_lock(self) -> bool:
+        """Whether another lock, or none, may be found with it."""
+        return bool(self.requirements or self.constraints or self.python or self.step_down)
+
     def asks_the_same(self, other: Fix) -> bool:
         """Whether *other* is of the same rule and asks for the same, on whatever evidence."""
         return self.model_copy(update={"evidence": ""}) == other.model_copy(update={"evidence": ""})

@@ -38,7 +38,10 @@ class TaskRecord(Frozen):
 
     task_id: str = Field(description="`owner__repo-number`; unique over all months")
     repo_name: str = Field(description="`owner/repo` as of the merge")
-    container_name: str = Field(description="name for a container that runs the task")
+    container_name: str = Field(
+        description="`owner-repo-<pr_base_sha>:final`, lower case, as the predecessor's adapters read it; "
+        "what can be pulled is `image_name`"
+    )
     image_name: str | None = Field(description="`registry/namespace/repository:tag`; null where no image was published")
     difficulty: str = Field(description="`easy`, `medium` or `hard`")
     classification: str = Field(description="kind of performance change, one of 14")

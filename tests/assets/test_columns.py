@@ -14,7 +14,7 @@ FOUND = """
 SELECT c.column_name, c.data_type, col_description(format('%I', c.table_name)::regclass, c.ordinal_position)
 FROM information_schema.columns c WHERE c.table_name = :name AND c.table_schema = current_schema()
 """
-ELSEWHERE = {Stage.PUBLISHED_DATASET, Stage.MONTHLY_REPORT}
+ELSEWHERE = {Stage.PUBLISHED_DATASET, Stage.EXPORTS, Stage.MONTHLY_REPORT}
 IN_POSTGRES = [
     *(asset.definition for asset in STAGE_ASSETS if asset.stage not in ELSEWHERE),
     *(asset.definition for asset in DASHBOARD_ASSETS),

@@ -8,13 +8,23 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.images import images
+from assets.images import build_images, images
+from formulacode_dagster.agents.protocol import Agent, AgentBudget
+from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import ItemState, LedgerEntry, RunOptions, Stage
+from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.synthesis.month import desk_of
+from resources.containers import ContainersResource
 from resources.defaults import default_resources
+from resources.mirrors import MirrorsResource
 from sandbox.hub import app
 from sandbox.server import serving
+from tests.support.agents import StubAgent, edited
 from tests.support.gates import open_gates
+from tests.support.planned import KEYED, plan_month
+from tests.support.planned import MONTH as PLANNED
 
 READER = "hf_ReadOnly"
 
@@ -48,3 +58,34 @@ def test_a_whole_month_is_not_built_for_a_dataset_that_we_may_not_write(
     (failure,) = (event.step_failure_data.error for event in ran.all_node_events if event.is_step_failure)
     assert ConfigurationError.__name__ in str(failure)
     assert "HF_TOKEN" in str(failure)
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_month_without_an_agent_leaves_what_no_rule_mends_to_a_later_one_with_an_agent(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_month(database, tmp_path, monkeypatch, engine="process", files=KEYED)
+    names = ["Acme/tiny#5", "Acme/tiny#6"]
+    planned = [
+        LedgerEntry(stage=Stage.ENVIRONMENTS, month=PLANNED.key, item=name, state=ItemState.DONE) for name in names
+    ]
+    with database.transaction() as connection:
+        ledger.record(connection, planned)
+    engine, _ = ContainersResource().chosen()
+    agent = StubAgent(edited(environment={"TINY_KEY": "1"}))
+
+    def built(run_id: str, agent: Agent | None = None) -> tuple[list[str], list[ItemState]]:
+        """The items that were worked on, and how all stand."""
+        options = RunOptions(agents_at_once=2)
+        run = StageRun(database, Stage.IMAGES, PLANNED.key, run_id, options)
+        desk = None if agent is None else desk_of(run, agent, AgentBudget(), {}, 1)
+        summary = build_images(run, MirrorsResource(), ContainersResource(), engine, desk)
+        return sorted(entry.item for entry in summary.worked), [entry.state for entry in summary.standing]
+
+    assert built("plain") == (names, [ItemState.FAILED, ItemState.FAILED])
+    assert built("again") == ([], [ItemState.FAILED, ItemState.FAILED])
+    assert built("asked", agent) == (names, [ItemState.DONE, ItemState.DONE])
+    assert {task.item for task in agent.tasks} <= set(names)
+    assert all("say which key" in task.attempts[0].log for task in agent.tasks), "what was tried before is shown"
+    assert built("still", agent) == ([], [ItemState.DONE, ItemState.DONE])

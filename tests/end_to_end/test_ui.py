@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from assets.all import ASSETS
+from formulacode_dagster.orchestration.operations import operations
 from tests.support.browser import require_browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -39,8 +40,8 @@ def seen(request, screenshots):
 
 
 def test_the_asset_graph_shows_every_group_and_every_asset(seen) -> None:
-    assert set(seen["groups"]) == {"intake", "selection", "build", "measure", "release", "dashboards"}
-    assert sorted(seen["assets"]) == sorted(asset.key.to_user_string() for asset in ASSETS)
+    assert set(seen["groups"]) == {"intake", "selection", "build", "measure", "release", "dashboards", "operations"}
+    assert sorted(seen["assets"]) == sorted(asset.key.to_user_string() for asset in [*ASSETS, operations])
 
 
 def test_an_asset_says_what_one_row_is_and_what_its_columns_are(seen) -> None:

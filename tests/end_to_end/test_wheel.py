@@ -14,7 +14,8 @@ def test_preflight_of_the_wheel_goes_through_every_system(new_home) -> None:
     ran = new_home.fc_data("preflight")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     systems = [line.split()[1] for line in ran.stdout.splitlines()]
-    assert systems == ["programs", "settings", "postgres", "github", "llm", "containers", "agents", "registry", "hub"]
+    asked = ["github", "llm", "containers", "agents", "registry", "hub", "alerts"]
+    assert systems == ["programs", "settings", "postgres", *asked]
 
 
 def test_nothing_of_a_checkout_is_imported(fc_data: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { chromium } from "playwright-core";
 
-const GROUPS = ["intake", "selection", "build", "measure", "release", "dashboards"];
+const GROUPS = ["intake", "selection", "build", "measure", "release", "dashboards", "operations"];
 const LAST_ASSET = "monthly_report";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
 const TIMEOUT = 60_000;
@@ -130,7 +130,7 @@ const PICTURE_STYLE = `
 
 async function graph(url, target) {
   mkdirSync(dirname(resolve(target)), { recursive: true });
-  await withPage({ width: 2200, height: 1000 }, 2, async (page) => {
+  await withPage({ width: 2200, height: 1160 }, 2, async (page) => {
     await openGraph(page, url);
     await page.addStyleTag({ content: PICTURE_STYLE });
     await page.waitForTimeout(500);

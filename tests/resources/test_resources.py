@@ -25,7 +25,8 @@ from resources.containers import ContainersResource
 from resources.defaults import default_resources
 from resources.documentation import SETTINGS
 from resources.github import GitHubResource
-from resources.settings import AgentSetting, EngineChoice, RegistryMode, Settings, make_home
+from resources.setting_types import AgentSetting, EngineChoice, RegistryMode
+from resources.settings import Settings, make_home
 from sandbox.model.app import app as model
 from sandbox.model.servers import SERVERS
 from sandbox.server import serving

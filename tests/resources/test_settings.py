@@ -11,7 +11,8 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
 from resources.documentation import SETTINGS, env_example, settings_table
 from resources.environment import load_env_file, trust_system_certificates
-from resources.settings import EngineChoice, read_settings
+from resources.setting_types import EngineChoice
+from resources.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,17 +18,20 @@ class Caller:
         """The whole answer of a GraphQL query."""
         answer = self.http.post("/graphql", json={"query": text, "variables": variables})
         assert answer.status_code == 200, answer.text
-        return answer.json()
+        told: dict[str, Any] = answer.json()
+        return told
 
     def data(self, text: str, **variables: Any) -> dict[str, Any]:
         """The data of a GraphQL query that must succeed."""
         answer = self.query(text, **variables)
         assert "errors" not in answer, answer["errors"]
-        return answer["data"]
+        told: dict[str, Any] = answer["data"]
+        return told
 
     def get(self, path: str, accept: str = "application/json", **parameters: Any) -> Any:
         return self.http.get(path, params=parameters or None, headers={"accept": accept}, follow_redirects=False)
 
     @property
     def books(self) -> dict[str, Any]:
-        return self.http.get("/_sandbox/calls").json()
+        told: dict[str, Any] = self.http.get("/_sandbox/calls").json()
+        return told

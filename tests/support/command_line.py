@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from formulacode_dagster.cli.app import main
-
 _KEPT = ("PATH", "SSL_CERT_FILE")
 FcData = Callable[..., subprocess.CompletedProcess[str]]
 """`call_fc_data(*arguments, **settings)`: how it ended and what it printed."""
@@ -29,6 +27,8 @@ def call_fc_data(
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before = dict(os.environ)
     monkeypatch.chdir(tmp_path)
+
+    from formulacode_dagster.cli.app import main
 
     def call(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["fc-data", *arguments])

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 
 @pytest.fixture(scope="session")
 def dagster_instance() -> Iterator[dg.DagsterInstance]:
     """In memory, with the runs of earlier tests in it."""
+    import dagster as dg
+
     with dg.DagsterInstance.ephemeral() as instance:
         yield instance

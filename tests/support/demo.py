@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 
 KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "XDG_RUNTIME_DIR", "FC_OS_IMAGE")
+# a benchmark takes 24 samples at least; of the samples' speed-ups none is so small that short ones would miss it
+SETTINGS = {"FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", "FC_SAMPLE_SECONDS": "0.02"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Demo:
     def environment(self) -> dict[str, str]:
         """A clean environment that uses this home."""
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        return {**kept, "FC_HOME": str(self.home), "FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", "COLUMNS": "160"}
+        return {**kept, **SETTINGS, "FC_HOME": str(self.home), "COLUMNS": "160"}
 
     @property
     def empty_folder(self) -> Path:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from formulacode_dagster.engines.docker.daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.docker.settings import BuildSettings
+from formulacode_dagster.models.image import ResourceLimits
 from tests.support.images import LIMITS
 from tests.support.sharing import RunFolder
 
@@ -48,7 +50,7 @@ def docker_installation(run_folder: RunFolder, worker_id: str) -> Iterator[str]:
 def make_docker_engine(docker_installation: str) -> MakeDockerEngine:
     """`make_docker_engine(limits, option=value)`: an engine on this machine's daemon."""
 
-    def make(limits: object = LIMITS, **options: object) -> DockerEngine:
+    def make(limits: ResourceLimits = LIMITS, **options: Any) -> DockerEngine:
         return DockerEngine(
             OS_IMAGE, BuildSettings(limits, ca_bundle=ca_bundle(), **{"installation": docker_installation, **options})
         )

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -48,7 +48,7 @@ class Origin:
         stamp = self.moment.isoformat()
         who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail.rstrip(">"), "GIT_AUTHOR_DATE": stamp}
         who |= {"GIT_COMMITTER_NAME": "Web", "GIT_COMMITTER_EMAIL": "web@example.org", "GIT_COMMITTER_DATE": stamp}
-        return git(self.work, "-c", "protocol.file.allow=always", *arguments, **who)
+        return git(self.work, "-c", "protocol.file.allow=always", *arguments, stdin=None, **who)
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
         for name, content in files.items():
@@ -200,7 +200,7 @@ def cache(tmp_path: Path, origin: Origin) -> MirrorCache:
 
 
 @pytest.fixture
-def mirror_of(cache: MirrorCache, origin: Origin):
+def mirror_of(cache: MirrorCache, origin: Origin) -> Iterator[Callable[..., Mirror]]:
     opened: list[Mirror] = []
 
     def ensure(*commits: str) -> Mirror:

@@ -50,10 +50,12 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def connect(clock) -> Callable[..., GitHubClient]:
+def connect(clock: FakeClock) -> Callable[..., GitHubClient]:
     """A client whose transport is *answer*, a function of the request."""
 
-    def make(answer: Callable[[httpx.Request], httpx.Response], *, tokens=(TOKEN,), **more: Any) -> GitHubClient:
+    def make(
+        answer: Callable[[httpx.Request], httpx.Response], *, tokens: Sequence[str] = (TOKEN,), **more: Any
+    ) -> GitHubClient:
         more.setdefault("pacing", CALM)
         return GitHubClient(
             "https://api.test", tokens, clock=clock, retries=Retries(), transport=httpx.MockTransport(answer), **more
@@ -90,7 +92,7 @@ class Altered(httpx.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         asked = json.loads(request.content)
-        operation = re.search(r"query (\w+)", asked["query"])[1]
+        (operation,) = re.findall(r"query (\w+)", asked["query"])
         self._calls[operation] = self._calls.get(operation, 0) + 1
         response = await super().handle_async_request(request)
         body = json.loads(await response.aread())
@@ -158,5 +160,5 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path) -> World:
+def world(tmp_path: Path) -> World:
     return World(tmp_path / "served")

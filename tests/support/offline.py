@@ -37,8 +37,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
-class NoCompletion:
+class NoCompletion(MirrorCompletion):
     """Completes nothing."""
+
+    def __init__(self) -> None:
+        """Has no mirrors."""
 
     def complete(self, repository: Repository, rows: Sequence[Any]) -> list[Any]:
         return list(rows)

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.release.registries.client import Limits
 from formulacode_dagster.release.registries.manifests import DOCKER_MANIFEST, Descriptor, Manifest
+from tests.support.certificates import make_certificate
 
 MONTH = "2026-02"
 USER, PASSWORD = "someone", "dckr_pat_SecretOfTheTest"
@@ -43,7 +44,8 @@ def in_front(app: ASGIApp, answer: Answer) -> ASGIApp:
 
 def header_of(scope: Scope, name: str) -> str:
     """A header of a request."""
-    return dict(scope["headers"]).get(name.encode(), b"").decode()
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    return headers.get(name.encode(), b"").decode()
 
 
 def basic(user: str = USER, password: str = PASSWORD) -> str:
@@ -122,11 +124,7 @@ def locked_registry(folder: Path) -> Iterator[str]:
     """The real registry with a password and TLS, at `https://127.0.0.1:…`; its certificate is `folder/ca.pem`."""
     if shutil.which("docker-registry") is None:
         pytest.skip("no docker-registry; run .ci/install-registry")
-    key, certificate = folder / "key.pem", folder / "ca.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    made = ["openssl", "req", "-x509", *curve, "-keyout", str(key), "-out", str(certificate), *subject]
-    subprocess.run(made, check=True, capture_output=True)
+    key, certificate = make_certificate(folder)
     (folder / "htpasswd").write_text(_HTPASSWD)
     server, port = _started(folder, key, certificate)
     try:

@@ -84,9 +84,12 @@ def _remove_what_failed_runs_left() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Two for each core: much of a test is waiting for processes, containers and the database."""
-    return 2 * len(os.sched_getaffinity(0))
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two for each core: much of a test is waiting for processes, containers and the database. Of fast tests little is.
+
+    Each worker imports and collects everything by itself.
+    """
+    return (1 if config.option.fast else 2) * len(os.sched_getaffinity(0))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -167,7 +170,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI every system is there that a test needs: one that skips all the same fails the run."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
-    if os.environ.get("CI") and skipped and session.exitstatus == pytest.ExitCode.OK:
+    if reporter is not None and os.environ.get("CI") and skipped and session.exitstatus == pytest.ExitCode.OK:
         reporter.write_line(f"{len(skipped)} tests were skipped, which is a failure in CI", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     own = session.config.stash.get(_OWN_FOLDER, None)

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from formulacode_dagster.models.base import Frozen
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
 INSTANTS = st.integers(1_420_070_400_000_000, 2_051_222_400_000_000).map(
     lambda microseconds: datetime.fromtimestamp(microseconds / 1e6, tz=UTC)
 )

@@ -14,7 +14,9 @@ from formulacode_dagster.models.errors import ConfigurationError
 Into = Annotated[
     Path | None, typer.Argument(help="Folder for the backups.", show_default="FC_BACKUP_DIR, else FC_HOME/backups")
 ]
-Backup = Annotated[Path, typer.Argument(help="Folder of one backup, the one that holds manifest.json.")]
+Backup = Annotated[
+    str, typer.Argument(help="Folder of one backup, the one that holds manifest.json; or s3://bucket/prefix/backup.")
+]
 Identity = Annotated[
     Path | None,
     typer.Option(help="File with the private key of age, where the backup is encrypted.", show_default="it is not"),
@@ -44,7 +46,7 @@ def restore(backup: Backup, identity: Identity = None) -> None:
     """
     from formulacode_dagster.backups.backup import restore as take_back
     from formulacode_dagster.cli.operate import database
-    from formulacode_dagster.orchestration.backups import dagster_storage
+    from formulacode_dagster.orchestration.backups import dagster_storage, folder_of
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.settings import read_settings
 
@@ -54,12 +56,13 @@ def restore(backup: Backup, identity: Identity = None) -> None:
             # makes Dagster's tables
             pass
     with (
+        folder_of(backup, settings.backup_endpoint) as folder,
         database(migrated=False) as store,
         dagster_storage(settings) as dagster,
         console.status("restoring") as status,
     ):
         manifest = take_back(
-            backup, store, dagster, identity=key, progress=lambda name: status.update(f"restoring {name}")
+            folder, store, dagster, identity=key, progress=lambda name: status.update(f"restoring {name}")
         )
     console.print(
         f"restored {manifest.rows} rows of {manifest.made_at:%Y-%m-%d %H:%M} UTC; "

@@ -56,7 +56,7 @@ STOPS = sampled(
         Stop(Stage.IMAGES, CTRL_C, begun=building),
         Stop(Stage.MEASUREMENTS, POLITE, begun=measuring, settings={"FC_SAMPLE_SECONDS": "5"}),
     ),
-    most=2,
+    most=1,
     of=__name__,
 )
 

@@ -83,6 +83,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         "dev",
         "evaluate",
         "export",
+        "operations",
+        "metrics",
         "housekeeping",
         "offline",
         "profile",
@@ -250,7 +252,7 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
     answer = process(tmp_path, "preflight", FC_ENGINE="process")
     found = findings(answer)
     assert (answer.returncode, answer.stderr) == (0, "")
-    asked = ["github", "llm", "containers", "agents", "registry", "hub"]
+    asked = ["github", "llm", "containers", "agents", "registry", "hub", "alerts"]
     assert list(found) == ["programs", "settings", "postgres", *asked]
     for system, health, said in (
         ("programs", "ok", "git, cc and make are on PATH"),
@@ -262,6 +264,7 @@ def test_preflight_with_nothing_set_says_what_is_missing_and_what_to_do(tmp_path
         ("agents", "ok", "FC_AGENT=none: none is asked"),
         ("registry", "ok", "FC_REGISTRY_URL is empty: images are built and measured, not published"),
         ("hub", "ok", f"{tmp_path}/home/dataset answers, 0 releases"),
+        ("alerts", "ok", "nobody is told of failures"),
     ):
         assert found[system][0] == health, system
         assert said in found[system][1]
@@ -285,6 +288,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         HF_TOKEN="secret-word",
         FC_AGENT="claude",
         FC_AGENT_API_KEY="secret-word",
+        FC_ALERT_WEBHOOK="https://example.org/secret-word",
     )
     found = findings(answer)
     assert answer.returncode == 1
@@ -293,6 +297,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
     assert {system for system, (health, _) in found.items() if health == "broken"} == set(found) - {
         "settings",
         "github",
+        "alerts",
     }
     for system, said in (
         ("programs", "git, cc, make not found on PATH. Install it"),
@@ -302,6 +307,7 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         ("agents", "FC_AGENT=claude: claude is not on PATH. Install it"),
         ("registry", "Start it, or fix FC_REGISTRY_URL"),
         ("hub", "HF_ENDPOINT"),
+        ("alerts", "failures are told by webhook"),
     ):
         assert said in found[system][1]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +19,8 @@ import pytest
 from tests.support.asv_results import write_results
 from tests.support.asv_site import GRAPHS, GRID, PLAIN, write_site
 from tests.support.command_line import FcData
+from tests.support.documents import blocks_of
+from tests.support.git_world import BareRepository
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -66,9 +72,45 @@ def test_a_site_is_scraped_over_http_and_again_without_asking_for_what_is_there(
     assert pl.read_parquet("tables/points.parquet").height == 48
 
 
+@pytest.mark.slow
+def test_the_five_minutes_of_the_readme(tmp_path: Path) -> None:
+    """As they are written, but for the host that the site is cloned from, and the port."""
+    (block,) = (block for block in blocks_of("bash") if "http.server" in block)
+    host = tmp_path / "host" / "sunpy" / "sunpy-benchmarks"
+    branch = BareRepository(host)
+    written = write_site(tmp_path / "published")
+    content = {str(path.relative_to(written)): path.read_bytes() for path in written.rglob("*.json")}
+    branch.ref("refs/heads/gh-pages", branch.commit("Publish", files=content))
+    branch.write()
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    ran = subprocess.run(
+        # the server ends also where something before its end fails
+        ["bash", "-e", "-c", "trap 'kill $! || true' EXIT\n" + block.replace("8000", port)],
+        cwd=tmp_path,
+        env={
+            **{name: os.environ[name] for name in ("PATH", "SSL_CERT_FILE") if name in os.environ},
+            "HOME": str(tmp_path),
+            "FC_HOME": str(tmp_path / "home"),
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{(tmp_path / 'host').as_uri()}/.insteadOf",
+            "GIT_CONFIG_VALUE_0": "https://github.com/",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "sample: 3 of 3 graphs" in ran.stdout
+    assert "4 series, 2 steps, 1 commits, by seeded" in ran.stdout
+    assert (tmp_path / "tables" / "steps.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_site_is_scraped_by_its_name(call_fc_data: FcData, tmp_path: Path) -> None:
     write_site(tmp_path / "served")
-    assert call_fc_data("dashboards", "add", "sample", f"file://{tmp_path}/served").returncode == 0
+    assert call_fc_data("dashboards", "add", f"file://{tmp_path}/served", "--name", "sample").returncode == 0
     assert "sample" in call_fc_data("dashboards", "sites").stdout
     assert "3 of 3 graphs" in call_fc_data("dashboards", "scrape", "sample", "tables").stdout
 
