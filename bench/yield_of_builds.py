@@ -4,6 +4,8 @@ Each pull request of a list goes through the platform's own parts: its change fr
 environment, the build with its repairs, the verification by the host, and a run of its benchmarks on the base. Every
 loss is shown with its stage and reason. Of what is timed it is told which source of workloads aims at the change, what
 each source does alone, and the minutes of both; `--until-aimed` leaves out what comes after the first that does.
+With `--measure` each is measured and judged instead, by the first source that aims, as a month would do it: verdict,
+speed-up, whether the tests of what is faster hold, and minutes.
 
     python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
 
@@ -40,6 +42,9 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, help="folder for log and found workloads of every trial")
     parser.add_argument("--results", type=Path, help="file of JSON lines, one a trial, to go on from")
     parser.add_argument("--until-aimed", action="store_true", help="leave out what comes after the source that aims")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure and judge each, and run the tests of what is faster"
+    )
     parser.add_argument("--again", action="store_true", help="try those again that the results have as timed")
     options = parser.parse_args()
     repositories = options.repositories.absolute()
@@ -49,7 +54,10 @@ def main() -> None:
     results = Results(options.results)
     if wanted:
         laboratory, _ = laboratory_of(
-            repositories, None if options.again else results, every_source=not options.until_aimed
+            repositories,
+            None if options.again else results,
+            every_source=not options.until_aimed,
+            measure=options.measure,
         )
 
     def trial(item: str) -> Trial:
@@ -88,9 +96,12 @@ def is_wanted(item: str, only: list[str]) -> bool:
     return not only or item in only or item.partition("#")[0] in only
 
 
-def laboratory_of(repositories: Path, results: Results | None, *, every_source: bool) -> tuple[Laboratory, Engine]:
+def laboratory_of(
+    repositories: Path, results: Results | None, *, every_source: bool, measure: bool = False
+) -> tuple[Laboratory, Engine]:
     """Everything a trial needs, with the engine that the settings name for these repositories."""
     from resources.containers import ContainersResource
+    from resources.sampling import SamplingResource
 
     containers = ContainersResource()
     engine, why = containers.engine_for_repositories(
@@ -98,7 +109,8 @@ def laboratory_of(repositories: Path, results: Results | None, *, every_source: 
     )
     print(why, file=sys.stderr)
     results = results or Results(None)
-    return Laboratory(repositories, containers, engine, results, every_source=every_source), engine
+    plan = SamplingResource().plan() if measure else None
+    return Laboratory(repositories, containers, engine, results, every_source=every_source, plan=plan), engine
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
 from pydantic import TypeAdapter
 
@@ -70,10 +71,25 @@ class Trial:
     """Names of the first of those."""
     laid: str = field(default="", repr=False)
     """The modules that these are in, where they were laid over the checkout."""
+    verdict: str = ""
+    """Where it was measured."""
+    measured: str = ""
+    """The speed-up, its interval, and over how much."""
+    rounds: int = 0
+    tests: str = ""
+    """Of what is faster: whether its tests hold, or why that is not known."""
+    tested: str = ""
+    measuring_seconds: float = 0.0
+    """Of finding workloads, of all rounds, and of the tests."""
     seconds: float = 0.0
     """From the plan of the environment on."""
     sources: Mapping[str, SourceTrial] = field(default_factory=dict)
     """Each source that was tried."""
+
+    @property
+    def is_built(self) -> bool:
+        """Whether its image was built and verified."""
+        return self.stage in ("timing", DONE)
 
     @property
     def is_timed(self) -> bool:
@@ -132,6 +148,10 @@ def _cells(trial: Trial) -> Mapping[str, object]:
         "found": trial.discovered,
         "timed": trial.timed,
         "aimed": _told(trial.aimed),
+        "verdict": trial.verdict,
+        "speed-up": trial.measured,
+        "tests": f"{trial.tests} {trial.tested[:120]}".strip(),
+        "measuring min": round(trial.measuring_seconds / 60, 1),
         "minutes": round(trial.seconds / 60, 1),
         "each source": ", ".join(
             f"{name} {_told(each.aimed)} ({each.seconds / 60:.1f} min)" for name, each in trial.sources.items()
@@ -157,9 +177,18 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
     """The totals; pull requests of the repositories *apart*, each with its reason, are named and not counted."""
     counted = [trial for trial in trials if trial.item.partition("#")[0] not in apart]
     timed = [trial for trial in counted if trial.is_timed]
+    built = [trial for trial in counted if trial.is_built]
+    measured = [trial for trial in timed if trial.verdict]
     return {
         "pull_requests": len(counted),
         "repositories": len({trial.item.partition("#")[0] for trial in counted}),
+        "built": len(built),
+        "aimed_of_built": round(sum(trial.aimed > 0 for trial in built) / len(built), 3) if built else 0.0,
+        "verdicts": dict(Counter(trial.verdict for trial in measured)),
+        "tests_of_what_is_faster": dict(Counter(trial.tests for trial in measured if trial.tests)),
+        "median_measuring_minutes": round(median(trial.measuring_seconds for trial in measured) / 60, 1)
+        if measured
+        else 0.0,
         "built_and_timed": len(timed),
         "share_timed": round(len(timed) / len(counted), 3) if counted else 0.0,
         "timed_with_a_benchmark_aimed_at_the_change": sum(trial.aimed > 0 for trial in timed),

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from yield_measuring import Measuring
 from yield_report import Results, Trial
 from yield_sources import Aiming
 
@@ -23,6 +24,7 @@ from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
+from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import ItemFailure, Rejection
@@ -74,13 +76,18 @@ class Laboratory:
         results: Results,
         *,
         every_source: bool = False,
+        plan: SamplingPlan | None = None,
     ) -> None:
-        """With *every_source* it is told what each does alone, and not only which is the first that aims."""
+        """With *every_source* it is told what each does alone, and not only which is the first that aims.
+
+        With a *plan* each is measured by it, with the first source that aims, and its tests are run.
+        """
         self._repositories = repositories
         self._containers = containers
         self._engine = engine
         self._results = results
         self._every_source = every_source
+        self._sampling = plan
         self._cache = MirrorCache(containers.settings.home / "mirrors", f"file://{repositories}")
         self._resolver = containers.resolver()
 
@@ -110,7 +117,7 @@ class Laboratory:
         yield trial
         task, spec = self.task(mirror, pr, environment)
         suite = task.suite
-        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}")
+        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}{' measured' if self._sampling else ''}")
         yield trial
         if known := self._results.timed(item, trial.plan):
             yield known
@@ -134,9 +141,12 @@ class Laboratory:
             discovered=len(image.benchmarks),
         )
         yield trial
-        aiming = Aiming(self._engine, self._containers.limits, image, mirror, pr, patch, self._every_source)
-        aimed = aiming.aimed(trial, suite)
-        yield replace(aimed, seconds=round(time.perf_counter() - begun, 1))
+        limits = self._containers.limits
+        if self._sampling:
+            ended = Measuring(self._engine, limits, self._sampling, image, mirror, pr, patch).measured(trial, suite)
+        else:
+            ended = Aiming(self._engine, limits, image, mirror, pr, patch, self._every_source).aimed(trial, suite)
+        yield replace(ended, seconds=round(time.perf_counter() - begun, 1))
 
     def change(self, item: str) -> tuple[Mirror, PullRequest, bytes]:
         """The mirror of *item*, the item with its true change, and the patch; raises ItemFailure, Rejection."""

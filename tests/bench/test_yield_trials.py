@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.suites.overlays import BASE_SUITE
 from resources.containers import ContainersResource
@@ -28,9 +29,11 @@ FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "benchmarks/__init__.py": "
 def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
     """The trial, from its image on, of the pull request that makes `total` faster, with these files and text."""
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    sources, report = importlib.import_module("yield_sources"), importlib.import_module("yield_report")
+    sources, report, measuring = (
+        importlib.import_module(f"yield_{name}") for name in ("sources", "report", "measuring")
+    )
 
-    def run(files, body="", *, every_source=False):
+    def run(files, body="", *, every_source=False, plan=None):
         history = BareRepository(tmp_path / "fast.git")
         base, merge = (
             history.add("Base", files=files),
@@ -51,6 +54,9 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         contained = image.model_copy(update={"engine": EngineName.DOCKER})
         with Mirror("acme/fast", history.path) as mirror:
             limits = ResourceLimits()
+            if plan is not None:
+                taken = (engine_of(source), limits, plan, contained, mirror, pr, patch)
+                return measuring.Measuring(*taken).measured(report.Trial("acme/fast#1"), BASE_SUITE)
             aiming = sources.Aiming(engine_of(source), limits, contained, mirror, pr, patch, every_source)
             return aiming.aimed(report.Trial("acme/fast#1"), BASE_SUITE)
 
@@ -80,6 +86,18 @@ def test_every_source_is_told_apart_where_that_is_asked(trial):
     assert timed.sources["own_tests"].seconds > 0
     assert timed.workloads == ("own_tests.tests_test_core_test_total.time_call('test_total')",)
     assert "class tests_test_core_test_total(_Workload):" in timed.laid
+
+
+@pytest.mark.slow
+def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial):
+    bench = "from pkg import core\n\n\ndef time_total():\n    core.total(100000)\n"
+    test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(4) == 6\n"
+    timed = trial(
+        {**FILES, "benchmarks/bench.py": bench, "tests/test_core.py": test}, plan=SamplingPlan(seconds_per_sample=0.002)
+    )
+    assert (timed.verdict, timed.source, timed.workloads) == ("faster", "base_suite", ("bench.time_total",))
+    assert (timed.tests, timed.is_timed) == ("hold", True)
+    assert timed.measuring_seconds > 0
 
 
 def test_trials_take_engine_and_folders_from_the_settings(tmp_path, monkeypatch):

@@ -1,0 +1,88 @@
+"""What measuring one pull request in its image comes to: its verdict, and what its own tests say of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from yield_report import DONE, Trial
+
+from formulacode_dagster.correctness.compare import compare_tests
+from formulacode_dagster.correctness.summary import summary_of_tests
+from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.measurement.measure import measure_task
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.stage import summary_of
+from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.workloads.documents import Shown, shown_at
+from formulacode_dagster.workloads.suites import other_suites
+
+RUN = "yield"
+BROKEN = "broken"
+CHANGED = "changed"
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """One built pull request, to be measured and judged as the `measurements` stage does it."""
+
+    engine: Engine
+    limits: ResourceLimits
+    plan: SamplingPlan
+    image: BuiltImage
+    mirror: Mirror
+    pr: PullRequest
+    patch: bytes
+
+    def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
+        """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
+        started = time.perf_counter()
+        timed = measure_task(
+            self.engine,
+            self.image,
+            pr=self.pr,
+            patch=self.patch,
+            suite=first,
+            later=lambda names: other_suites(self.mirror, self.pr, self.image.spec, names),
+            shown=self._shown,
+            plan=self.plan,
+            limits=self.limits,
+            run_id=RUN,
+            progress=lambda line: print(f"{trial.item}: {line}", file=sys.stderr, flush=True),
+        )
+        row = timed.measurement
+        trial = replace(
+            trial,
+            stage=DONE,
+            suite=row.suite,
+            source=row.provenance.source,
+            timed=len(row.results),
+            aimed=len(row.results),
+            workloads=tuple(result.benchmark for result in row.results),
+            verdict=row.verdict,
+            measured=summary_of(row),
+            rounds=row.rounds,
+            log=timed.log,
+        )
+        if row.is_faster and not row.returning_other:
+            trial = self._tested(trial)
+        elif row.returning_other:
+            trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
+        return replace(trial, measuring_seconds=round(time.perf_counter() - started, 1))
+
+    def _shown(self, names: Collection[str]) -> Shown:
+        folder = self.image.spec.benchmark_dir
+        return shown_at(self.mirror, self.pr.change.base_sha, names, benchmark_dir=folder)
+
+    def _tested(self, trial: Trial) -> Trial:
+        try:
+            tested = compare_tests(self.engine, self.image, patch=self.patch, limits=self.limits, run_id=RUN)
+        except ItemFailure as failure:
+            return replace(trial, tests=failure.kind, tested=str(failure))
+        return replace(trial, tests=BROKEN if tested.broken else "hold", tested=summary_of_tests(tested))
