@@ -52,7 +52,8 @@ COPY --from=packages /opt/venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     LANG=C.UTF-8 \
-    FC_HOME=/var/lib/formulacode
+    FC_HOME=/var/lib/formulacode \
+    DAGSTER_BACKFILL_RETRY_DEFINITION_CHANGED_ERROR=1
 # The last import leaves bytecode of what services and runs load: they cannot write any.
 RUN --mount=type=bind,from=packages,source=/usr/local/bin/uv,target=/usr/local/bin/uv \
     --mount=type=bind,from=wheel,source=/dist,target=/dist \

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from dagster._core.instance.config import dagster_instance_config
 
+from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
 from tests.support.deployments import DEPLOY, dagster_yaml
 
 UNITS = DEPLOY / "systemd"
@@ -89,3 +90,9 @@ def test_what_is_no_matter_of_deployment_is_as_in_the_checkout(folder: Path, tmp
         assert here[key] == there[key], key
     assert here["concurrency"]["pools"] == there["concurrency"]["pools"]
     assert here["storage"] == {"postgres": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}}}
+
+
+@pytest.mark.parametrize("path", ["deploy/systemd/formulacode-daemon.service", "dockerfiles/platform.Dockerfile"])
+def test_a_backfill_waits_for_a_code_location_that_is_cut_off(path: str) -> None:
+    said = (DEPLOY.parent / path).read_text()
+    assert [name for name, value in WAIT_FOR_CODE.items() if f"{name}={value}" not in said] == []
