@@ -16,6 +16,7 @@ class PostgresResource(SettingsResource):
     """Hands out the migrated database: that of FC_DATABASE_URL, else the embedded one."""
 
     home: str | None = setting("home")
+    attempts_days: int | None = setting("attempts_days")
 
     _database: Database | None = PrivateAttr(default=None)
 

@@ -180,6 +180,8 @@ class Settings(BaseSettings):
     """gigabytes that images may take before housekeeping removes those needed least recently; 0: no limit"""
     build_cache_gb: float = Field(20, alias="FC_BUILD_CACHE_GB", ge=0)
     """the same of our part of Docker's build cache, of what no image lies on"""
+    attempts_days: int = Field(180, alias="FC_ATTEMPTS_DAYS", ge=0)
+    """days that tries at locks and images, and logs, are kept once nothing needs them; 0: for ever"""
     agent: AgentSetting = Field(
         AgentSetting.none,
         alias="FC_AGENT",

@@ -1,12 +1,15 @@
 """The housekeeping job, and when it runs: what dead runs left, images nobody needs, our build cache."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from formulacode_dagster.housekeeping.attempts import PrunedAttempts, prune_attempts
 from formulacode_dagster.housekeeping.cleanup import CleanupReport, clean_up_all
+from formulacode_dagster.housekeeping.report import Report
 from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
 from formulacode_dagster.models.errors import FormulaCodeError
 from resources.containers import ContainersResource
@@ -32,10 +35,14 @@ def tidy_up(
     """Clean up every image store; the metadata of the output tell what was done."""
     try:
         budgets = containers.budgets
+        pruned = prune_attempts(
+            postgres.database(), postgres.settings.attempts_days, now=datetime.now(tz=UTC), dry_run=config.dry_run
+        )
         deserted = close_deserted_stages(postgres.database(), dry_run=config.dry_run)
         done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
+    context.log.info(pruned.summary)
     for report in done:
         context.log.info(report.summary)
         if over := report.over(budgets):
@@ -43,14 +50,15 @@ def tidy_up(
                 f"{report.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
                 f"unfinished months need {report.needed_bytes / 1e9:.1f} GB"
             )
-    metadata = _metadata(done, dry_run=config.dry_run)
+    metadata = _metadata(done, pruned, dry_run=config.dry_run)
     return dg.Output(None, metadata={**metadata, "stages_that_nobody_leads": len(deserted)})
 
 
-def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]:
+def _metadata(done: Sequence[CleanupReport], pruned: PrunedAttempts, *, dry_run: bool) -> dict[str, Any]:
+    reports: list[Report] = [pruned, *done]
     gone = [
         dg.TableRecord({"where": report.where, "what": name, "why": why, "bytes": size})
-        for report in done
+        for report in reports
         for name, why, size in report.gone()
     ]
     return {
@@ -62,14 +70,17 @@ def _metadata(done: Sequence[CleanupReport], *, dry_run: bool) -> dict[str, Any]
         "image_bytes": sum(report.image_bytes for report in done),
         "image_bytes_needed": sum(report.needed_bytes for report in done),
         "build_cache_bytes": sum(report.cache.bytes_after for report in done),
+        "attempts_removed": pruned.attempts,
+        "logs_removed": pruned.logs,
+        "log_bytes_freed": pruned.bytes,
         "images_of_others": sum(report.foreign_images for report in done),
-        "summary": dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in done)),
+        "summary": dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in reports)),
         **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {}),
     }
 
 
 @dg.job(
-    description="Housekeeping: leftovers of killed runs, images over FC_IMAGES_GB, build cache over FC_BUILD_CACHE_GB.",
+    description="Housekeeping: leftovers of killed runs, images and build cache over budget, attempts and logs of old.",
     executor_def=dg.in_process_executor,
 )
 def housekeeping() -> None:

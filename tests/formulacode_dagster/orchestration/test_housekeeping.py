@@ -47,6 +47,7 @@ def test_by_hand_it_only_says_what_would_go(home: Path, run: Run) -> None:
     assert success
     assert (told["dry_run"], told["containers_and_folders_of_dead_runs"], told["bytes_freed"]) == (True, 1, 0)
     assert "to remove: leftovers of dead processes 1" in told["summary"]
+    assert "database: to remove: attempts 0, logs 0" in told["summary"]
     assert (home / "builds" / "building" / "half").is_dir()
 
 
@@ -75,6 +76,7 @@ def test_the_command_removes_only_when_told_to(home: Path) -> None:
         )
         assert "half" in told
         assert ("--remove does it" in told) is not remove
+        assert f"database: {'removed' if remove else 'to remove'}: attempts 0, logs 0" in told
         assert (home / "builds" / "building" / "half").exists() is not remove
 
 
