@@ -17,6 +17,7 @@ class PostgresResource(SettingsResource):
 
     home: str | None = setting("home")
     attempts_days: int | None = setting("attempts_days")
+    runs_days: int | None = setting("runs_days")
 
     _database: Database | None = PrivateAttr(default=None)
 

@@ -182,6 +182,8 @@ class Settings(BaseSettings):
     """the same of our part of Docker's build cache, of what no image lies on"""
     attempts_days: int = Field(180, alias="FC_ATTEMPTS_DAYS", ge=0)
     """days that tries at locks and images, and logs, are kept once nothing needs them; 0: for ever"""
+    runs_days: int = Field(180, alias="FC_RUNS_DAYS", ge=0)
+    """days that Dagster's runs are kept once they show nothing's latest state; 0: for ever"""
     agent: AgentSetting = Field(
         AgentSetting.none,
         alias="FC_AGENT",

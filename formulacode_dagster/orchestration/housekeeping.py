@@ -15,6 +15,8 @@ from formulacode_dagster.models.errors import FormulaCodeError
 from resources.containers import ContainersResource
 from resources.postgres import PostgresResource
 
+from .run_history import PrunedRuns, prune_runs
+
 SHOWN = 200
 
 
@@ -35,14 +37,15 @@ def tidy_up(
     """Clean up every image store; the metadata of the output tell what was done."""
     try:
         budgets = containers.budgets
-        pruned = prune_attempts(
-            postgres.database(), postgres.settings.attempts_days, now=datetime.now(tz=UTC), dry_run=config.dry_run
-        )
+        now, settings = datetime.now(tz=UTC), postgres.settings
+        pruned = prune_attempts(postgres.database(), settings.attempts_days, now=now, dry_run=config.dry_run)
+        runs = prune_runs(context.instance, settings.runs_days, now=now, dry_run=config.dry_run)
         deserted = close_deserted_stages(postgres.database(), dry_run=config.dry_run)
         done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
-    context.log.info(pruned.summary)
+    for history in (pruned, runs):
+        context.log.info(history.summary)
     for report in done:
         context.log.info(report.summary)
         if over := report.over(budgets):
@@ -50,12 +53,14 @@ def tidy_up(
                 f"{report.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
                 f"unfinished months need {report.needed_bytes / 1e9:.1f} GB"
             )
-    metadata = _metadata(done, pruned, dry_run=config.dry_run)
+    metadata = _metadata(done, pruned, runs, dry_run=config.dry_run)
     return dg.Output(None, metadata={**metadata, "stages_that_nobody_leads": len(deserted)})
 
 
-def _metadata(done: Sequence[CleanupReport], pruned: PrunedAttempts, *, dry_run: bool) -> dict[str, Any]:
-    reports: list[Report] = [pruned, *done]
+def _metadata(
+    done: Sequence[CleanupReport], pruned: PrunedAttempts, runs: PrunedRuns, *, dry_run: bool
+) -> dict[str, Any]:
+    reports: list[Report] = [pruned, runs, *done]
     gone = [
         dg.TableRecord({"where": report.where, "what": name, "why": why, "bytes": size})
         for report in reports
@@ -73,6 +78,7 @@ def _metadata(done: Sequence[CleanupReport], pruned: PrunedAttempts, *, dry_run:
         "attempts_removed": pruned.attempts,
         "logs_removed": pruned.logs,
         "log_bytes_freed": pruned.bytes,
+        "runs_removed": runs.runs,
         "images_of_others": sum(report.foreign_images for report in done),
         "summary": dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in reports)),
         **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {}),
@@ -80,7 +86,7 @@ def _metadata(done: Sequence[CleanupReport], pruned: PrunedAttempts, *, dry_run:
 
 
 @dg.job(
-    description="Housekeeping: leftovers of killed runs, images and build cache over budget, attempts and logs of old.",
+    description="Housekeeping: leftovers of killed runs, images and build cache over budget, attempts and runs of old.",
     executor_def=dg.in_process_executor,
 )
 def housekeeping() -> None:

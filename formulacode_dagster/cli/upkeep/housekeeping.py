@@ -13,22 +13,26 @@ from formulacode_dagster.cli.console import console, table_of
 def housekeeping(
     remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
 ) -> None:
-    """Remove what dead runs left, images and build cache over their budgets, attempts and logs of old."""
+    """Remove what dead runs left, images and build cache over their budgets, attempts, logs and runs of old."""
     from formulacode_dagster.cli.operate import database
     from formulacode_dagster.housekeeping.attempts import prune_attempts
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
     from formulacode_dagster.housekeeping.report import Report
     from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
+    from formulacode_dagster.orchestration.run_history import prune_runs
+    from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.containers import ContainersResource
     from resources.settings import read_settings
 
     containers = ContainersResource()
+    now, settings = datetime.now(tz=UTC), read_settings()
+    with dagster_instance() as instance:
+        runs = prune_runs(instance, settings.runs_days, now=now, dry_run=not remove)
     with database() as store:
-        days = read_settings().attempts_days
-        pruned = prune_attempts(store, days, now=datetime.now(tz=UTC), dry_run=not remove)
+        pruned = prune_attempts(store, settings.attempts_days, now=now, dry_run=not remove)
         deserted = close_deserted_stages(store, dry_run=not remove)
         cleaned = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
-    done: list[Report] = [pruned, *cleaned]
+    done: list[Report] = [pruned, runs, *cleaned]
     table = table_of("what", "why", "MB", numbers="MB")
     for stage in deserted:
         table.add_row(f"{stage.stage} of {stage.month}, as shared", "no run leads it", "")

@@ -48,6 +48,7 @@ def test_by_hand_it_only_says_what_would_go(home: Path, run: Run) -> None:
     assert (told["dry_run"], told["containers_and_folders_of_dead_runs"], told["bytes_freed"]) == (True, 1, 0)
     assert "to remove: leftovers of dead processes 1" in told["summary"]
     assert "database: to remove: attempts 0, logs 0" in told["summary"]
+    assert "Dagster: to remove: runs 0" in told["summary"]
     assert (home / "builds" / "building" / "half").is_dir()
 
 
