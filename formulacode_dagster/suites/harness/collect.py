@@ -20,19 +20,23 @@ if TYPE_CHECKING:
 
 SOURCE_FOLDERS = ("", "src", "lib", "python", "source")
 MESSAGE_CHARACTERS = 3000
-RUN_OPTIONS = (
-    *("-qqq", "--tb=short", "--assert=plain", "--continue-on-collection-errors"),
-    *("-p", "no:cacheprovider"),
+RUN_OPTIONS = ("-qqq", "--tb=short", "--assert=plain", "-p", "no:cacheprovider")
+SINCE_3_0 = (
+    # older ones never stopped at a module that cannot be collected
+    "--continue-on-collection-errors",
     # What the configuration asks for may need plugins that only running takes, or forbid what newer versions say.
     *("-o", "addopts=", "-o", "filterwarnings=", "-o", "required_plugins=", "-o", "minversion="),
 )
+SINCE_3_1 = ("-W", "ignore")
 
 
 def run_options(version: str) -> list[str]:
-    """How pytest of *version* is called. Paths have to come before: `-o` took all that followed before pytest 3.3."""
-    # pytest 3.0 and before took no filter of warnings, and showed none
-    is_oldest = tuple(int(part) for part in version.split(".")[:2]) < (3, 1)
-    return [*RUN_OPTIONS, *([] if is_oldest else ["-W", "ignore"])]
+    """How pytest of *version* is called, by its changelog of what each release took first.
+
+    Paths have to come before: `-o` took all that followed before pytest 3.3.
+    """
+    release = tuple(int(part) for part in version.split(".")[:2])
+    return [*RUN_OPTIONS, *(SINCE_3_0 if release >= (3, 0) else ()), *(SINCE_3_1 if release >= (3, 1) else ())]
 
 
 def collect(request: dict[str, Any], emit: Emit) -> None:
