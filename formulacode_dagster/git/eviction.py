@@ -62,7 +62,7 @@ def locked(root: Path, repository: str, seconds: float) -> Iterator[None]:
 
 def kept_mirrors(root: Path) -> list[KeptMirror]:
     """The mirrors below *root*, those used last first. Raises OSError."""
-    mirrors = [_kept(repository, root) for repository in _repositories(root)]
+    mirrors = [_kept(repository, root) for repository in repositories(root)]
     return sorted(
         (mirror for mirror in mirrors if mirror is not None), key=lambda mirror: mirror.last_used, reverse=True
     )
@@ -89,7 +89,7 @@ def make_room(root: Path, budget: int) -> tuple[list[KeptMirror], int]:
     Mirrors in use stay, so more than *budget* may be left. Raises OSError.
     """
     _sweep(root)
-    uses = [(repository, Use(mirror_path(root, repository))) for repository in _repositories(root)]
+    uses = [(repository, Use(mirror_path(root, repository))) for repository in repositories(root)]
     sized = [(use.last(), use.size(), repository) for repository, use in uses if use.mirror.exists()]
     left = sum(size for _, size, _ in sized)
     evicted = []
@@ -120,7 +120,8 @@ def _stem(repository: str) -> str:
     return f"{repository.replace('/', ',')}@"
 
 
-def _repositories(root: Path) -> list[str]:
+def repositories(root: Path) -> list[str]:
+    """Names of those that have a mirror below *root*."""
     return sorted(str(path.relative_to(root)).removesuffix(".git") for path in root.glob("[!.]*/*.git"))
 
 

@@ -7,15 +7,17 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from formulacode_dagster.housekeeping.attempts import PrunedAttempts, prune_attempts
+from formulacode_dagster.git.repacking import repack_mirrors
+from formulacode_dagster.housekeeping.attempts import prune_attempts
 from formulacode_dagster.housekeeping.cleanup import CleanupReport, clean_up_all
 from formulacode_dagster.housekeeping.report import Report
 from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
 from formulacode_dagster.models.errors import FormulaCodeError
 from resources.containers import ContainersResource
+from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
-from .run_history import PrunedRuns, prune_runs
+from .run_history import prune_runs
 
 SHOWN = 200
 
@@ -33,6 +35,7 @@ def tidy_up(
     config: HousekeepingConfig,
     postgres: PostgresResource,
     containers: ContainersResource,
+    mirrors: MirrorsResource,
 ) -> dg.Output[None]:
     """Clean up every image store; the metadata of the output tell what was done."""
     try:
@@ -40,12 +43,13 @@ def tidy_up(
         now, settings = datetime.now(tz=UTC), postgres.settings
         pruned = prune_attempts(postgres.database(), settings.attempts_days, now=now, dry_run=config.dry_run)
         runs = prune_runs(context.instance, settings.runs_days, now=now, dry_run=config.dry_run)
+        repacked = repack_mirrors(mirrors.settings.mirrors_root, dry_run=config.dry_run)
         deserted = close_deserted_stages(postgres.database(), dry_run=config.dry_run)
         done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
-    for history in (pruned, runs):
-        context.log.info(history.summary)
+    for part in (pruned, runs, repacked):
+        context.log.info(part.summary)
     for report in done:
         context.log.info(report.summary)
         if over := report.over(budgets):
@@ -53,21 +57,21 @@ def tidy_up(
                 f"{report.where}: images are {over / 1e9:.1f} GB over FC_IMAGES_GB; "
                 f"unfinished months need {report.needed_bytes / 1e9:.1f} GB"
             )
-    metadata = _metadata(done, pruned, runs, dry_run=config.dry_run)
-    return dg.Output(None, metadata={**metadata, "stages_that_nobody_leads": len(deserted)})
+    figures = {
+        "attempts_removed": pruned.attempts,
+        "logs_removed": pruned.logs,
+        "log_bytes_freed": pruned.bytes,
+        "runs_removed": runs.runs,
+        "mirrors_repacked": len(repacked.repacked),
+        "mirror_bytes_freed": repacked.freed,
+        "stages_that_nobody_leads": len(deserted),
+    }
+    told = _told([pruned, runs, repacked, *done])
+    return dg.Output(None, metadata={"dry_run": config.dry_run, **_of_images(done), **figures, **told})
 
 
-def _metadata(
-    done: Sequence[CleanupReport], pruned: PrunedAttempts, runs: PrunedRuns, *, dry_run: bool
-) -> dict[str, Any]:
-    reports: list[Report] = [pruned, runs, *done]
-    gone = [
-        dg.TableRecord({"where": report.where, "what": name, "why": why, "bytes": size})
-        for report in reports
-        for name, why, size in report.gone()
-    ]
+def _of_images(done: Sequence[CleanupReport]) -> dict[str, Any]:
     return {
-        "dry_run": dry_run,
         "bytes_freed": sum(report.freed for report in done),
         "containers_and_folders_of_dead_runs": sum(len(report.leftovers) for report in done),
         "images_removed": sum(len(report.removed) for report in done),
@@ -75,14 +79,19 @@ def _metadata(
         "image_bytes": sum(report.image_bytes for report in done),
         "image_bytes_needed": sum(report.needed_bytes for report in done),
         "build_cache_bytes": sum(report.cache.bytes_after for report in done),
-        "attempts_removed": pruned.attempts,
-        "logs_removed": pruned.logs,
-        "log_bytes_freed": pruned.bytes,
-        "runs_removed": runs.runs,
         "images_of_others": sum(report.foreign_images for report in done),
-        "summary": dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in reports)),
-        **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {}),
     }
+
+
+def _told(reports: Sequence[Report]) -> dict[str, Any]:
+    """What went, a row each, and a line for each place."""
+    gone = [
+        dg.TableRecord({"where": report.where, "what": name, "why": why, "bytes": size})
+        for report in reports
+        for name, why, size in report.gone()
+    ]
+    summary = dg.MetadataValue.md("\n".join(f"* {report.summary}" for report in reports))
+    return {"summary": summary, **({"removed": dg.MetadataValue.table(gone[:SHOWN])} if gone else {})}
 
 
 @dg.job(

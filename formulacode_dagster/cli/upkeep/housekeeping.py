@@ -1,4 +1,4 @@
-"""`fc-data housekeeping`: what could go from engines and database, and away with it."""
+"""`fc-data housekeeping`: what could go from engines, databases and mirrors, and away with it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from formulacode_dagster.cli.console import console, table_of
 def housekeeping(
     remove: Annotated[bool, typer.Option("--remove", help="Do it.", show_default="only say what would go")] = False,
 ) -> None:
-    """Remove what dead runs left, images and build cache over their budgets, attempts, logs and runs of old."""
+    """Remove what dead runs left, images and build cache over budget, attempts and runs of old; repack mirrors."""
     from formulacode_dagster.cli.operate import database
+    from formulacode_dagster.git.repacking import repack_mirrors
     from formulacode_dagster.housekeeping.attempts import prune_attempts
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
     from formulacode_dagster.housekeeping.report import Report
@@ -32,7 +33,8 @@ def housekeeping(
         pruned = prune_attempts(store, settings.attempts_days, now=now, dry_run=not remove)
         deserted = close_deserted_stages(store, dry_run=not remove)
         cleaned = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
-    done: list[Report] = [pruned, runs, *cleaned]
+    repacked = repack_mirrors(settings.mirrors_root, dry_run=not remove)
+    done: list[Report] = [pruned, runs, repacked, *cleaned]
     table = table_of("what", "why", "MB", numbers="MB")
     for stage in deserted:
         table.add_row(f"{stage.stage} of {stage.month}, as shared", "no run leads it", "")
