@@ -10,6 +10,7 @@ from pydantic import PrivateAttr
 
 from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.docker.image_store import DockerImageStore
+from formulacode_dagster.engines.docker.leftovers import RunIsOver, nobody_knows
 from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.engines.image_store import ImageStore
 from formulacode_dagster.engines.installation import installation_id
@@ -125,12 +126,15 @@ class ContainersResource(SettingsResource):
             build_cache=int(self.settings.build_cache_gb * 1e9) or None,
         )
 
-    def image_stores(self) -> list[ImageStore]:
-        """Where images of ours are kept: the folders of this machine, and the Docker daemon where it is the engine."""
+    def image_stores(self, run_is_over: RunIsOver = nobody_knows) -> list[ImageStore]:
+        """Where images of ours are kept: the folders of this machine, and the Docker daemon where it is the engine.
+
+        What runs of other machines have left in the daemon goes where *run_is_over* says so.
+        """
         engine, _ = self.chosen()
         stores: list[ImageStore] = [ProcessImageStore(self._builds)]
         if isinstance(engine, DockerEngine):
-            stores.append(DockerImageStore(engine.daemon, self._installation()))
+            stores.append(DockerImageStore(engine.daemon, self._installation(), run_is_over))
         return stores
 
     @property

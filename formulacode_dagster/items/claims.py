@@ -240,6 +240,13 @@ def expected_seconds(connection: Connection, stage: Stage) -> dict[str, float]:
     return {name: mean or 0.0 for name, mean in connection.execute(statement)}
 
 
+def working_runs(connection: Connection) -> frozenset[str]:
+    """Ids of the runs that are surely alive: they hold an item by a lease that has not run out."""
+    # a worker is named after its run, see `assets.materialize`
+    runs = select(func.split_part(_COLUMNS.claimed_by, " ", 1)).where(~_is_free(), _COLUMNS.claimed_by != "")
+    return frozenset(connection.execute(runs).scalars())
+
+
 def _of(worker: Worker) -> ColumnElement[bool]:
     return and_(_COLUMNS.month == worker.month, _COLUMNS.stage == worker.stage.value)
 

@@ -17,6 +17,7 @@ from resources.containers import ContainersResource
 from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
+from .ended_runs import runs_over
 from .run_history import prune_runs
 
 SHOWN = 200
@@ -42,10 +43,12 @@ def tidy_up(
         budgets = containers.budgets
         now, settings = datetime.now(tz=UTC), postgres.settings
         pruned = prune_attempts(postgres.database(), settings.attempts_days, now=now, dry_run=config.dry_run)
-        runs = prune_runs(context.instance, settings.runs_days, now=now, dry_run=config.dry_run)
         repacked = repack_mirrors(mirrors.settings.mirrors_root, dry_run=config.dry_run)
         deserted = close_deserted_stages(postgres.database(), dry_run=config.dry_run)
-        done = clean_up_all(postgres.database(), containers.image_stores(), budgets, dry_run=config.dry_run)
+        stores = containers.image_stores(runs_over(context.instance, postgres.database(), now=now))
+        done = clean_up_all(postgres.database(), stores, budgets, dry_run=config.dry_run)
+        # last, since they tell of containers
+        runs = prune_runs(context.instance, settings.runs_days, now=now, dry_run=config.dry_run)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     for part in (pruned, runs, repacked):

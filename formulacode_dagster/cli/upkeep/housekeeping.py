@@ -20,6 +20,7 @@ def housekeeping(
     from formulacode_dagster.housekeeping.cleanup import clean_up_all
     from formulacode_dagster.housekeeping.report import Report
     from formulacode_dagster.housekeeping.shared_stages import close_deserted_stages
+    from formulacode_dagster.orchestration.ended_runs import runs_over
     from formulacode_dagster.orchestration.run_history import prune_runs
     from formulacode_dagster.orchestration.runs import dagster_instance
     from resources.containers import ContainersResource
@@ -27,12 +28,12 @@ def housekeeping(
 
     containers = ContainersResource()
     now, settings = datetime.now(tz=UTC), read_settings()
-    with dagster_instance() as instance:
-        runs = prune_runs(instance, settings.runs_days, now=now, dry_run=not remove)
-    with database() as store:
+    with dagster_instance() as instance, database() as store:
         pruned = prune_attempts(store, settings.attempts_days, now=now, dry_run=not remove)
         deserted = close_deserted_stages(store, dry_run=not remove)
-        cleaned = clean_up_all(store, containers.image_stores(), containers.budgets, dry_run=not remove)
+        stores = containers.image_stores(runs_over(instance, store, now=now))
+        cleaned = clean_up_all(store, stores, containers.budgets, dry_run=not remove)
+        runs = prune_runs(instance, settings.runs_days, now=now, dry_run=not remove)
     repacked = repack_mirrors(settings.mirrors_root, dry_run=not remove)
     done: list[Report] = [pruned, runs, repacked, *cleaned]
     table = table_of("what", "why", "MB", numbers="MB")

@@ -12,7 +12,7 @@ from formulacode_dagster.specs.spec import LOCAL_NAMESPACE
 
 from .build_cache import BuildCache
 from .daemon import INSTALLATION_LABEL, LABEL, DockerDaemon
-from .leftovers import leftover_containers, moment, remove_leftovers
+from .leftovers import RunIsOver, leftover_containers, moment, nobody_knows, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,9 +28,11 @@ _CONFLICT = 409
 class DockerImageStore:
     """Implements `ImageStore` with what *installation* has built in the daemon."""
 
-    def __init__(self, daemon: DockerDaemon, installation: str) -> None:
+    def __init__(self, daemon: DockerDaemon, installation: str, run_is_over: RunIsOver = nobody_knows) -> None:
+        """*run_is_over* tells of the runs of other machines."""
         self._daemon = daemon
         self._installation = installation
+        self._run_is_over = run_is_over
 
     @property
     def where(self) -> str:
@@ -39,7 +41,10 @@ class DockerImageStore:
 
     def leftovers(self, *, remove: bool) -> tuple[str, ...]:
         """Names of the containers that killed processes left; with *remove*, they are gone."""
-        containers = remove_leftovers(self._daemon) if remove else leftover_containers(self._daemon)
+        over = self._run_is_over
+        containers = (
+            remove_leftovers(self._daemon, over) if remove else leftover_containers(self._daemon, run_is_over=over)
+        )
         return tuple(str(container.name) for container in containers)
 
     def inventory(self) -> Inventory:

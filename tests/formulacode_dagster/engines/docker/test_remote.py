@@ -138,3 +138,36 @@ def test_what_another_machine_left_goes_when_it_cannot_be_in_use_any_more(tmp_pa
         for leftover in daemon.client.containers.list(all=True, filters={"label": f"formulacode.run={mark}"}):
             remove_container(daemon, leftover)
         daemon.client.images.remove(tag, force=True)
+
+
+def test_what_a_run_of_another_machine_left_goes_once_the_run_is_over_and_nothing_of_one_that_lives(
+    tunnel: Tunnel, tmp_path: Path
+) -> None:
+    daemon, mark = DockerDaemon(), uuid.uuid4().hex
+    (tmp_path / "Dockerfile").write_text(f'FROM scratch\nCOPY Dockerfile /\nLABEL mark={mark}\nCMD ["none"]\n')
+    tag = f"formulacode/remote:{mark}"
+    assert daemon.run(["buildx", "build", "--load", "--tag", tag, str(tmp_path)], timeout=60).ok
+    here, elsewhere = Owner.current("over"), {"host": "another machine"}
+    owners = {
+        "over": here.model_copy(update=elsewhere),
+        "under way": here.model_copy(update={**elsewhere, "run_id": "under way"}),
+        "over, and this process": here,
+        "no run": here.model_copy(update={**elsewhere, "run_id": ""}),
+    }
+    made = {
+        name: daemon.client.containers.create(
+            tag, labels={"formulacode.run": mark, "formulacode.owner": owner.model_dump_json()}
+        )
+        for name, owner in owners.items()
+    }
+
+    try:
+        store = DockerImageStore(daemon, mark, lambda run_id: run_id == "over")
+        assert made["over"].name in store.leftovers(remove=False)
+        found = leftover_containers(daemon, run_is_over=lambda run_id: run_id == "over")
+        assert {name for name, container in made.items() if container.id in {it.id for it in found}} == {"over"}
+        assert tunnel.connections > 0
+    finally:
+        for container in made.values():
+            remove_container(daemon, container)
+        daemon.client.images.remove(tag, force=True)
