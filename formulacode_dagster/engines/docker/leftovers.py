@@ -1,8 +1,8 @@
 """Containers that nobody will remove any more: those of killed processes, here or on another machine.
 
-A daemon may serve several machines. Whether a process of another one lives cannot be known from here; whether its run is
-over can be asked. Where that is not known, what was left ends by itself (`LIFETIME_SECONDS`), and goes when it has ended for
-an hour, or is older than any session gets.
+A daemon may serve several machines. Whether a process of another one lives cannot be known from here; whether its run
+is over can be asked. Where that is not known, what was left ends by itself (`LIFETIME_SECONDS`), and goes when it has
+ended for an hour, or is older than any session gets.
 """
 
 from __future__ import annotations
