@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import dagster as dg
 from rich.console import Console
 
 from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
-from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance, set_pools
+from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 from formulacode_dagster.running.stopping import stop_request
 from resources.settings import read_settings
 from sandbox.session import TAKES_THE_PLACE_OF, running_sandbox
 
+from .aftermath import STOP_SECONDS, end_runs, with_aftermath
 from .operate import database
-
-STOP_SECONDS = 30
-"""Time Dagster is given to end its services before they are killed."""
-
-_RUNNING = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
 def serve_ui(console: Console, host: str, port: int) -> int:
@@ -44,13 +38,14 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     os.environ["FC_HOME"] = str(home)
     try:
         with ExitStack() as stack:
+            tell_leader = stack.enter_context(with_aftermath())
             if (home / "sandbox" / "repositories").is_dir():
                 stack.enter_context(sandbox_unless_set(console, home / "sandbox"))
             # held for as long as the UI is there, so that the embedded server is not stopped and started between runs
             stack.enter_context(database())
             with dagster_instance() as instance:
                 set_pools(instance)
-            dagster = stack.enter_context(_dagster(host, port))
+            dagster = stack.enter_context(_dagster(host, port, tell_leader))
             console.print(f"Dagster UI: http://{host}:{port} (Ctrl-C stops it)", highlight=False)
             return dagster.wait()
     except KeyboardInterrupt:
@@ -86,12 +81,13 @@ def _require_free(host: str, port: int) -> None:
 
 
 @contextmanager
-def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def _dagster(host: str, port: int, tell_leader: Callable[[int], None]) -> Iterator[subprocess.Popen[bytes]]:
     program = Path(sys.executable).with_name("dagster")
     command = [str(program), "dev", "-w", str(shipped("workspace.yaml")), "-h", host, "-p", str(port)]
     # its advice is for those who type the command
     quiet = {"PYTHONWARNINGS": "ignore:Function `dev_command` is superseded"}
     child = subprocess.Popen(command, env={**quiet, **WAIT_FOR_CODE, **os.environ}, start_new_session=True)
+    tell_leader(child.pid)
     try:
         yield child
     finally:
@@ -101,15 +97,4 @@ def _dagster(host: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
             child.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
-        _end_runs(child.pid)
-
-
-def _end_runs(group: int) -> None:
-    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-    with dagster_instance() as instance:
-        for run in instance.get_runs(dg.RunsFilter(statuses=_RUNNING)):
-            if LAUNCHED_BY not in run.tags:
-                instance.report_run_canceled(run, "The UI was stopped; launch it again, it goes on where it was")
-                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+        end_runs(child.pid)

@@ -7,6 +7,7 @@ import os
 import socket
 import sqlite3
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,29 @@ def test_the_ui_ends_on_sigterm_with_the_run_in_progress_and_leaves_no_process(n
         ends = connection.execute("SELECT run_id, status FROM runs").fetchall()
     # it is not shown as running for ever
     assert sorted(ends) == sorted([(done, "SUCCESS"), (run, "CANCELED")])
+    with sqlite3.connect(new_home.home / "dagster" / "history" / "runs" / "index.db") as connection:
+        slots = connection.execute("SELECT run_id FROM concurrency_slots WHERE run_id IS NOT NULL").fetchall()
+        assert slots + connection.execute("SELECT run_id FROM pending_steps").fetchall() == []
+
+
+def test_kill_9_leaves_no_process_and_no_run_in_progress(new_home, serve_ui) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with serve_ui(new_home, GITHUB_API_URL=address, GH_TOKENS="none") as served:
+            run = served.launch(one_stage("repositories"))
+            silent.settimeout(120)
+            asked, _ = silent.accept()
+            with asked:
+                assert len(processes_of(new_home.home)) > 5
+                served.process.kill()
+                deadline = time.monotonic() + 120
+                while processes_of(new_home.home) and time.monotonic() < deadline:
+                    time.sleep(0.2)
+    assert processes_of(new_home.home) == [], "the embedded Postgres included"
+    with sqlite3.connect(new_home.home / "dagster" / "history" / "runs.db") as connection:
+        assert connection.execute("SELECT run_id, status FROM runs").fetchall() == [(run, "CANCELED")]
     with sqlite3.connect(new_home.home / "dagster" / "history" / "runs" / "index.db") as connection:
         slots = connection.execute("SELECT run_id FROM concurrency_slots WHERE run_id IS NOT NULL").fetchall()
         assert slots + connection.execute("SELECT run_id FROM pending_steps").fetchall() == []

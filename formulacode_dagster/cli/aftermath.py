@@ -1,0 +1,102 @@
+"""Ends what `fc-data dev` has started once that was killed, as it would have done itself.
+
+A process of its own, in a session of its own, which the signal that kills `fc-data dev` does not reach. Its input is
+a pipe that nobody else holds: a line names the process that leads Dagster's services, another one says that all has
+ended in order. Where the pipe closes without that word, whoever was to say it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+STOP_SECONDS = 30
+"""Time Dagster is given to end its services before they are killed."""
+_IN_ORDER = "in order"
+
+
+@contextmanager
+def with_aftermath() -> Iterator[Callable[[int], None]]:
+    """Whatever is started in the block has an end, `kill -9` of this process included.
+
+    Yields what is to be told the pid of the leader of Dagster's services, which is that of their process group too.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+    def tell(line: object) -> None:
+        # it may have been ended by hand
+        with suppress(BrokenPipeError):
+            print(line, file=process.stdin, flush=True)
+
+    try:
+        yield tell
+    finally:
+        tell(_IN_ORDER)
+        process.communicate()
+
+
+def end_runs(group: int) -> None:
+    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would."""
+    import dagster as dg
+
+    from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance
+
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    running = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    with dagster_instance() as instance:
+        for run in instance.get_runs(dg.RunsFilter(statuses=running)):
+            if LAUNCHED_BY not in run.tags:
+                instance.report_run_canceled(run, "The UI was stopped; launch it again, it goes on where it was")
+                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+
+
+def _wait() -> None:
+    """Wait for the word, or for the end of whoever was to say it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # sent to all of a service, or of a terminal, they are for others: these end, and then so do we
+        signal.signal(number, signal.SIG_IGN)
+    leader, handle = 0, -1
+    for line in sys.stdin:
+        if line.strip() == _IN_ORDER:
+            return
+        leader = int(line)
+        with suppress(ProcessLookupError):
+            # numbers are given out again, a handle means this process for ever
+            handle = os.pidfd_open(leader)
+    if leader:
+        _end_leader(handle)
+        end_runs(leader)
+    _stop_database()
+
+
+def _end_leader(handle: int) -> None:
+    """Have the leader end its services in order, or kill it when that takes too long."""
+    if handle < 0:
+        return
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        if not select.select([handle], [], [], STOP_SECONDS)[0]:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+
+
+def _stop_database() -> None:
+    """Stop the embedded Postgres unless another process uses it, as everyone does who was its last."""
+    from formulacode_dagster.store.embedded import start_embedded
+    from resources.settings import read_settings
+
+    folder = read_settings().home / "postgres"
+    if (folder / "postmaster.pid").exists():
+        # joined, so that our own end is that of its last process
+        start_embedded(folder)
+
+
+if __name__ == "__main__":
+    _wait()

@@ -1,0 +1,104 @@
+"""`kill -9` leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PARENT = """
+import subprocess, sys, time
+from formulacode_dagster.cli.aftermath import with_aftermath
+services = [sys.executable, "-c", sys.argv[1]]
+with with_aftermath() as tell_leader:
+    leader = subprocess.Popen(services, start_new_session=True, stdout=subprocess.PIPE, text=True)
+    tell_leader(leader.pid)
+    print(leader.pid, leader.stdout.readline().strip(), flush=True)
+    sys.stdin.readline()
+leader.wait()
+"""
+LEADER = """
+import signal, subprocess, sys, time
+child = subprocess.Popen(["sleep", "300"])
+print(child.pid, flush=True)
+signal.signal(signal.SIGTERM, lambda *_: (child.kill(), child.wait(), sys.exit(0)))
+time.sleep(300)
+"""
+WITHOUT_ITS_CHILDREN = LEADER.replace("child.kill(), child.wait(), ", "")
+
+
+@pytest.fixture
+def parent(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """Who has started services, and the pids of these."""
+    environment = {**os.environ, "FC_HOME": str(tmp_path / "home")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT, getattr(request, "param", LEADER)],
+        env=environment,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    services = [int(pid) for pid in process.stdout.readline().split()]
+    yield process, services
+    for pid in services:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.communicate()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def users_of(home: Path) -> list[int]:
+    """Processes with *home* in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"FC_HOME={home}".encode() in told and is_alive(int(process.name)):
+            found.append(int(process.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parent", [LEADER, WITHOUT_ITS_CHILDREN], indirect=True, ids=["orderly", "careless"])
+def test_of_a_killed_process_nothing_is_left(parent: tuple[subprocess.Popen[str], list[int]], tmp_path: Path) -> None:
+    """Neither what leads its services, nor what that has left, nor who has ended them."""
+    process, services = parent
+    assert len(services) == 2
+    assert all(map(is_alive, services))
+    # as a terminal or a service manager would, to all that is in reach
+    os.killpg(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while users_of(tmp_path / "home") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert users_of(tmp_path / "home") == []
+    assert not any(map(is_alive, services))
+
+
+def test_what_ends_in_order_is_ended_by_nobody_else(
+    parent: tuple[subprocess.Popen[str], list[int]], tmp_path: Path
+) -> None:
+    process, services = parent
+    print(file=process.stdin, flush=True)
+    deadline = time.monotonic() + 30
+    while len(users_of(tmp_path / "home")) > 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sorted(users_of(tmp_path / "home")) == sorted([process.pid, *services]), "who waited has gone"
+    assert all(map(is_alive, services))
