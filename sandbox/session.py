@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
 from rich.console import Console
 
 from formulacode_dagster.files.atomic import write_atomically
@@ -57,7 +58,8 @@ def running_sandbox(
 ) -> Iterator[Sandbox]:
     """Serve *repositories* (bare, `owner/name.git`), keeping the Hub's and the registry's content under *state*.
 
-    Ports are remembered under *state*, so that what was published yesterday is found at the same address today.
+    Ports are remembered under *state*, so that what was published yesterday is found at the same address today; not
+    those of a second sandbox over the same *state*, which has what the first leaves free.
     Raises ConfigurationError when *repositories* is no such folder.
     """
     from sandbox.model.app import app as model
@@ -81,6 +83,7 @@ def running_sandbox(
     }
     ports = _ports(state, first_port)
     with ExitStack() as stack:
+        is_first = stack.enter_context(_first_of(state))
         urls: dict[str, str] = {}
         for service, application in apps.items():
             name = f"sandbox {service}"
@@ -92,7 +95,8 @@ def running_sandbox(
                 if first_port or service not in ports:
                     raise
                 urls[service] = stack.enter_context(serving(application, host=host, name=name))
-        _remember(state, urls)
+        if is_first:
+            _remember(state, urls)
         yield Sandbox(urls, environment_of(urls, repositories))
 
 
@@ -128,6 +132,21 @@ def _ports(state: Path, first_port: int) -> dict[str, int]:
     except (ValueError, TypeError):
         # only a convenience: what cannot be read is forgotten
         return {}
+
+
+@contextmanager
+def _first_of(state: Path) -> Iterator[bool]:
+    """Whether no other sandbox serves *state* now; the end of a process, however it ends, lets go of that."""
+    lock = FileLock(state / "ports.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
 
 
 def _remember(state: Path, urls: Mapping[str, str]) -> None:

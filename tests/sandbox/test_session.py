@@ -149,14 +149,74 @@ def test_a_folder_without_repositories_is_refused(tmp_path: Path) -> None:
 
 def test_what_was_published_is_still_there_the_next_time(repositories: Path, tmp_path: Path) -> None:
     pushed = b"layer"
-    digest = f"sha256:{hashlib.sha256(pushed).hexdigest()}"
     with running_sandbox(repositories, tmp_path / "state") as sandbox:
-        registry = sandbox.urls["registry"]
-        opened = httpx.post(f"{registry}/v2/a/b/blobs/uploads/")
-        upload = httpx.URL(registry).join(opened.headers["Location"])
-        httpx.put(upload.copy_merge_params({"digest": digest}), content=pushed).raise_for_status()
+        digest = push(sandbox, pushed)
     with running_sandbox(repositories, tmp_path / "state") as sandbox:
         assert httpx.get(f"{sandbox.urls['registry']}/v2/a/b/blobs/{digest}").content == pushed
+
+
+def push(sandbox: Sandbox, content: bytes) -> str:
+    """Its digest, by which `has` finds it."""
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    registry = sandbox.urls["registry"]
+    opened = httpx.post(f"{registry}/v2/a/b/blobs/uploads/")
+    upload = httpx.URL(registry).join(opened.headers["Location"])
+    httpx.put(upload.copy_merge_params({"digest": digest}), content=content).raise_for_status()
+    return digest
+
+
+def has(sandbox: Sandbox, digest: str) -> bool:
+    return httpx.get(f"{sandbox.urls['registry']}/v2/a/b/blobs/{digest}").status_code == 200
+
+
+def knows(sandbox: Sandbox, repository: str) -> bool:
+    token = {"Authorization": f"Bearer {sandbox.environment['GH_TOKENS']}"}
+    return httpx.get(f"{sandbox.urls['github']}/repos/{repository}", headers=token).status_code == 200
+
+
+def datasets(sandbox: Sandbox) -> bool:
+    token = {"Authorization": f"Bearer {sandbox.environment['HF_TOKEN']}"}
+    dataset = sandbox.environment["HF_DATASET"]
+    return httpx.get(f"{sandbox.urls['hub']}/api/datasets/{dataset}", headers=token).status_code == 200
+
+
+def test_two_at_once_keep_apart(repositories: Path, tmp_path: Path) -> None:
+    others = BareRepository(tmp_path / "others" / "other" / "thing.git")
+    others.add("Begin")
+    others.write()
+    one_home, other_home = tmp_path / "one", tmp_path / "other"
+    with running_sandbox(tmp_path / "others", other_home) as other:
+        with running_sandbox(repositories, one_home) as one:
+            before = ports(one)
+            assert len({*before.values(), *ports(other).values()}) == 8
+            assert (knows(one, "acme/tool"), knows(one, "other/thing")) == (True, False)
+            assert (knows(other, "acme/tool"), knows(other, "other/thing")) == (False, True)
+            digest = push(one, b"layer of one")
+            assert (has(one, digest), has(other, digest)) == (True, False)
+            owner, name = one.environment["HF_DATASET"].split("/")
+            made = {"type": "dataset", "organization": owner, "name": name}
+            token = {"Authorization": f"Bearer {one.environment['HF_TOKEN']}"}
+            httpx.post(f"{one.urls['hub']}/api/repos/create", json=made, headers=token).raise_for_status()
+            assert (datasets(one), datasets(other)) == (True, False)
+            assert other.calls()["model"] == one.calls()["model"] == 0
+            assert other.calls()["registry"] < one.calls()["registry"]
+        assert knows(other, "other/thing"), "the end of one is not that of the other"
+        with running_sandbox(repositories, one_home) as again:
+            assert ports(again) == before
+            assert has(again, digest)
+    assert json.loads((one_home / "ports.json").read_text()) == before
+    assert not set(before.values()) & set(json.loads((other_home / "ports.json").read_text()).values())
+
+
+def test_a_second_one_over_the_same_state_leaves_the_memory_of_ports_alone(repositories: Path, tmp_path: Path) -> None:
+    """Else what was published would be looked for where the second one was."""
+    with running_sandbox(repositories, tmp_path / "state") as first:
+        before = ports(first)
+        with running_sandbox(repositories, tmp_path / "state") as second:
+            assert not set(ports(second).values()) & set(before.values())
+        assert json.loads((tmp_path / "state" / "ports.json").read_text()) == before
+    with running_sandbox(repositories, tmp_path / "state") as third:
+        assert ports(third) == before
 
 
 @contextmanager
@@ -200,6 +260,24 @@ def test_the_command_prints_the_environment_and_ends_cleanly_when_interrupted(
     assert (process.returncode, rest, complaints) == (0, "# stopped\n", "")
     with pytest.raises(httpx.ConnectError):
         httpx.get(printed["GITHUB_API_URL"])
+
+
+def test_two_commands_at_once_serve_two_homes_and_one_that_is_killed_leaves_the_other(
+    repositories: Path, tmp_path: Path
+) -> None:
+    for home in ("one", "other"):
+        (tmp_path / home).mkdir()
+    with (
+        served(repositories, tmp_path / "one") as (killed, one),
+        served(repositories, tmp_path / "other") as (_, other),
+    ):
+        addresses = ("GITHUB_API_URL", "LLM_BASE_URL", "HF_ENDPOINT", "FC_REGISTRY_URL")
+        assert all(one[name] != other[name] for name in addresses)
+        killed.kill()
+        killed.wait(30)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{one['HF_ENDPOINT']}/_sandbox/calls")
+        assert httpx.get(f"{other['HF_ENDPOINT']}/_sandbox/calls").status_code == 200
 
 
 def test_what_the_command_prints_can_be_read_by_a_shell(repositories: Path, tmp_path: Path) -> None:
