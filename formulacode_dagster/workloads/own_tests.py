@@ -13,7 +13,6 @@ from formulacode_dagster.correctness.patch_lines import patch_lines
 from formulacode_dagster.correctness.runs import EndedTest, TestRun, TestRunner
 from formulacode_dagster.models.correctness import RunOutcome
 from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 from formulacode_dagster.suites.patching import apply_patch
@@ -100,11 +99,11 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         ]
         remote = Remote(oracle, benchmark_dir=spec.benchmark_dir)
         candidates = relevant_tests(*runs, is_compiled=sides.is_compiled)
-        present = remote.read(path for name in candidates for path in _places(name, spec))
+        places = {name: str(PurePosixPath(spec.package_root, name.partition("::")[0])) for name in candidates}
+        present = remote.read(places.values())
         tests = [
-            OwnTest(path, name.partition("::")[2], seconds)
-            for name, seconds in candidates.items()
-            for path in _places(name, spec)
+            OwnTest(path, name.partition("::")[2], candidates[name])
+            for name, path in places.items()
             if path in present and is_same_everywhere(path, changed.tests, spec.package_name)
         ]
         if sides.is_compiled:
@@ -158,13 +157,6 @@ def _by_function(tests: Sequence[OwnTest]) -> dict[PytestFunction, list[str]]:
 
 def _adapted(functions: Mapping[PytestFunction, Sequence[str]]) -> tuple[str, ...]:
     return tuple(f"{function.file}: {name}" for function, names in functions.items() for name in names)
-
-
-def _places(name: str, spec: BuildSpec) -> tuple[str, ...]:
-    """Where the file of a test may be: pytest's ids are relative to its root, which may lie above the package's."""
-    file = name.partition("::")[0]
-    below = str(PurePosixPath(spec.package_root, file))
-    return tuple(dict.fromkeys((below, file)))
 
 
 def _executes(test: EndedTest) -> bool:

@@ -89,11 +89,24 @@ def in_turns(items: list[Any], size: int) -> list[Any]:
     return [item for turn in turns for item in turn]
 
 
+def name_of(item: Any, folder: str) -> str:
+    """What pytest calls *item*, with its file relative to *folder*.
+
+    Its own is relative to its root, which is where its configuration lies, above *folder* or below.
+    https://docs.pytest.org/en/stable/reference/customize.html#initialization-determining-rootdir-and-configfile
+    """
+    path = os.path.realpath(str(getattr(item, "path", None) or item.fspath))
+    file = Path(os.path.relpath(path, os.path.realpath(folder))).as_posix()
+    return "::".join([file, *item.nodeid.split("::")[1:]])
+
+
 class Runs:
     """A plugin that runs the tests asked for, and tells how each ended."""
 
     def __init__(self, emit: Emit, watching: _Watching, request: dict[str, Any], named: frozenset[str]) -> None:
         self._emit, self._watching, self._named = emit, watching, named
+        self._folder = request["folder"]
+        self._names: dict[str, str] = {}
         self._without = frozenset(request["without"])
         self._limit = float(request["limit"])
         self._turn = int(request["turn"])
@@ -102,14 +115,14 @@ class Runs:
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Only those asked for; what importing executed is told once all are imported."""
-        items[:] = [
-            item
-            for item in items
-            if item.nodeid not in self._without and (not self._named or item.nodeid in self._named)
-        ]
+        self._names = {item.nodeid: name_of(item, self._folder) for item in items}
+        items[:] = [item for item in items if self._is_asked_for({item.nodeid, self._names[item.nodeid]})]
         if self._turn:
             items[:] = in_turns(items, self._turn)
         self._watching.tell(event="imported")
+
+    def _is_asked_for(self, names: set[str]) -> bool:
+        return self._without.isdisjoint(names) and (not self._named or not self._named.isdisjoint(names))
 
     def pytest_collectreport(self, report: Any) -> None:
         """A module that cannot be looked through has no tests on this side."""
@@ -120,7 +133,7 @@ class Runs:
         """Named before it runs, so that one which ends the process is known."""
         del location
         self._outcome, self._message, self._seconds = "passed", "", 0.0
-        self._emit(event="started", name=nodeid)
+        self._emit(event="started", name=self._names[nodeid])
         self._watching.clear()
         signal.setitimer(signal.ITIMER_REAL, self._limit)
 
@@ -138,9 +151,8 @@ class Runs:
         """The test has ended, whatever came of it."""
         del location
         signal.setitimer(signal.ITIMER_REAL, 0)
-        self._watching.tell(
-            event="test", name=nodeid, outcome=self._outcome, seconds=self._seconds, message=self._message
-        )
+        name, seconds = self._names[nodeid], self._seconds
+        self._watching.tell(event="test", name=name, outcome=self._outcome, seconds=seconds, message=self._message)
 
     def pytest_runtest_protocol(self, item: Any, nextitem: object) -> None:
         """Stop before the first test for which there is no time."""
@@ -186,7 +198,7 @@ class _Watching:
 def _files(folder: Path, request: dict[str, Any], named: frozenset[str]) -> tuple[list[str], int]:
     """The files to hand to pytest, those that speak most of the change first, and how many are left out."""
     if named:
-        # node ids are relative to pytest's root, which may lie above
+        # what was stored before is relative to pytest's root, which may lie above
         asked = {Path(above, name.partition("::")[0]) for name in named for above in (folder, *folder.parents)}
         return sorted(str(path) for path in asked if path.is_file()), 0
     words = frozenset(request["words"])

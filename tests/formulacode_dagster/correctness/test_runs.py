@@ -47,6 +47,17 @@ def test_a_test_that_hangs_or_ends_the_process_takes_no_other_with_it(session, l
     assert list(again.tests) == ["test_a.py::test_last"]
 
 
+def test_tests_are_found_again_where_pytest_is_configured_in_a_folder_of_tests(session, lay) -> None:
+    """Its root is that folder then, and its names are relative to it, as those of rich's tests are."""
+    passing = "def test_it():\n    pass\n"
+    files = {"tests/pytest.ini": "[pytest]\n", "tests/test_a.py": passing, "tests/deep/test_b.py": passing}
+    lay(session.folder / "repository", files)
+    run = TestRunner(session, SPEC).run(hash_seed=1)
+    assert sorted(run.tests) == ["tests/deep/test_b.py::test_it", "tests/test_a.py::test_it"]
+    again = TestRunner(session, SPEC).run(hash_seed=2, named=["tests/deep/test_b.py::test_it"])
+    assert list(again.tests) == ["tests/deep/test_b.py::test_it"]
+
+
 @pytest.mark.slow
 def test_tests_that_all_end_the_process_are_given_up(session, lay) -> None:
     lay(session.folder / "repository", {"test_a.py": "import os\nos._exit(7)\n"})
