@@ -89,6 +89,27 @@ def test_discovery_alone_verifies_nothing() -> None:
     )
 
 
+OFFLINE = "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "ok"),
+    [
+        ({"error": OFFLINE}, True),
+        ({"error": OFFLINE, "skipped": ""}, True),
+        ({"error": OFFLINE, "timeout": "still running after 60 s"}, False),
+        ({"error": OFFLINE, "untraced": ""}, False),
+        ({"error": "ImportError: no module named numpy"}, False),
+    ],
+)
+def test_a_suite_that_wants_the_network_says_nothing_against_an_image_that_has_none(outcomes, ok) -> None:
+    """As msprime's of 2021, which fetched genetic maps while setting up."""
+    benchmarks = tuple(surveyed(name, outcome=name, message=message) for name, message in outcomes.items())
+    verdict = one_benchmark_runs(Survey(benchmarks=benchmarks, lost={}, extensions=()))
+    assert verdict.ok is ok
+    assert ("wants the network" in verdict.detail) is ok
+
+
 def test_a_time_that_is_none_is_no_time() -> None:
     for seconds in (0.0, float("inf"), float("nan"), -1.0):
         forged = Survey(benchmarks=(surveyed("a", seconds=seconds),), lost={}, extensions=())
