@@ -13,11 +13,12 @@ from .helpers import helper, helpers_sensor
 from .housekeeping import HOUSEKEEPING_SCHEDULE, housekeeping
 from .listed_dashboards import listed_dashboards
 from .operations import OPERATIONS_SCHEDULE
-from .placement import run_tags
+from .placement import MONTH_TAGS, run_tags
 
 MONTH_JOB = dg.define_asset_job(
     "month",
     selection=dg.AssetSelection.assets(*(stage.value for stage in MONTH_STAGES)),
+    tags=MONTH_TAGS,
     description="The whole month: from repositories to the report, with every gate on the way.",
 )
 
