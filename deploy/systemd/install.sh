@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs the platform on this machine, from uv.lock, and starts it. Again after an update: it goes on with the same state.
+# deploy/celery/install.sh calls it with an extra (EXTRA) and a configuration of Dagster (DAGSTER_YAML) of its own.
 set -euo pipefail
 cd "$(dirname "$0")"
 ((EUID == 0)) || { printf 'install.sh: run it as root\n' >&2 && exit 1; }
 
 id formulacode >/dev/null 2>&1 || useradd --system --home-dir /var/lib/formulacode --shell /usr/sbin/nologin formulacode
-UV_PROJECT_ENVIRONMENT=/opt/formulacode/venv uv sync --quiet --frozen --no-dev --no-editable --compile-bytecode --project ../..
+UV_PROJECT_ENVIRONMENT=/opt/formulacode/venv uv sync --quiet --frozen --no-dev --no-editable --compile-bytecode --project ../.. ${EXTRA:+--extra "$EXTRA"}
 
 install -d -m 0755 /etc/formulacode
 if [[ ! -e /etc/formulacode/settings.env ]]; then
@@ -23,7 +24,7 @@ END
 fi
 install -m 0644 workspace.yaml /etc/formulacode/
 install -d -o formulacode -g formulacode -m 0700 /var/lib/formulacode /var/lib/formulacode/instance
-install -o formulacode -g formulacode -m 0600 dagster.yaml /var/lib/formulacode/instance/
+install -o formulacode -g formulacode -m 0600 "${DAGSTER_YAML:-dagster.yaml}" /var/lib/formulacode/instance/dagster.yaml
 install -m 0644 ./*.service ./*.slice ./*.target ./*.timer /etc/systemd/system/
 
 systemctl daemon-reload

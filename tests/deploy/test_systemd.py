@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
-import grp
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,29 +11,18 @@ from dagster._core.instance.config import dagster_instance_config
 
 from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
 from tests.support.deployments import DEPLOY, dagster_yaml
+from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
 
 UNITS = DEPLOY / "systemd"
 SERVICES = sorted(UNITS.glob("*.service"))
-MOST_EXPOSED = 25
-"""Tenths, of the hundred by which systemd counts what a service may do to its machine."""
-
-needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 
 @pytest.fixture
 def units(tmp_path: Path) -> Path:
     """The units as they would stand where the platform is installed: here, in this environment, for this user."""
-    folder = Path(sys.executable).parent
     for path in (path for kind in ("service", "slice", "target", "timer") for path in UNITS.glob(f"*.{kind}")):
-        text = path.read_text().replace("/opt/formulacode/venv/bin", str(folder))
-        text = re.sub("^User=.*", f"User={getpass.getuser()}", text, flags=re.MULTILINE)
-        text = re.sub("^Group=.*", f"Group={grp.getgrgid(os.getgid()).gr_name}", text, flags=re.MULTILINE)
-        (tmp_path / path.name).write_text(text)
+        (tmp_path / path.name).write_text(as_installed_here(path.read_text()))
     return tmp_path
-
-
-def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
 
 
 @needs_systemd
