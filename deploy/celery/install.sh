@@ -30,6 +30,7 @@ else
     id formulacode >/dev/null 2>&1 || useradd --system --home-dir /var/lib/formulacode --shell /usr/sbin/nologin formulacode
     UV_PROJECT_ENVIRONMENT=/opt/formulacode/venv uv sync --quiet --frozen --no-dev --no-editable --compile-bytecode \
         --project ../.. --extra celery
+    install -m 0644 ../systemd/*.slice /etc/systemd/system/
     install -d -o formulacode -g formulacode -m 0700 /var/lib/formulacode /var/lib/formulacode/instance
     install -o formulacode -g formulacode -m 0600 dagster.yaml /var/lib/formulacode/instance/
 fi

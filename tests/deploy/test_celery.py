@@ -12,7 +12,7 @@ from formulacode_dagster.models.items import Stage
 from formulacode_dagster.orchestration.jobs import MONTH_JOB
 from formulacode_dagster.orchestration.placement import BUILD, IO, MEASURE, QUEUE, run_tags
 from tests.support.celery_workers import CELERY, UNIT
-from tests.support.deployments import dagster_yaml
+from tests.support.deployments import DEPLOY, dagster_yaml
 from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
 
 CONFIG = CELERY / "dagster_celery_config.py"
@@ -33,6 +33,21 @@ def test_systemd_takes_the_unit_and_holds_it_tight(worker: Path) -> None:
     assert (verified.returncode, verified.stderr) == (0, "")
     held = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", worker)
     assert held.returncode == 0, held.stdout[-300:]
+
+
+@needs_systemd
+def test_systemd_takes_what_services_of_the_platform_are_told_besides(tmp_path: Path) -> None:
+    service = tmp_path / "formulacode-health.service"
+    service.write_text(as_installed_here((DEPLOY / "systemd" / service.name).read_text()))
+    beside = tmp_path / f"{service.name}.d"
+    beside.mkdir()
+    for path in CELERY.glob("*.conf"):
+        (beside / path.name).write_text(as_installed_here(path.read_text()))
+    verified = analyze("verify", "--man=no", service)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    told = beside / "health.conf"
+    told.write_text(told.read_text().replace("ExecStart=", "ExecBegin="))
+    assert "ExecBegin" in analyze("verify", "--man=no", service).stderr
 
 
 def told(config: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
