@@ -37,8 +37,8 @@ class TooLongError(BaseException):
 def run_tests(request: dict[str, Any], emit: Emit) -> None:
     """Run tests below `folder`, each within `limit` seconds, all of them within `budget`; each is told as it ends.
 
-    Those `named` are run, if any are; else those of at most `most` files, first the ones that speak of `words`, `turn`
-    tests of each and then the next of each, or all of each where it is 0. None of
+    Those `named` are run, if any are; else those of at most `most` files, first of what is named after `words`, then
+    of what speaks of them: `turn` tests of each and then the next of each, or all of each where it is 0. None of
     `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
     executed at all is told before, which were by importing after collecting, and which a test executes with that test.
     With a `mutation` its file is imported with that mistake, and the first test that does not pass is the last.
@@ -204,7 +204,10 @@ def _files(folder: Path, request: dict[str, Any], named: frozenset[str]) -> tupl
     words = frozenset(request["words"])
     spoken = {path: _words(path) & words for path in _below(folder, frozenset(request["ignored"]))}
     uses = Counter(word for some in spoken.values() for word in some)
-    ranked = sorted(spoken, key=lambda path: (-sum(1 / uses[word] for word in spoken[path]), str(path)))
+    # comments of the change have rare words, too: a file named after a changed module comes before all that speak
+    ranked = sorted(
+        spoken, key=lambda path: (_subject(path) not in words, -sum(1 / uses[word] for word in spoken[path]), str(path))
+    )
     most = int(request["most"])
     return [str(path) for path in ranked[:most]], max(0, len(ranked) - most)
 
@@ -213,6 +216,11 @@ def _below(folder: Path, ignored: Iterable[str]) -> Iterator[Path]:
     for place, folders, files in os.walk(str(folder)):
         folders[:] = [name for name in folders if name not in _NO_TESTS and str(Path(place, name)) not in ignored]
         yield from (Path(place, name) for name in files if _TEST_FILE.match(name))
+
+
+def _subject(path: Path) -> str:
+    """The module that a file of tests is named after."""
+    return re.sub(r"^test_|_tests?$", "", path.stem)
 
 
 def _words(path: Path) -> set[str]:

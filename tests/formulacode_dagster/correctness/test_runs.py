@@ -78,6 +78,17 @@ def test_no_more_files_are_looked_into_than_there_may_be_and_those_that_speak_of
     assert run.left_out == 1
 
 
+def test_a_file_named_after_a_changed_module_comes_before_those_that_say_a_rare_word_of_it(
+    session, lay, monkeypatch
+) -> None:
+    monkeypatch.setattr(runs, "MOST_FILES", 1)
+    passing = "def test_it():\n    pass\n"
+    files = {"tests/test_a.py": f"# until the triangles\n{passing}", "pkg/tests/test_shapes.py": passing}
+    lay(session.folder / "repository", files)
+    run = TestRunner(session, SPEC).run(hash_seed=1, words=["shapes", "triangles", "until"])
+    assert list(run.tests) == ["pkg/tests/test_shapes.py::test_it"]
+
+
 def test_a_repository_without_tests_runs_none(session) -> None:
     assert TestRunner(session, SPEC).run(hash_seed=1) == TestRun()
 
