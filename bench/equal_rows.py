@@ -2,8 +2,9 @@
 
 Once `fc-data run` works alone; once it shares its stages with `fc-data assist`, another process, in a home of its own.
 With --kill, the helper is killed (SIGKILL) while it measures, and another takes its place. Then the rows of every
-artifact and of the ledger are compared by checksum, without the columns of LEFT_OUT, which tell times and places. Uses
-the sandbox and the `process` engine, and the package index. The exit code is 1 where rows differ, or nobody helped.
+artifact and of the ledger are compared by checksum, without the columns of LEFT_OUT, which tell times and places; of
+those that differ the first fields are named. Uses the sandbox and the `process` engine, and the package index. The exit
+code is 1 where rows differ, or nobody helped.
 
     python -m bench.equal_rows --month 2026-02 --kill
 """
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection, select
@@ -44,6 +46,9 @@ FIRST_PORT = 38_710
 SHARED = (Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES)
 LOOK_SECONDS = 0.1
 LEASE_SECONDS = "15"
+MOST_TOLD = 6
+"""Fields that are named of a table that differs."""
+TOLD_CHARACTERS = 120
 
 LEFT_OUT: Mapping[str, str] = {
     "seconds": "a time",
@@ -89,11 +94,15 @@ def main() -> None:
         shared = Home(folder / "shared", repositories, options.month)
         alone.run_alone()
         worked = shared.run_shared(kill=options.kill)
-        checksums = [home.checksums() for home in (alone, shared)]
+        rows = [home.rows() for home in (alone, shared)]
+    checksums = [{name: checksum(kept) for name, kept in home.items()} for home in rows]
     differing = [name for name in checksums[0] if checksums[0][name] != checksums[1][name]]
     for name, expected in checksums[0].items():
         state = "differs" if name in differing else "equal"
         print(f"{name:22} {expected.rows:5} {expected.sha256[:16]}  {checksums[1][name].sha256[:16]}  {state}")
+    for name in differing:
+        for told in islice(differences(rows[0][name], rows[1][name]), MOST_TOLD):
+            print(f"{name} {told}")
     print(f"items of shared stages by run: {', '.join(map(str, worked))}")
     print(
         json.dumps(
@@ -154,19 +163,17 @@ class Home:
             entries = ledger.entries_of(connection, self.month)
         return [count for _, count in Counter(it.run_id for it in entries if it.stage in SHARED).most_common()]
 
-    def checksums(self) -> dict[str, Checksum]:
-        """Of every artifact's rows, and of how the ledger says that items ended."""
+    def rows(self) -> dict[str, list[object]]:
+        """What is compared of every artifact's rows, and of how the ledger says that items ended, by table."""
         with self._transaction() as connection:
             compared = {
-                artifact.table.name: checksum(
-                    [row.model_dump(mode="json") for row in artifact.read(connection, self.month)]
-                )
+                artifact.table.name: [
+                    without(row.model_dump(mode="json")) for row in artifact.read(connection, self.month)
+                ]
                 for artifact in COMPARED
             }
             entries = ledger.entries_of(connection, self.month)
-        return compared | {
-            "ledger": checksum([entry.model_dump(mode="json", include=LEDGER_KEPT) for entry in entries])
-        }
+        return compared | {"ledger": [without(entry.model_dump(mode="json", include=LEDGER_KEPT)) for entry in entries]}
 
     def _wait_until_it_measures(self, leader: subprocess.Popen[bytes]) -> None:
         pause = threading.Event()
@@ -218,11 +225,23 @@ class Home:
 
 
 def checksum(rows: Sequence[object]) -> Checksum:
-    """Of *rows* in their order, without what is LEFT_OUT."""
+    """Of *rows* in their order."""
     whole = hashlib.sha256()
     for row in rows:
-        whole.update(json.dumps(without(row), sort_keys=True).encode() + b"\n")
+        whole.update(json.dumps(row, sort_keys=True).encode() + b"\n")
     return Checksum(len(rows), whole.hexdigest())
+
+
+def differences(one: object, other: object, place: str = "") -> Iterator[str]:
+    """Where two values that JSON could hold differ, and what stands there."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping) and one.keys() == other.keys():
+        for name in one:
+            yield from differences(one[name], other[name], f"{place}.{name}".lstrip("."))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from differences(left, right, f"{place}[{number}]")
+    elif one != other:
+        yield f"{place}: {str(one)[:TOLD_CHARACTERS]!r}, {str(other)[:TOLD_CHARACTERS]!r}"
 
 
 def without(value: object) -> object:
