@@ -15,3 +15,5 @@ static PyMethodDef methods[] = {{"total", total, METH_O, ""}, {"never", never, M
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_fast", NULL, -1, methods};
 PyMODINIT_FUNC PyInit__fast(void) { return PyModule_Create(&module); }
 """
+FAST_C = SLOW_C.replace("for (long i = 0; i < n; i++) sum += i;", "sum = n * (n - 1) / 2;")
+"""Without the loop: what a volatile variable costs in it, some processors have for nothing."""

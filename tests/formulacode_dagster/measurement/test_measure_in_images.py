@@ -20,7 +20,7 @@ from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import INSTRUMENT
 from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
-from tests.support.extension import SLOW_C
+from tests.support.extension import FAST_C, SLOW_C
 from tests.support.git_world import BareRepository
 
 # what its fixtures make is made in one process
@@ -31,7 +31,6 @@ NOT_FASTER = pytest.mark.variant("compiled code that is not faster", most=1)
 LIMITS = ResourceLimits(build_seconds=240, benchmark_seconds=20)
 PLAN = SamplingPlan(seconds_per_sample=0.02, max_benchmarks=4, max_repeats=0, looks=(Look(units=5, alpha=0.05),))
 """Five builds an arm: the fewest that can be significant."""
-FAST_C = SLOW_C.replace("for (long i = 0; i < n; i++) sum += i;", "sum = n * (n - 1) / 2;")
 SLOW_PYTHON = """from tinyc._fast import total
 
 
