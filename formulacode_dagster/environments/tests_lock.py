@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from formulacode_dagster.declarations.declared_requirement import DeclaredRequirement
@@ -12,8 +12,10 @@ from .availability import Availability, Effort, Era
 from .lock import read_lock
 from .locking import Locked
 from .pylock import requirements_of
-from .resolution import Unsolvable
+from .resolution import Resolution, Unsolvable
 from .resolver import Resolver
+
+MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -28,23 +30,36 @@ class LockedTests:
 def lock_tests(resolver: Resolver, wanted: Collection[DeclaredRequirement], locked: Locked, *, era: Era) -> LockedTests:
     """Pin *wanted* beside *locked*, as of the same date and for the same interpreter; what that holds is left out.
 
-    Where all of it has no common solution with the lock, the first of *wanted* alone, which is pytest, is pinned; no
-    failure: that its tests cannot be run is known of a repository later. Raises what `Resolver.resolve` raises else.
+    Where all of it has no common solution with the lock, or none of wheels, as much is pinned as can be had together,
+    the first first, which is pytest: what tests lack then, they lack before and after a change. No failure: that its
+    tests cannot be run is known of a repository later. Raises what `Resolver.resolve` raises else.
     """
     pins = read_lock(locked.resolution.lock).versions
     bounds = tuple(f"{name}=={version}" for name, version in pins.items())
-    notes: list[str] = []
-    for asked in (tuple(wanted), tuple(wanted)[:1]) if wanted else ():
-        available = Availability(resolver, era, locked.python, Effort.AS_OF_DATE)
+    available = Availability(resolver, era, locked.python, Effort.AS_OF_DATE)
+
+    def pinned(asked: Sequence[DeclaredRequirement]) -> Resolution | str:
+        names = ", ".join(item.text for item in asked[-MOST_NAMED:])
         try:
-            resolution = available.pin(asked, constraints=bounds)
+            resolution = available.pin(tuple(asked), constraints=bounds)
         except Unsolvable as failure:
-            names = ", ".join(item.text for item in asked)
-            notes.append(f"{names} of the tests cannot be had beside the lock ({failure.why or failure.what})")
-            continue
+            return f"{names} of the tests cannot be had beside the lock ({failure.why or failure.what})"
         if not has_wheels(resolution.pylock, locked.python):
-            notes.append(f"{', '.join(item.text for item in asked)} of the tests are not all there as wheels")
-            continue
-        beside = requirements_of(resolution.pylock, without=pins.keys())
-        return LockedTests(tuple(item.text for item in asked), beside, (*notes, *available.notes.values()))
-    return LockedTests(notes=tuple(notes))
+            return f"{names} of the tests are not all there as wheels"
+        return resolution
+
+    chosen, notes = tuple(wanted), list[str]()
+    best = pinned(chosen) if chosen else ""
+    if isinstance(best, str):
+        notes += [best] if best else []
+        chosen, best = (), ""
+        for item in wanted if len(wanted) > 1 else ():
+            tried = pinned((*chosen, item))
+            if isinstance(tried, str):
+                notes.append(f"{item.text} is left out")
+            else:
+                chosen, best = (*chosen, item), tried
+    if isinstance(best, str):
+        return LockedTests(notes=tuple(notes))
+    beside = requirements_of(best.pylock, without=pins.keys())
+    return LockedTests(tuple(item.text for item in chosen), beside, (*notes, *available.notes.values()))

@@ -50,5 +50,13 @@ def test_pytest_alone_is_taken_where_the_rest_does_not_fit_the_lock_or_is_no_whe
     assert f"pytest, {other} of the tests" in locked.notes[0]
 
 
+def test_what_does_not_fit_is_left_out_and_what_stands_beside_it_is_not(lock):
+    """As anndata's, whose tests import dask while loompy, among their requirements, has no wheel."""
+    locked = lock("pytest", "strict", "unbuilt", "plugin")
+    assert pins(locked) == {"pytest": "8.0", "plugin": "1.0"}
+    assert locked.requirements == ("pytest", "plugin")
+    assert {"strict is left out", "unbuilt is left out"} <= set(locked.notes)
+
+
 def test_without_tests_there_is_no_lock(lock):
     assert lock().lock == ""
