@@ -35,8 +35,10 @@ def make_task(**fields: object) -> AgentTask:
 
 @pytest.fixture(scope="session")
 def daemon() -> DockerDaemon:
-    """This machine's."""
-    return DockerDaemon()
+    """This machine's, found before a test names another: what is found once is kept for the session."""
+    daemon = DockerDaemon()
+    daemon.check()
+    return daemon
 
 
 @pytest.fixture
