@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
-import re
 import signal
 import sys
 import time
@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from . import suite
 from .collect import lay_built_files, provide_pytest, run_options
+from .files_of_tests import files_of_tests
 from .lines import LineWatch, executable_lines
 from .mutations import mutate_on_import, mutations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from types import FrameType
 
     from .answers import Emit
 
 MESSAGE_CHARACTERS = 3000
-_TEST_FILE = re.compile(r"^(test_.*|.*_tests?|tests)\.py$")
-_NO_TESTS = frozenset({".git", "node_modules", "__pycache__"})
-_WORD = re.compile(r"[A-Za-z_]\w{3,}")
+_ENDED_BEFORE = {3: "ended with an error of its own", 4: "did not start"}
+"""What pytest tells by its exit code alone: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 
 
 class TooLongError(BaseException):
@@ -51,7 +50,7 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     provide_pytest(request)
     os.chdir(str(folder))
     named = frozenset(request["named"])
-    files, left_out = _files(folder, request, named)
+    files, left_out = files_of_tests(folder, request, named)
     emit(event="files", files=len(files), left_out=left_out)
     if not files:
         emit(event="ran", pytest="")
@@ -67,13 +66,37 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     signal.signal(signal.SIGALRM, _on_alarm)
     plugin = Runs(emit, watching, request, named)
     first = ["--exitfirst"] if request["mutation"] else []
+    said = _Said(sys.stderr)
     try:
-        pytest.main([*files, *first, *run_options(pytest.__version__)], plugins=[plugin])
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = int(pytest.main([*files, *first, *run_options(pytest.__version__)], plugins=[plugin]))
+        if status in _ENDED_BEFORE:
+            emit(event="uncollected", name="pytest", message=f"{_ENDED_BEFORE[status]}: {said.tail()}")
     except BaseException:  # noqa: BLE001 - a plugin may raise anything before pytest is there to report it
         emit(event="uncollected", name="plugins", message=suite.failure_message())
     finally:
         watching.stop()
     emit(event="ran", pytest=pytest.__version__)
+
+
+class _Said:
+    """A stream whose end is kept: pytest prints there alone why it does not start."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._kept = ""
+
+    def write(self, text: str) -> int:
+        """Pass *text* on."""
+        self._kept = (self._kept + text)[-MESSAGE_CHARACTERS:]
+        return int(self._stream.write(text))
+
+    def tail(self) -> str:
+        """What was written last."""
+        return self._kept.strip()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def in_turns(items: list[Any], size: int) -> list[Any]:
@@ -193,38 +216,6 @@ class _Watching:
     def stop(self) -> None:
         """Look no more."""
         self._watch.stop()
-
-
-def _files(folder: Path, request: dict[str, Any], named: frozenset[str]) -> tuple[list[str], int]:
-    """The files to hand to pytest, those that speak most of the change first, and how many are left out."""
-    if named:
-        # what was stored before is relative to pytest's root, which may lie above
-        asked = {Path(above, name.partition("::")[0]) for name in named for above in (folder, *folder.parents)}
-        return sorted(str(path) for path in asked if path.is_file()), 0
-    words = frozenset(request["words"])
-    spoken = {path: _words(path) & words for path in _below(folder, frozenset(request["ignored"]))}
-    uses = Counter(word for some in spoken.values() for word in some)
-    # comments of the change have rare words, too: a file named after a changed module comes before all that speak
-    ranked = sorted(
-        spoken, key=lambda path: (_subject(path) not in words, -sum(1 / uses[word] for word in spoken[path]), str(path))
-    )
-    most = int(request["most"])
-    return [str(path) for path in ranked[:most]], max(0, len(ranked) - most)
-
-
-def _below(folder: Path, ignored: Iterable[str]) -> Iterator[Path]:
-    for place, folders, files in os.walk(str(folder)):
-        folders[:] = [name for name in folders if name not in _NO_TESTS and str(Path(place, name)) not in ignored]
-        yield from (Path(place, name) for name in files if _TEST_FILE.match(name))
-
-
-def _subject(path: Path) -> str:
-    """The module that a file of tests is named after."""
-    return re.sub(r"^test_|_tests?$", "", path.stem)
-
-
-def _words(path: Path) -> set[str]:
-    return set(_WORD.findall(path.read_bytes().decode(errors="replace")))
 
 
 def _on_alarm(_signal: int, _frame: FrameType | None) -> None:

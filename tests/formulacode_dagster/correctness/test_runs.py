@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from formulacode_dagster.correctness import runs
@@ -87,6 +89,38 @@ def test_a_file_named_after_a_changed_module_comes_before_those_that_say_a_rare_
     lay(session.folder / "repository", files)
     run = TestRunner(session, SPEC).run(hash_seed=1, words=["shapes", "triangles", "until"])
     assert list(run.tests) == ["pkg/tests/test_shapes.py::test_it"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[tool.pytest.ini_options]\npython_files = "test*.py"\n'),
+        ("pyproject.toml", '[tool.pytest.ini_options]\npython_files = [\n  "check*.py", # ours\n  "test*.py",\n]\n'),
+        ("setup.cfg", "[tool:pytest]\npython_files =\n    test*.py\naddopts = -q\n"),
+        ("tox.ini", "[pytest]\npython_files = checks/*.py tests/*.py\n"),
+    ],
+)
+def test_files_that_the_configuration_names_are_tests_as_are_params(session, lay, name: str, text: str) -> None:
+    lay(session.folder / "repository", {name: text, "tests/testshapes.py": "def test_it():\n    pass\n"})
+    assert list(TestRunner(session, SPEC).run(hash_seed=1).tests) == ["tests/testshapes.py::test_it"]
+
+
+@pytest.mark.parametrize(
+    ("conftest", "told"),
+    [
+        ("import not_there\n", "did not start: .*not_there"),
+        ("import pytest\n\ndef pytest_configure():\n    raise pytest.UsageError('no data here')\n", "no data here"),
+        (
+            "def pytest_sessionstart():\n    raise ValueError('a broken plugin')\n",
+            "an error of its own: .*broken plugin",
+        ),
+    ],
+)
+def test_a_pytest_that_ends_before_any_test_says_why(session, lay, conftest: str, told: str) -> None:
+    lay(session.folder / "repository", {"conftest.py": conftest, "test_a.py": "def test_it():\n    pass\n"})
+    run = TestRunner(session, SPEC).run(hash_seed=1)
+    assert not run.tests
+    assert re.search(told, run.uncollected["pytest"], re.DOTALL)
 
 
 def test_a_repository_without_tests_runs_none(session) -> None:
