@@ -74,9 +74,10 @@ format: setup ## write the code the way `check` wants it
 bench: setup ## what the platform itself costs: loading, passing items, finding nothing to do
 	@$(BIN)/python bench/definitions.py
 
-bench-aa: setup ## how often a patch without effect is called faster, power, cost: [TASKS=300 PER_EFFECT=20 ARMS=at_once|turns|both REPOSITORIES=DIR]; goes on where it stopped
+bench-aa: setup ## how often a patch without effect is called faster, power, cost: [TASKS=300 PER_EFFECT=20 ARMS=at_once|turns|both REPOSITORIES=DIR FOUND=LOGS]; goes on where it stopped
 	@$(BIN)/python bench/aa.py $(if $(TASKS),--tasks "$(TASKS)") $(if $(PER_EFFECT),--per-effect "$(PER_EFFECT)") \
-		$(if $(ARMS),--arms "$(ARMS)") $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
+		$(if $(ARMS),--arms "$(ARMS)") $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)") \
+		$(if $(FOUND),--found "$(FOUND)")
 
 bench-intake: setup ## a month's intake beside what the predecessor did, and whether it reaches its targets
 	@$(BIN)/python bench/intake.py
@@ -108,10 +109,10 @@ equal-rows: setup ## a month of the sample repositories alone and on two workers
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
 
-yield: setup ## how many real performance pull requests are built, timed and aimed at, by which source: make yield REPOSITORIES=DIR [RESULTS=FILE MEASURE=1]
+yield: setup ## how many real performance pull requests are built, timed and aimed at, by which source: make yield REPOSITORIES=DIR [RESULTS=FILE LOGS=DIR MEASURE=1]
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
 	@$(BIN)/python bench/yield_of_builds.py --repositories "$(REPOSITORIES)" $(if $(RESULTS),--results "$(RESULTS)") \
-		$(if $(MEASURE),--measure)
+		$(if $(LOGS),--logs "$(LOGS)") $(if $(MEASURE),--measure)
 
 clean: ## remove the virtual environment and all local state
 	rm -rf $(VENV) .uv .formulacode

@@ -3,10 +3,11 @@
 Every task is a patch, rebuilt and sampled on this machine, and judged by the rule that judges real ones. What is kept
 in `build/bench-aa.jsonl` is not done again: stop and start it as you like. Needs the package index once, for images.
 
-    python bench/aa.py --tasks 300 --per-effect 20 --arms both --repositories DIR
+    python bench/aa.py --tasks 300 --per-effect 20 --arms both --repositories DIR --found LOGS
 
 DIR holds bare mirrors as owner/name.git; those whose image is built as the platform builds it take part in the tasks
-without effect, by the engine of the settings (FC_ENGINE …).
+without effect, by the engine of the settings (FC_ENGINE …). LOGS is what `make yield LOGS=…` wrote: the workloads that
+it found take part as well, and false accepts are told by their source.
 The last line is JSON, with the figures of each way to run the arms of a round: at once, or in turns.
 """
 
@@ -43,7 +44,7 @@ from formulacode_dagster.measurement.relevance import Candidate
 from formulacode_dagster.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measurement.statistics.contrasts import contrast_of
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.models.measurement import Arm, Source
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.suites.questions import SurveyedBenchmark
 
@@ -78,6 +79,8 @@ class Outcome:
     cpu_seconds: float
     seconds: float
     machine: str
+    source: str = Source.BASE_SUITE
+    """Where what was timed comes from."""
 
 
 def main() -> None:
@@ -88,14 +91,18 @@ def main() -> None:
     parser.add_argument("--arms", choices=[*Arms, "both"], default=Arms.AT_ONCE, help="how those of a round run")
     parser.add_argument("--sample-seconds", type=float, default=0.05)
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
+    parser.add_argument("--found", type=Path, help="folder of workloads that `make yield LOGS=…` found in these")
     parser.add_argument("--kept", type=Path, default=KEPT)
     options = parser.parse_args()
     done = read(options.kept)
     ways = list(Arms) if options.arms == "both" else [Arms(options.arms)]
-    mirrors = Mirrors(options.repositories) if options.repositories else None
+    if options.found and not options.repositories:
+        parser.error("--found needs --repositories, in which its workloads were found")
+    mirrors = Mirrors(options.repositories, options.found) if options.repositories else None
     kinds = mirrors.kinds() if mirrors else {}
     asked = [(task, arms) for task in tasks(options.tasks, options.per_effect, kinds) for arms in ways]
-    left = [key for key in asked if key not in done]
+    # a build of a real repository takes longest: who stops before the end has most of all others
+    left = sorted((key for key in asked if key not in done), key=lambda key: key[0].builds_a_mirror)
     options.kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
         bench = Bench(Path(folder), options.sample_seconds, mirrors)
@@ -130,6 +137,8 @@ class Subject:
     image: BuiltImage
     suite: SuiteFiles
     patch: bytes
+    names: tuple[str, ...] = ()
+    """The benchmarks to time; none for any of the suite."""
 
 
 class Bench:
@@ -154,7 +163,7 @@ class Bench:
         with ArmSessions.open(subject.engine, subject.image, run_id="bench", limits=limits, log=log) as sessions:
             sessions.prepare(changed_files(subject.patch), subject.patch, subject.suite)
             budget = Budget(plan.max_seconds)
-            candidates = chosen(sessions)
+            candidates = chosen(sessions, subject.names)
             if not candidates:
                 print(f"{task.repository or task.kind} is left out: no benchmark runs on all arms", file=sys.stderr)
                 return None
@@ -181,6 +190,7 @@ class Bench:
             cpu_seconds=round(cpu_seconds() - spent, 1),
             seconds=round(time.monotonic() - start, 1),
             machine=taken.machine,
+            source=subject.suite.source,
         )
 
     def _subject(self, task: AaTask, generator: random.Random) -> Subject | None:
@@ -191,10 +201,9 @@ class Bench:
         built = self._mirrors.image(task.repository) if self._mirrors else None
         if self._mirrors is None or built is None:
             return None
-        image, suite = built
         with tempfile.TemporaryDirectory(dir=self._folder) as scratch:
-            patch = self._mirrors.patch(task, image, generator, Path(scratch))
-        return Subject(self._mirrors.engine, image, suite, patch)
+            patch = self._mirrors.patch(task, built.image, generator, Path(scratch))
+        return Subject(self._mirrors.engine, built.image, built.suite, patch, built.names)
 
     def _image(self, compiled: bool) -> BuiltImage:
         if compiled not in self._images:
@@ -204,9 +213,9 @@ class Bench:
         return self._images[compiled]
 
 
-def chosen(sessions: ArmSessions) -> list[Candidate]:
-    """A few benchmarks that run on every arm."""
-    names: list[str] | None = None
+def chosen(sessions: ArmSessions, wanted: Sequence[str] = ()) -> list[Candidate]:
+    """A few benchmarks that run on every arm, of those *wanted* if any are."""
+    names: list[str] | None = list(wanted) or None
     surveys: dict[Arm, dict[str, SurveyedBenchmark]] = {}
     for arm in Arm:
         survey = sessions.remotes[arm].survey(
@@ -215,6 +224,13 @@ def chosen(sessions: ArmSessions) -> list[Candidate]:
         surveys[arm] = {benchmark.name: benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"}
         names = list(surveys[arm])
     return [Candidate({arm: surveys[arm][name] for arm in Arm}, executes_change=True) for name in names or ()]
+
+
+def _false_accepts(same: Sequence[Outcome], source: str) -> dict[str, object]:
+    mine = [outcome for outcome in same if outcome.source == source]
+    accepted = sum(outcome.verdict == "faster" for outcome in mine)
+    interval = [round(bound, 4) for bound in clopper_pearson(accepted, len(mine))]
+    return {"tasks": len(mine), "false_accepts": accepted, "false_accept_interval": interval}
 
 
 def cpu_seconds() -> float:
@@ -256,6 +272,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
             # a mean over as many rounds as a second of the processor has
             after = [outcome.spread * math.sqrt(outcome.round_cpu_seconds) for outcome in cost]
             told[f"sd_after_a_cpu_second_{kind}"] = round(median(after), 4)
+    told["by_source"] = {source: _false_accepts(same, source) for source in sorted({each.source for each in same})}
     told["repositories"] = dict(Counter(outcome.task.repository for outcome in same if outcome.task.repository))
     told["machine"] = outcomes[-1].machine if outcomes else ""
     return told

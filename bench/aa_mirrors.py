@@ -6,9 +6,11 @@ import random
 import sys
 import tomllib
 import zlib
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from aa_tasks import AaTask, commit, diff, git
+from found_workloads import kept_in
 from yield_of_builds import laboratory_of, listed
 
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
@@ -28,35 +30,50 @@ MOST_TRIES = 4
 NOT_BUILT = frozenset({"benchmarks", "benchmark", "bench", "asv_bench", "doc", "docs", "examples", "tools", "vendor"})
 
 
-class Mirrors:
-    """The folder of bare mirrors owner/name.git."""
+@dataclass(frozen=True)
+class MirrorImage:
+    """An image of a mirror's repository, and what is timed in it."""
 
-    def __init__(self, folder: Path) -> None:
+    image: BuiltImage
+    suite: SuiteFiles
+    names: tuple[str, ...] = ()
+    """The workloads that were found; none for any of the suite."""
+
+
+class Mirrors:
+    """The folder of bare mirrors owner/name.git, and the workloads that were found for pull requests of them."""
+
+    def __init__(self, folder: Path, found: Path | None = None) -> None:
         self._folder = folder.absolute()
+        self._found = kept_in(found) if found is not None else {}
         self._laboratory, self.engine = laboratory_of(self._folder, None, every_source=False)
-        self._images: dict[str, tuple[BuiltImage, SuiteFiles] | None] = {}
+        self._images: dict[str, MirrorImage | None] = {}
 
     def kinds(self) -> dict[str, tuple[str, ...]]:
-        """Kinds of edits that each repository takes, by what its files are; of one without any, nothing."""
+        """Kinds of edits that each repository takes, by what its files are; of one without any, nothing.
+
+        Pull requests whose workloads were found take those of their repository.
+        """
         told = {}
         for path in sorted(self._folder.glob("*/*.git")):
             suffixes = {PurePosixPath(name).suffix for name in sources(path, "HEAD")}
             kinds = (*(PYTHON_KINDS if ".py" in suffixes else ()), *(C_KINDS if ".c" in suffixes else ()))
             if kinds:
                 told[f"{path.parent.name}/{path.stem}"] = kinds
-        return told
+        return told | {item: told[name] for item in self._found if (name := item.partition("#")[0]) in told}
 
-    def image(self, repository: str) -> tuple[BuiltImage, SuiteFiles] | None:
+    def image(self, repository: str) -> MirrorImage | None:
         """The image of the base of one of its pull requests, with its suite; None where none has one, which is told."""
         if repository not in self._images:
-            self._images[repository] = next(filter(None, map(self._built, self._items(repository))), None)
+            items = [repository] if repository in self._found else self._items(repository)
+            self._images[repository] = next(filter(None, map(self._built, items)), None)
             if self._images[repository] is None:
                 print(f"{repository} is left out", file=sys.stderr, flush=True)
         return self._images[repository]
 
     def patch(self, task: AaTask, image: BuiltImage, generator: random.Random, folder: Path) -> bytes:
         """An edit of one source of the base that changes nothing; *folder* is scratch."""
-        mirror, base = self._folder / f"{task.repository}.git", image.spec.base_sha
+        mirror, base = self._folder / f"{task.repository.partition('#')[0]}.git", image.spec.base_sha
         suffix = ".c" if task.is_compiled else ".py"
         paths = [path for path in sources(mirror, base) if path.endswith(suffix)]
         package = image.spec.package_name.partition(".")[0]
@@ -66,7 +83,7 @@ class Mirrors:
         changed: bytes = diff(folder, {path: unnoticed(task.kind, before, generator)})
         return changed
 
-    def _built(self, item: str) -> tuple[BuiltImage, SuiteFiles] | None:
+    def _built(self, item: str) -> MirrorImage | None:
         attempts: list[BuildAttempt] = []
         try:
             mirror, pr, _ = self._laboratory.change(item)
@@ -75,7 +92,8 @@ class Mirrors:
         except (ItemFailure, Rejection) as end:
             print(f"{item} has no image: {end}", file=sys.stderr, flush=True)
             return None
-        return image, task.suite
+        found = self._found.get(item)
+        return MirrorImage(image, found.laid, found.names) if found else MirrorImage(image, task.suite)
 
     def _items(self, repository: str) -> list[str]:
         """A few pull requests: the first of the list of `make yield`, or the newest that were merged."""

@@ -63,12 +63,17 @@ class AaTask:
     kind: str
     effect: float
     repository: str = ""
-    """A mirror's `owner/name`; `` for one of our own two."""
+    """A mirror's `owner/name`, or a pull request of it whose workloads were found; `` for one of our own two."""
 
     @property
     def is_compiled(self) -> bool:
         """Whether it is of the repository with compiled code."""
         return self.kind.startswith("c ")
+
+    @property
+    def builds_a_mirror(self) -> bool:
+        """Whether compiled code of a real repository is built for it, again and again."""
+        return self.is_compiled and self.repository != ""
 
 
 NO_EFFECT = ("py comments", "py helper", "c unrelated function", "c reordered functions", "c rebuild")
@@ -78,13 +83,14 @@ EFFECTS = (1.05, 1.1, 1.2, 2.0)
 def tasks(count: int, per_effect: int, mirrors: Mapping[str, Sequence[str]] | None = None) -> list[AaTask]:
     """*count* tasks without effect, and *per_effect* of each effect, half of them compiled.
 
-    Those without effect are of all kinds of our own repositories in turn, and of those that *mirrors* have, by name.
-    Effects of a known size are of our own alone.
+    Those without effect are of all kinds of our own repositories in turn, and of those that *mirrors* have, by name;
+    each place counts its own, so that one more leaves those of the others as they are. Effects of a known size are of
+    our own alone.
     """
     places = [("", kind) for kind in NO_EFFECT]
     places += [(name, kind) for name, kinds in sorted((mirrors or {}).items()) for kind in kinds]
     asked = [
-        AaTask(number, kind, 1.0, name)
+        AaTask(number // len(places), kind, 1.0, name)
         for number, (name, kind) in zip(range(count), itertools.cycle(places), strict=False)
     ]
     for effect in EFFECTS:

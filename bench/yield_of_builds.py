@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from found_workloads import stem
 from yield_report import Results, Trial, figures, table
 from yield_trials import Laboratory
 
@@ -39,7 +40,7 @@ def main() -> None:
     parser.add_argument("--pull-requests", type=Path, default=Path(__file__).with_name("yield_pull_requests.toml"))
     parser.add_argument("--only", action="append", default=[], help="owner/repo or owner/repo#123; may be repeated")
     parser.add_argument("--at-once", type=int, default=1, help="pull requests worked on at the same time")
-    parser.add_argument("--logs", type=Path, help="folder for log and found workloads of every trial")
+    parser.add_argument("--logs", type=Path, help="folder for log and found workloads of every trial, for bench/aa.py")
     parser.add_argument("--results", type=Path, help="file of JSON lines, one a trial, to go on from")
     parser.add_argument("--until-aimed", action="store_true", help="leave out what comes after the source that aims")
     parser.add_argument(
@@ -64,10 +65,13 @@ def main() -> None:
         print(f"{item} …", file=sys.stderr, flush=True)
         result = laboratory.trial(item)
         print(f"{item}: {result.stage} {result.reason} {result.detail[:200]}", file=sys.stderr, flush=True)
+        if options.logs is not None:
+            options.logs.mkdir(parents=True, exist_ok=True)
         for ending, text in ((".log", result.log), (".workloads.py", result.laid)):
             if options.logs is not None and text:
-                options.logs.mkdir(parents=True, exist_ok=True)
-                (options.logs / f"{item.replace('/', '__').replace('#', '-')}{ending}").write_text(text, "utf-8")
+                (options.logs / f"{stem(item)}{ending}").write_text(text, "utf-8")
+        if options.logs is not None and result.found is not None:
+            result.found.keep(options.logs)
         results.add(result)
         return result
 

@@ -9,9 +9,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
+from found_workloads import FoundWorkloads
 from pydantic import TypeAdapter
 
 DONE = "timed"
+NOT_KEPT = ("log", "laid", "found")
+"""Of a trial, in its file: too long for a line."""
 COMPILED = -1
 """In place of a number of benchmarks: the change is compiled, and no build with coverage tells what runs it."""
 
@@ -71,6 +74,8 @@ class Trial:
     """Names of the first of those."""
     laid: str = field(default="", repr=False)
     """The modules that these are in, where they were laid over the checkout."""
+    found: FoundWorkloads | None = field(default=None, repr=False)
+    """The same workloads with all files of their suite."""
     verdict: str = ""
     """Where it was measured."""
     measured: str = ""
@@ -119,7 +124,7 @@ class Results:
         self._trials[trial.item] = trial
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            kept = {name: value for name, value in asdict(trial).items() if name not in ("log", "laid")}
+            kept = {name: value for name, value in asdict(trial).items() if name not in NOT_KEPT}
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(kept) + "\n")
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from found_workloads import FoundWorkloads
 from yield_report import COMPILED, DONE, SourceTrial, Trial
 
 from formulacode_dagster.engines.protocol import Engine, Session
@@ -133,6 +134,7 @@ class Aiming:
             aimed=len(names) or (0 if is_told else COMPILED),
             workloads=tuple(names[:ENOUGH]),
             laid=_modules(suite, names[:ENOUGH]),
+            found=FoundWorkloads.of(trial.item, names[:ENOUGH], suite) if names else None,
             log="\n".join(words),
         )
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
 
 ROOT = Path(__file__).parents[2]
@@ -105,12 +107,52 @@ def mirrors(aa, tmp_path):
         (tmp_path / "work" / name / ".git").rename(folder / f"{name}.git")
     module = importlib.import_module("aa_mirrors")
     made = module.Mirrors.__new__(module.Mirrors)
-    made._folder = folder
+    made._folder, made._found = folder, {}
     return made
 
 
 def test_mirrors_take_the_edits_that_their_files_allow(mirrors):
     assert mirrors.kinds() == {"acme/wheels": ("py comments", "py helper", "c unrelated function", "c rebuild")}
+
+
+def test_pull_requests_whose_workloads_were_found_take_the_edits_of_their_repository(mirrors, tmp_path):
+    found = importlib.import_module("found_workloads")
+    suite = SuiteFiles("1 snippets", {"benchmarks/snippets.py": b"\xff\n"}, Source.SNIPPETS, "c0ffee")
+    for item in ("acme/wheels#7", "acme/away#1"):
+        found.FoundWorkloads.of(item, ["snippets.Snippet1.time_snippet"], suite).keep(tmp_path)
+    mirrors._found = found.kept_in(tmp_path)
+    assert mirrors.kinds()["acme/wheels#7"] == mirrors.kinds()["acme/wheels"]
+    assert "acme/away#1" not in mirrors.kinds()
+    assert mirrors._found["acme/wheels#7"].laid == suite
+
+
+def test_one_place_more_leaves_the_tasks_of_the_others_as_they_are(aa):
+    tasks = importlib.import_module("aa_tasks").tasks
+    few = tasks(12, 0, {"acme/wheels": ("c rebuild",)})
+    more = tasks(16, 0, {"acme/wheels": ("c rebuild",), "acme/words#1": ("py helper", "py comments")})
+    assert set(few) <= set(more)
+    assert [task.builds_a_mirror for task in few] == ([False] * 5 + [True]) * 2
+
+
+def test_false_accepts_are_told_by_the_source_of_what_was_timed(aa):
+    (task,) = aa.module.tasks(1, 0)
+    outcome = aa.module.Outcome(
+        task=task, arms=aa.module.Arms.AT_ONCE, verdict="faster", speedup=1.2, control=1.0, unit="process", rounds=8,
+        disturbed=False, spread=0.1, round_cpu_seconds=1.0, cpu_seconds=9.0, seconds=9.0, machine="a machine",
+        source="own_tests",
+    )  # fmt: skip
+    same = dataclasses.replace(outcome, verdict="unchanged", source="snippets")
+    told = aa.module.figures([outcome, same])["by_source"]
+    assert {name: (each["tasks"], each["false_accepts"]) for name, each in told.items()} == {
+        "own_tests": (1, 1),
+        "snippets": (1, 0),
+    }
+
+
+def test_found_workloads_are_asked_of_mirrors(aa, capsys):
+    with pytest.raises(SystemExit):
+        aa("--found", "DIR")
+    assert "--found needs --repositories" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["py comments", "py helper", "c unrelated function", "c rebuild"])
@@ -127,8 +169,8 @@ def test_an_edit_of_a_mirror_adds_what_nothing_runs_to_a_file_of_the_package(aa,
 
 def test_tasks_without_effect_are_of_mirrors_too_and_what_has_no_image_is_left_out(aa, capsys, monkeypatch):
     class Mirrors:
-        def __init__(self, folder):
-            assert folder == Path("DIR")
+        def __init__(self, folder, found):
+            assert (folder, found) == (Path("DIR"), None)
 
         def kinds(self):
             return {"acme/broken": ("py helper",), "acme/wheels": ("py comments",)}

@@ -1,0 +1,56 @@
+"""Workloads that `make yield LOGS=DIR` found, kept so that `make bench-aa FOUND=DIR` need not look for them again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ConfigDict
+
+from formulacode_dagster.models.base import Frozen
+from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.suites.overlays import SuiteFiles
+
+ENDING = ".found.json"
+
+
+class FoundWorkloads(Frozen):
+    """The first workloads that execute the change of one pull request, and the files they are in."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    item: str
+    names: tuple[str, ...]
+    suite: str
+    source: Source
+    commit: str
+    files: dict[str, bytes] | None
+    """Laid over the checkout; None for the files that it has anyway."""
+
+    @classmethod
+    def of(cls, item: str, names: Sequence[str], suite: SuiteFiles) -> FoundWorkloads:
+        """The workloads *names* of *suite*."""
+        files = None if suite.files is None else dict(suite.files)
+        return cls(
+            item=item, names=tuple(names), suite=suite.name, source=suite.source, commit=suite.commit, files=files
+        )
+
+    @property
+    def laid(self) -> SuiteFiles:
+        """The files, as they are laid over every arm."""
+        return SuiteFiles(self.suite, self.files, self.source, self.commit)
+
+    def keep(self, folder: Path) -> None:
+        """Write it into *folder*, in the place of what was found before."""
+        (folder / f"{stem(self.item)}{ENDING}").write_text(self.model_dump_json(), "utf-8")
+
+
+def stem(item: str) -> str:
+    """What files of *item* are called, without their ending."""
+    return item.replace("/", "__").replace("#", "-")
+
+
+def kept_in(folder: Path) -> dict[str, FoundWorkloads]:
+    """What was found and kept in *folder*, by item; raises ValueError for a file that is none of ours."""
+    found = [FoundWorkloads.model_validate_json(path.read_bytes()) for path in sorted(folder.glob(f"*{ENDING}"))]
+    return {each.item: each for each in found}
