@@ -21,7 +21,7 @@ from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.answers import describe
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.remote import ONE_THREAD, Remote
+from formulacode_dagster.suites.remote import Remote, environment_of_runs
 
 from .asv_results import new_result
 
@@ -110,7 +110,7 @@ class PlainAsv:
                     [session.python, script],
                     timeout=self.seconds,
                     stdin=json.dumps({**request, "core": core}).encode(),
-                    environment={**spec.run_environment, **ONE_THREAD},
+                    environment=environment_of_runs(spec.run_environment),
                 )
         result, benchmarks = _answer(completed)
         # asv names an environment that exists by its path, which is another in every session

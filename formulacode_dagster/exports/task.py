@@ -18,7 +18,7 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import EngineName
 from formulacode_dagster.models.measurement import Metric, Quantity, Returned
 from formulacode_dagster.models.reasons import FailureKind
-from formulacode_dagster.suites.remote import ONE_THREAD
+from formulacode_dagster.suites.remote import environment_of_runs
 
 TESTS_SECONDS = 900.0
 """What all tests of a task may take together."""
@@ -113,7 +113,7 @@ class ExportedTask:
             "pass_to_pass": list(row["pass_to_pass"]),
             "package_root": "" if spec.package_root == "." else spec.package_root,
             "packages": [spec.package_name.partition(".")[0]] if spec.package_name else [],
-            "environment": {**spec.run_environment, **ONE_THREAD},
+            "environment": environment_of_runs(spec.run_environment),
             "limits": procedure.limits.model_dump(include={"build_seconds", "benchmark_seconds"}),
             "test_seconds": TEST_SECONDS,
             "tests_seconds": TESTS_SECONDS,

@@ -40,8 +40,15 @@ ONE_THREAD = dict.fromkeys(
     "1",
 )
 """A benchmark runs on one core, where more threads would only take turns."""
+NO_DISPLAY = {"MPLBACKEND": "Agg", "QT_QPA_PLATFORM": "offscreen"}
+"""No window can be opened: matplotlib before 3.0 takes Tk and fails, Qt aborts."""
 
 Request = Mapping[str, object]
+
+
+def environment_of_runs(configured: Mapping[str, str]) -> dict[str, str]:
+    """Variables of whatever runs a repository's code, with those that its suite has *configured*."""
+    return {**NO_DISPLAY, **configured, **ONE_THREAD}
 
 
 class Remote:
@@ -284,7 +291,7 @@ class Remote:
             [self._session.python, self._archive],
             timeout=timeout,
             stdin=json.dumps({**request, "nonce": nonce}).encode(),
-            environment={**self._environment, **ONE_THREAD, **(environment or {})},
+            environment={**environment_of_runs(self._environment), **(environment or {})},
         )
         prefix = f"{nonce} ".encode()
         lines = [line[len(prefix) :] for line in completed.stdout.split(b"\n") if line.startswith(prefix)]

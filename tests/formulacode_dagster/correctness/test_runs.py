@@ -123,6 +123,15 @@ def test_a_pytest_that_ends_before_any_test_says_why(session, lay, conftest: str
     assert re.search(told, run.uncollected["pytest"], re.DOTALL)
 
 
+@pytest.mark.parametrize(("configured", "backend"), [({}, "Agg"), ({"MPLBACKEND": "svg"}, "svg")])
+def test_nothing_that_runs_opens_a_window_as_matplotlib_2_would(session, lay, configured, backend: str) -> None:
+    test = f"import os\n\ndef test_it():\n    assert os.environ['MPLBACKEND'] == '{backend}'\n"
+    lay(session.folder / "repository", {"test_a.py": test})
+    spec = SPEC.model_copy(update={"run_environment": configured})
+    (ended,) = TestRunner(session, spec).run(hash_seed=1).tests.values()
+    assert ended.outcome is RunOutcome.PASSED, ended.message
+
+
 def test_a_repository_without_tests_runs_none(session) -> None:
     assert TestRunner(session, SPEC).run(hash_seed=1) == TestRun()
 
