@@ -68,12 +68,10 @@ mutation Launch($parameters: ExecutionParams!) {
 
 
 @dataclass(frozen=True)
-class Served:
-    """A running `fc-data dev`."""
+class Ui:
+    """A web server of Dagster."""
 
     url: str
-    process: subprocess.Popen[bytes]
-    log: Path
 
     def graphql(self, query: str, **variables: Any) -> Any:
         """Ask the web server as the UI does; returns `data`."""
@@ -88,14 +86,33 @@ class Served:
         assert answer["__typename"] == "LaunchRunSuccess", answer
         return str(answer["run"]["runId"])
 
+    def status_of(self, run_id: str) -> str:
+        """The status of a run now."""
+        return str(self.graphql(_STATUS, id=run_id)["runOrError"]["status"])
+
     def wait_for_run(self, run_id: str, seconds: float = 300) -> str:
         """The status of a run: its final one, or the one it has after *seconds*."""
         deadline = time.monotonic() + seconds
         while True:
-            status = self.graphql(_STATUS, id=run_id)["runOrError"]["status"]
+            status = self.status_of(run_id)
             if status in ("SUCCESS", "FAILURE", "CANCELED") or time.monotonic() > deadline:
-                return str(status)
+                return status
             time.sleep(1)
+
+
+@dataclass(frozen=True)
+class Served(Ui):
+    """A running `fc-data dev`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+def free_port() -> int:
+    """One of this machine's that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 ServeUi = Callable[..., AbstractContextManager[Served]]
@@ -103,9 +120,7 @@ ServeUi = Callable[..., AbstractContextManager[Served]]
 
 @contextmanager
 def serve_ui_of(demo: Demo, **more: str) -> Iterator[Served]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     demo.home.mkdir(parents=True, exist_ok=True)
     log = demo.home / f"dev-{port}.log"
     with log.open("wb") as output:

@@ -1,0 +1,135 @@
+"""deploy/compose started as a user starts it: all of it healthy, each run in a container of its own, volumes kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.composed import STAND_INS, Composed, composed
+from tests.support.sharing import RunFolder
+
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("compose"),
+    pytest.mark.timeout(1200),
+]
+
+MONTH = "2026-01"
+RUNS = """
+query Runs($filter: RunsFilter!) {
+  runsOrError(filter: $filter) { ... on Runs { results { runId status assetMaterializations { partition } } } }
+}
+"""
+ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
+
+
+@pytest.fixture(scope="module")
+def services(run_folder: RunFolder, worker_id: str) -> Iterator[Composed]:
+    missing = [image for image in STAND_INS.values() if not _is_here(image)]
+    if missing:
+        pytest.skip(f"run .ci/make-os-image and .ci/make-service-images: {', '.join(missing)} are not here")
+    with composed(f"fc-test-{run_folder.uid}-{worker_id}") as started:
+        yield started
+
+
+def _is_here(image: str) -> bool:
+    return subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode == 0
+
+
+def launched(services: Composed, job: str) -> str:
+    return services.ui.launch(
+        {
+            "selector": {
+                "repositoryName": "__repository__",
+                "repositoryLocationName": "formulacode",
+                "pipelineName": job,
+            },
+            "runConfigData": "{}",
+            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": MONTH}]},
+            "mode": "default",
+        }
+    )
+
+
+def runs_of(services: Composed, job: str) -> list[dict[str, object]]:
+    """The newest first."""
+    answer = services.ui.graphql(RUNS, filter={"pipelineName": job})
+    return list(answer["runsOrError"]["results"])
+
+
+def container_of(services: Composed, run: str) -> str:
+    """The container of *run*, once it is there."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if containers := services.run_containers(run):
+            return containers[0]
+        time.sleep(0.2)
+    raise AssertionError(f"run {run} has no container after two minutes")
+
+
+def wait_until_begun(services: Composed, run: str) -> None:
+    deadline = time.monotonic() + 120
+    while (status := services.ui.status_of(run)) != "STARTED":
+        assert status not in ENDED, status
+        assert time.monotonic() < deadline, status
+        time.sleep(0.2)
+
+
+def test_all_of_it_is_healthy_and_what_runs_are_told_is_no_secret(services: Composed) -> None:
+    assert services.services() == {
+        **dict.fromkeys(("postgres", "builder", "code", "gate", "webserver", "daemon", "sandbox"), "healthy"),
+        "registry": "running",
+    }
+
+
+def test_a_month_is_taken_in_by_runs_in_containers_of_their_own(services: Composed) -> None:
+    run = launched(services, "repositories_only")
+    told = json.loads(subprocess.run(
+        ["docker", "inspect", container_of(services, run)], capture_output=True, text=True, check=True
+    ).stdout)[0]  # fmt: skip
+    assert told["HostConfig"]["ReadonlyRootfs"]
+    assert not told["HostConfig"]["Privileged"]
+    assert not any("docker.sock" in mount["Source"] for mount in told["Mounts"])
+    variables = {name for name, _, _ in (variable.partition("=") for variable in told["Config"]["Env"])}
+    assert {"DAGSTER_HOME", "PGPASSFILE"} <= variables
+    assert not {"HF_TOKEN", "GH_TOKENS", "LLM_API_KEY", "DOCKERHUB_TOKEN", "PGPASSWORD"} & variables
+    assert services.ui.wait_for_run(run) == "SUCCESS"
+    (ended,) = runs_of(services, "repositories_only")
+    assert ended["assetMaterializations"] == [{"partition": MONTH}]
+
+
+def test_a_run_whose_container_is_killed_is_launched_anew(services: Composed) -> None:
+    run = launched(services, "pull_requests_only")
+    container = container_of(services, run)
+    # what dies before it has begun is given up after two minutes, what has begun at the next look
+    wait_until_begun(services, run)
+    subprocess.run(["docker", "kill", container], capture_output=True, check=True)
+    deadline = time.monotonic() + 300
+    runs: list[dict[str, object]] = []
+    while time.monotonic() < deadline and not (len(runs) == 2 and runs[0]["status"] in ENDED):
+        time.sleep(1)
+        runs = runs_of(services, "pull_requests_only")
+    assert [(each["runId"] == run, each["status"]) for each in runs] == [(False, "SUCCESS"), (True, "FAILURE")]
+
+
+def test_the_engine_that_builds_and_the_registry_answer_where_runs_are(services: Composed) -> None:
+    said = services.fc_data("preflight")
+    lines = [line.split(maxsplit=2) for line in said.splitlines()]
+    health = {system: (state, text) for state, system, text in lines}
+    assert {system for system, (state, _) in health.items() if state == "broken"} == set()
+    assert {health[system][0] for system in ("postgres", "github", "registry")} == {"ok"}, said
+    # it has no image of an interpreter yet, and none can be pulled everywhere
+    assert health["containers"][1].startswith("Building with Docker"), said
+
+
+def test_volumes_survive_and_the_next_up_goes_on(services: Composed) -> None:
+    services.down()
+    assert services.services() == {}
+    services.up()
+    assert [each["status"] for each in runs_of(services, "repositories_only")] == ["SUCCESS"]
+    assert services.ui.wait_for_run(launched(services, "repositories_only")) == "SUCCESS"
