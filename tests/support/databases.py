@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,8 @@ EMPTY = "template1"
 MIGRATED = "migrated"
 # what is lost when this machine loses power is a test
 _HASTE = ("fsync", "synchronous_commit", "full_page_writes")
+ANOTHER = "FC_TEST_POSTGRES"
+"""Names a running, empty server, of whatever version, to take in the place of the embedded one."""
 
 
 class DatabaseServer:
@@ -24,6 +28,11 @@ class DatabaseServer:
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
+
+    @cached_property
+    def _version(self) -> tuple[int | str, ...]:
+        with self._database.engine.connect() as connection:
+            return connection.dialect.server_version_info or ()
 
     def execute(self, *statements: str) -> None:
         """Run *statements* as the server's owner, each by itself."""
@@ -34,8 +43,9 @@ class DatabaseServer:
     def create(self, template: str = MIGRATED, *, name: str = "") -> str:
         """The URL of a new database that holds what *template* does."""
         name = name or f"test_{uuid.uuid4().hex}"
-        # several times as fast as writing what the template holds into the log first
-        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
+        # several times as fast as writing what the template holds into the log first; before 15 there is no other way
+        strategy = "STRATEGY file_copy" if self._version >= (15,) else ""
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
         return self._database.engine.url.set(database=name).render_as_string(hide_password=False)
 
     def drop(self, url: str) -> None:
@@ -49,7 +59,13 @@ class DatabaseServer:
 
 @pytest.fixture(scope="session")
 def database_server(run_folder: RunFolder) -> Iterator[DatabaseServer]:
-    """The embedded Postgres of this run, stopped by the last of its processes."""
+    """The embedded Postgres of this run, stopped by the last of its processes, or another that runs already."""
+    if another := os.environ.get(ANOTHER):
+        server = DatabaseServer(another)
+        run_folder.once("postgres-template", lambda _: _prepare(server))
+        yield server
+        server.close()
+        return
     folder = run_folder.path / "postgres"
     # all of it under the lock: the server that one process finds running may be stopped by another that ends
     with run_folder.lock("postgres"):
