@@ -6,9 +6,11 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from filelock import FileLock
 
 from formulacode_dagster.items.claims import SharedStage
 from formulacode_dagster.models.items import MONTH_STAGES, RunOptions, Stage
@@ -28,6 +30,7 @@ SHOWN_OFFENDERS = 5
 LAUNCHED_BY = "formulacode/launched_by"
 """Tag of runs that live in a process of the command line, not below the UI."""
 
+OPENING_LOCK = "opening.lock"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -51,10 +54,16 @@ def dagster_instance() -> Iterator[dg.DagsterInstance]:
     folder = prepare_dagster_home()
     with (
         storage_errors(),
-        dg.DagsterInstance.from_config(str(folder), IN_PROCESS) as instance,
+        _opened(folder) as instance,
     ):
         end_orphans(instance)
         yield instance
+
+
+def _opened(folder: Path) -> dg.DagsterInstance:
+    """The instance, by one process at a time: two that made its SQLite files at once would lose one of them."""
+    with FileLock(folder / OPENING_LOCK):
+        return dg.DagsterInstance.from_config(str(folder), IN_PROCESS)
 
 
 def set_pools(instance: dg.DagsterInstance) -> dict[str, int]:
