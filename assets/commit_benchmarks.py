@@ -80,7 +80,7 @@ def commit_benchmarks(
             resolver=containers.resolver(),
             os_image=containers.settings.os_image,
             limits=containers.limits,
-            database=postgres.database(),
+            machine=containers.machine(postgres.database(), engine, context.log.info),
             run_id=context.run.run_id,
             note=context.log.info,
         )

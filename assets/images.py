@@ -90,7 +90,8 @@ def build_images(
     """Build what is pending of the month, or this run's part of it."""
     os_image = containers.settings.os_image
     authors = partial(author_of, run, desk) if desk else None
-    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image, authors)
+    machine = containers.machine(run.database, engine, run.note)
+    builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image, authors, machine.building)
     with run.database.transaction() as connection:
         environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
         keys = [pr.key for pr in environments_done]

@@ -105,7 +105,7 @@ def time_images(
         mirrors.cache(),
         sampling.plan(),
         containers.limits,
-        cores=leased_cores(run.database, engine.store),
+        cores=leased_cores(containers.machine(run.database, engine, run.note)),
         at_once=sampling.settings.measured_at_once,
         suite_repositories=mirrors.settings.suite_repositories,
         writer=partial(llm.workload_writer, postgres.completions(reask=run.options.reask), run.month),

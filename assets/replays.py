@@ -63,9 +63,8 @@ def replays(
             {task.item.partition("#")[0] for task in tasks},
             [EngineName.DOCKER] if any(task.image_name for task in tasks) else [],
         )
-        stage = Replays(
-            run, engine, registry.puller(), destination.name, released, leased_cores(run.database, engine.store)
-        )
+        cores = leased_cores(containers.machine(run.database, engine, run.note))
+        stage = Replays(run, engine, registry.puller(), destination.name, released, cores)
         summary = run_loop(stage.replay_month())
         with run.database.transaction() as connection:
             made = replays_of(connection, run.month)

@@ -22,11 +22,11 @@ def reproduces(month: JudgedMonth, mirrors: MirrorsResource, containers: Contain
     made: list[Reproduction] = []
     failures: dict[str, str] = {}
     engine, _ = containers.engine_for(month.database, month.key)
+    machine = containers.machine(month.database, engine)
     for item, image in _sampled(month, engine).items():
         try:
             made.append(
-                _known(month.database, image)
-                or rebuild_stored(month.database, engine, mirrors.cache(), image, item=item)
+                _known(month.database, image) or rebuild_stored(machine, engine, mirrors.cache(), image, item=item)
             )
         except FormulaCodeError as error:
             # a daemon or an index that is gone says nothing about the image, and is no pass either

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from pydantic import PrivateAttr
@@ -25,6 +25,7 @@ from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.attempts import engines_of
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.machines import Machine
 from formulacode_dagster.store.pull_requests import done_items
 
 from .base import SettingsResource, setting
@@ -125,6 +126,11 @@ class ContainersResource(SettingsResource):
             images=int(self.settings.images_gb * 1e9) or None,
             build_cache=int(self.settings.build_cache_gb * 1e9) or None,
         )
+
+    def machine(self, database: Database, engine: Engine, note: Callable[[str], None] | None = None) -> Machine:
+        """The machine of *engine*, as runs over *database* share it; *note* is told of each wait there for others."""
+        apart = bool(self.settings.build_cgroup) and isinstance(engine, DockerEngine)
+        return Machine(database, engine.store, apart, note)
 
     def image_stores(self, run_is_over: RunIsOver = nobody_knows) -> list[ImageStore]:
         """Where images of ours are kept: the folders of this machine, and the Docker daemon where it is the engine.

@@ -35,10 +35,12 @@ def rebuild(
     name = ItemName.parse(item)
     with database() as store:
         image, told = _image_of(store, name)
-        engine, why = ContainersResource().engine_for_repositories([name.repository], [image.engine])
+        containers = ContainersResource()
+        engine, why = containers.engine_for_repositories([name.repository], [image.engine])
         console.print(why, highlight=False)
-        with console.status(f"building {image.tag} again"):
-            made = rebuild_stored(store, engine, MirrorsResource().cache(), image, item=told)
+        with console.status(f"building {image.tag} again") as status:
+            machine = containers.machine(store, engine, status.update)
+            made = rebuild_stored(machine, engine, MirrorsResource().cache(), image, item=told)
     _end(made)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,6 +22,7 @@ from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.recipe import StoredContext
+from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.overlays import first_suite
 
 from .commits import as_pull_request
@@ -43,6 +45,8 @@ class CommitImages:
     """The day whose packages all environments are made of; None: each of the day of its commit."""
     contexts: list[StoredContext] = field(default_factory=list)
     """Of images of this repository that held; those that are built here join them."""
+    turn: Turn = nullcontext
+    """Holds off timings while something is built and verified."""
 
     def image(self, sha: str, progress: Progress | None = None) -> BuiltImage:
         """The verified image of *sha*, that of an earlier run where it is still here.
@@ -91,6 +95,8 @@ class CommitImages:
         )
         declared = declared_by(mirror, pr, environment)
         recipes = recipes_for(self.contexts, sha, declared)
-        image, _ = build_until_it_holds(self.engine, task, run_id=self.run_id, recipes=recipes, progress=progress)
+        image, _ = build_until_it_holds(
+            self.engine, task, run_id=self.run_id, recipes=recipes, progress=progress, turn=self.turn
+        )
         self.contexts.append(context_of(image, task, declared))
         return image

@@ -22,8 +22,8 @@ from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.offline.identity import derived_id
 from formulacode_dagster.store.attempts import contexts_of
-from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.lookup import repository_id
+from formulacode_dagster.store.machines import Machine
 
 from .asv_results import RESULTS, machine_facts, write_json
 from .benchmark import BenchmarkedCommit, CommitBenchmarks
@@ -89,7 +89,7 @@ def benchmark_commits(
     resolver: Resolver,
     os_image: str,
     limits: ResourceLimits,
-    database: Database,
+    machine: Machine,
     run_id: str,
     note: Callable[[str], None],
 ) -> list[BenchmarkedCommit]:
@@ -97,14 +97,14 @@ def benchmark_commits(
 
     asv's *results* are below it unless another folder is named.
 
-    Of *database* only the repository's id is read, so that its commits and its tasks share layers of their images, and
-    the recipes that its images were built by.
+    Of the database of *machine* only the repository's id is read, so that its commits and its tasks share layers of
+    their images, and the recipes that its images were built by.
     Raises as `find_commits` and `CommitBenchmarks.run`.
     """
     asked = find_commits(cache, order.repository, order.commits, steps=order.steps)
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", order.machine or platform.node()) or "machine"
     as_of = datetime.fromisoformat(order.as_of).replace(tzinfo=UTC) if order.as_of else None
-    with database.transaction() as connection:
+    with machine.database.transaction() as connection:
         found = repository_id(connection, order.repository)
         number = derived_id(order.repository) if found is None else found
         contexts = list(contexts_of(connection, number))
@@ -119,9 +119,10 @@ def benchmark_commits(
         run_id=run_id,
         as_of=as_of,
         contexts=contexts,
+        turn=machine.building,
     )
     arguments = shlex.split(order.asv)
-    cores = leased_cores(database, engine.store)
+    cores = leased_cores(machine)
     benchmarks = CommitBenchmarks(
         images=images,
         folder=folder,

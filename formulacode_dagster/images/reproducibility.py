@@ -14,7 +14,7 @@ from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.blobs import get_blob, has_blob, put_blobs
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.machines import Machine
 from formulacode_dagster.verification.contents import Listing
 
 from .rebuild import rebuild
@@ -24,15 +24,20 @@ SAMPLE = 1
 
 
 def rebuild_stored(
-    database: Database, engine: Engine, cache: MirrorCache, image: BuiltImage, *, item: str
+    machine: Machine, engine: Engine, cache: MirrorCache, image: BuiltImage, *, item: str
 ) -> Reproduction:
-    """`rebuild` an image of the database, and keep what that has shown; raises what that raises."""
+    """`rebuild` an image of the machine's database, and keep what that has shown; raises what that raises.
+
+    What times there is held off meanwhile.
+    """
+    database = machine.database
 
     def kept(distribution: InstalledDistribution) -> Listing | None:
         with database.transaction() as connection:
             return kept_listing(connection, distribution)
 
-    made = rebuild(engine, image, cache=cache, kept=kept, item=item)
+    with machine.building():
+        made = rebuild(engine, image, cache=cache, kept=kept, item=item)
     with database.transaction() as connection:
         REPRODUCTIONS.save(connection, [made])
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,6 +32,7 @@ from formulacode_dagster.store.attempts import (
     last_attempt,
     save_context,
 )
+from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing
 
@@ -50,6 +52,8 @@ class TaskBuilds:
     os_image: str
     authors: Callable[[PullRequest, Sequence[StoredContext]], Author] | None = None
     """Who is asked where no rule knows more, for one pull request of a repository with these contexts."""
+    turn: Turn = nullcontext
+    """Holds off timings while something is built and verified."""
 
     def build(self, item: WorkItem[tuple[PullRequest, Environment]]) -> Outcome[BuiltImage]:
         """Build the image of *item* until it holds, every attempt kept as it ends; raises as `build_until_it_holds`."""
@@ -100,6 +104,7 @@ class TaskBuilds:
                 keep_installed=self._keep_installed,
                 force=self.run.options.force,
                 progress=lambda line: listener().note(Stage.IMAGES, f"{item.name}: {line}"),
+                turn=self.turn,
             )
         except ItemFailure as failure:
             failure.cost += Cost.total(agents)

@@ -16,6 +16,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.store.database import Database
 
 from .claims import Worker
+from .progress import listener
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,6 +54,10 @@ class StageRun:
     options: RunOptions = RunOptions()
     sharing: Sharing | None = None
     """None for a run that works alone."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line, that is of no one item."""
+        listener().note(self.stage, text)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 from formulacode_dagster.running.stopping import stop_request
-from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.machines import Machine, Turn
 
 WAIT_SECONDS = 1.0
 """Between two looks at whether a core has become free."""
@@ -19,20 +19,29 @@ Lease = Callable[[int], AbstractContextManager[bool]]
 class Cores:
     """The cores of what is timed at the same time: no two share one while there are others."""
 
-    def __init__(self, lease: Lease = lambda _: nullcontext(True), *, wait_seconds: float = WAIT_SECONDS) -> None:
-        """What is timed by other runs on this machine is kept off by *lease*."""
+    def __init__(
+        self,
+        lease: Lease = lambda _: nullcontext(True),
+        *,
+        turn: Turn = nullcontext,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        """What is timed by other runs on this machine is kept off by *lease*, and what is built there by *turn*."""
         self._lock = threading.Lock()
         self._taken: list[int] = []
         self._lease = lease
+        self._turn = turn
         self._wait_seconds = wait_seconds
 
     @contextmanager
     def reserved(self, choose: Callable[[Collection[int]], int]) -> Iterator[int]:
         """Take the core that *choose* gives for those that are taken, counted from the last, as long as the block.
 
-        Waits while other runs have them all. Raises OutsideSystemError when whoever gives the leases is gone.
+        Waits while other runs have them all, or build there. Raises OutsideSystemError when who gives leases is gone.
         """
         with ExitStack() as stack:
+            # before a core is chosen by how busy it is
+            stack.enter_context(self._turn())
             core = self._take(choose, stack)
             stack.callback(self._give_back, core)
             yield core
@@ -64,13 +73,6 @@ class Cores:
             self._taken.remove(core)
 
 
-def leased_cores(database: Database, store: str) -> Cores:
-    """Cores of the machine that holds the image store *store*, each leased from *database* as long as it is used.
-
-    The server takes a lease back when its holder dies, `kill -9` included.
-    """
-
-    def lease(core: int) -> AbstractContextManager[bool]:
-        return database.lease(f"core {core} of {store}")
-
-    return Cores(lease)
+def leased_cores(machine: Machine) -> Cores:
+    """Cores of *machine*, each leased from its database as long as it is used, while no image is built beside it."""
+    return Cores(machine.core, turn=machine.timing)

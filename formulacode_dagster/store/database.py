@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -117,6 +117,14 @@ class Database:
                 raise self._gone(error) from error
             raise
 
+    def room(self) -> int:
+        """How many connections the server lets users like this one have, all of them together."""
+        allowed = (
+            "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+        )
+        with self.transaction() as connection:
+            return int(connection.execute(text(allowed)).scalar_one())
+
     def migrate(self) -> tuple[str, ...]:
         """Apply what is missing of `sql/migrations`, and remake the views; returns the names of what was applied."""
         with self._reached():
@@ -158,15 +166,36 @@ class Database:
 
         The server lets go of it when the process dies, `kill -9` included.
         """
-        # beyond the 32 bits of the keys of months
-        key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
         with self._reached(), self.engine.connect() as connection:
             _stay_open(connection)
-            taken = connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": key}).scalar_one()
+            taken = _try_lock(connection, name)
             if not taken:
                 _let_go(connection)
             try:
-                yield bool(taken)
+                yield taken
+            finally:
+                _let_go(connection)
+
+    @contextmanager
+    def share(self, name: str) -> Iterator[Callable[[str], bool]]:
+        """Hold *name* for the length of the block, as others may too; gives what tells whether anybody holds another.
+
+        It may say so of a name that others ask for at this moment. The server lets go of *name* when the process dies,
+        `kill -9` included.
+        """
+        with self._reached(), self.engine.connect() as connection:
+            _stay_open(connection)
+            connection.execute(text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _key_of(name)})
+
+            def is_held(other: str) -> bool:
+                asked = connection.begin_nested()
+                taken = _try_lock(connection, other)
+                # the server lets go of what was locked since
+                asked.rollback()
+                return not taken
+
+            try:
+                yield is_held
             finally:
                 _let_go(connection)
 
@@ -201,6 +230,16 @@ class Database:
             why=str(error.orig).strip().splitlines()[0] if error.orig else str(error),
             remedy="Start it or fix FC_DATABASE_URL, then run the month again: it goes on where this run stopped",
         )
+
+
+def _key_of(name: str) -> int:
+    """The key of a lock, beyond the 32 bits of those of months."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+
+
+def _try_lock(connection: Connection, name: str) -> bool:
+    """Whether *name* is this transaction's alone from now on."""
+    return bool(connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _key_of(name)}).scalar_one())
 
 
 def _stay_open(connection: Connection) -> None:

@@ -67,6 +67,10 @@ def benchmark(
     engine, why = containers.engine_for_repositories([repository])
     console.print(why, highlight=False)
     with database() as store, console.status("benchmarking") as status:
+
+        def tell(line: str) -> None:
+            status.update(escape(line))
+
         standing = benchmark_commits(
             order,
             folder,
@@ -75,9 +79,9 @@ def benchmark(
             resolver=containers.resolver(),
             os_image=containers.settings.os_image,
             limits=containers.limits,
-            database=store,
+            machine=containers.machine(store, engine, tell),
             run_id=uuid.uuid4().hex,
-            note=lambda line: status.update(escape(line)),
+            note=tell,
         )
     _show(standing, folder)
     raise typer.Exit(1 if any(commit.state is CommitState.FAILED for commit in standing) else 0)

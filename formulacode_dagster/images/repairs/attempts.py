@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar, Protocol
@@ -23,6 +24,7 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, Submodule
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import plan_build
+from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 
 PLAN = "plan"
@@ -153,6 +155,8 @@ class Attempts:
     keep: Callable[[BuildAttempt], None]
     force: bool = False
     progress: Progress | None = None
+    turn: Turn = nullcontext
+    """Holds off timings while something is built and verified."""
     kept: list[BuildAttempt] = field(default_factory=list, init=False)
     """Those that there were."""
     made_in: ClassVar[Stage] = Stage.IMAGES
@@ -267,16 +271,17 @@ class Attempts:
         try:
             # the mirrors stay as long as something refers to them
             modules = task.submodules(spec.submodules)
-            built = build_and_verify(
-                self.engine,
-                spec,
-                Origins(task.mirror.path, {name: mirror.path for name, mirror in modules.items()}),
-                pr=task.pr,
-                run_id=self.run_id,
-                suite=task.suite,
-                force=self.force,
-                progress=self.progress,
-            )
+            with self.turn():
+                built = build_and_verify(
+                    self.engine,
+                    spec,
+                    Origins(task.mirror.path, {name: mirror.path for name, mirror in modules.items()}),
+                    pr=task.pr,
+                    run_id=self.run_id,
+                    suite=task.suite,
+                    force=self.force,
+                    progress=self.progress,
+                )
         except BuildFailure as failure:
             return AttemptResult(environment, spec, None, failure, failure.stage, failure.log)
         except ItemFailure as failure:

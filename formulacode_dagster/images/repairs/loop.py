@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
@@ -15,6 +16,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
+from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.commits import find_suite
 from formulacode_dagster.verification.contents import Listing
 
@@ -46,6 +48,7 @@ def build_until_it_holds(
     keep_installed: Callable[[Sequence[Listing]], None] = forget,
     force: bool = False,
     progress: Progress | None = None,
+    turn: Turn = nullcontext,
 ) -> tuple[BuiltImage, str]:
     """Build and verify the image of *task*, repaired where a rule knows how; also the log of the build that holds.
 
@@ -53,13 +56,14 @@ def build_until_it_holds(
     as long as it proposes something. *ineffective* are fixes that won nothing for an image of this repository that held
     without them, and are not tried again for that.
 
+    What times on this machine is held off by *turn* while something is built or verified.
     Every attempt is handed to *keep* as it ends, numbered from *first_attempt* on; what is installed in the image that
     holds, to *keep_installed*.
 
     Raises ItemFailure, most often the BuildFailure of the last attempt that was built; OutsideSystemError when Docker,
     the disk or the package index is gone.
     """
-    attempts = Attempts(engine, task, run_id, first_attempt, keep, force, progress)
+    attempts = Attempts(engine, task, run_id, first_attempt, keep, force, progress, turn)
     image, result = _Ladder(attempts, task, ineffective, author).image(recipes)
     if result.holds is not None:
         keep_installed(result.holds.installed)

@@ -9,6 +9,7 @@ import pytest
 
 from formulacode_dagster.measurement.cores import Cores, leased_cores
 from formulacode_dagster.store.database import Database
+from formulacode_dagster.store.machines import Machine
 
 
 def test_a_core_is_taken_as_long_as_the_block_and_free_afterwards():
@@ -28,7 +29,7 @@ def test_a_core_is_taken_as_long_as_the_block_and_free_afterwards():
 
 
 def test_a_core_that_another_run_leased_is_left_to_it(database: Database) -> None:
-    ours, theirs = leased_cores(database, "daemon"), leased_cores(database, "daemon")
+    ours, theirs = leased_cores(Machine(database, "daemon")), leased_cores(Machine(database, "daemon"))
     asked: list[list[int]] = []
 
     def choose(taken: Collection[int]) -> int:
@@ -37,7 +38,7 @@ def test_a_core_that_another_run_leased_is_left_to_it(database: Database) -> Non
 
     with ours.reserved(choose) as first, theirs.reserved(choose) as second:
         assert (first, second) == (0, 1)
-        with leased_cores(database, "another daemon").reserved(choose) as elsewhere:
+        with leased_cores(Machine(database, "another daemon")).reserved(choose) as elsewhere:
             assert elsewhere == 0
     with theirs.reserved(choose) as again:
         assert again == 0
@@ -53,10 +54,10 @@ def test_a_run_waits_while_others_have_all_cores(database: Database) -> None:
         return 0
 
     with ExitStack() as held, ThreadPoolExecutor() as pool:
-        held.enter_context(leased_cores(database, "daemon").reserved(lambda _: 0))
+        held.enter_context(leased_cores(Machine(database, "daemon")).reserved(lambda _: 0))
 
         def measure() -> bool:
-            with Cores(lambda core: database.lease(f"core {core} of daemon"), wait_seconds=0.01).reserved(choose):
+            with Cores(Machine(database, "daemon").core, wait_seconds=0.01).reserved(choose):
                 return True
 
         measuring = pool.submit(measure)
@@ -67,6 +68,26 @@ def test_a_run_waits_while_others_have_all_cores(database: Database) -> None:
 
 
 def test_a_run_s_own_measurements_share_a_core_only_when_there_is_no_other(database: Database) -> None:
-    cores = leased_cores(database, "daemon")
+    cores = leased_cores(Machine(database, "daemon"))
     with cores.reserved(lambda _: 0) as first, cores.reserved(lambda _: 0) as second:
         assert (first, second) == (0, 0)
+
+
+def test_a_core_is_chosen_once_no_image_is_built_on_the_machine(database: Database) -> None:
+    waits, chosen = threading.Event(), threading.Event()
+    machine = Machine(database, "daemon", note=lambda _: waits.set(), wait_seconds=0.01)
+
+    def choose(_: Collection[int]) -> int:
+        chosen.set()
+        return 0
+
+    def measure() -> int:
+        with leased_cores(machine).reserved(choose) as core:
+            return core
+
+    with ThreadPoolExecutor() as pool:
+        with machine.building():
+            measuring = pool.submit(measure)
+            assert waits.wait(20)
+            assert not chosen.is_set()
+        assert measuring.result(20) == 0
