@@ -166,5 +166,15 @@ def _settings() -> tuple[bool, str]:
 
 
 def _database() -> tuple[bool, str]:
+    settings = read_settings()
     with database() as store:
+        # of a pooler's connections the server tells nothing
+        room = None if settings.database_behind_pooler else store.room()
+        processes = 1 + settings.helper_runs
+        if room is not None and processes * settings.database_connections > room:
+            return False, (
+                f"{store.where} has {room} connections, and a run with {settings.helper_runs} helpers may take"
+                f" {processes} times {settings.database_connections}: raise its max_connections, or set"
+                f" FC_DATABASE_CONNECTIONS to {max(4, room // processes)} at most"
+            )
         return True, f"{store.where} answers and is up to date"

@@ -312,6 +312,25 @@ def test_preflight_with_everything_broken_goes_through_all_of_it_and_fails(
         assert said in found[system][1]
 
 
+@pytest.mark.parametrize(
+    ("helpers", "pooler", "health"), [(0, "false", "ok"), (9, "false", "warning"), (9, "true", "ok")]
+)
+def test_preflight_warns_of_helpers_that_the_server_has_no_connections_for(
+    helpers: int, pooler: str, health: str, database: Database, database_url: str, call_fc_data: FcData
+) -> None:
+    most = database.room() // 10
+    answer = call_fc_data(
+        "preflight",
+        FC_DATABASE_URL=database_url,
+        FC_DATABASE_BEHIND_POOLER=pooler,
+        FC_DATABASE_CONNECTIONS=str(most + 1),
+        FC_HELPER_RUNS=str(helpers),
+    )
+    found, said = findings(answer)["postgres"]
+    assert found == health
+    assert (f"set FC_DATABASE_CONNECTIONS to {most} at most" in said) == (health == "warning")
+
+
 def test_preflight_with_settings_that_cannot_be_names_them_all_and_asks_nobody(call_fc_data: FcData) -> None:
     answer = call_fc_data("preflight", FC_CPUS="many", LLM_SECONDS="0")
     found = findings(answer)
