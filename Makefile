@@ -103,8 +103,8 @@ bench-lite: setup ## published sites to tables, steps of series and how well the
 bench-scale: setup ## a month of 20,000 pull requests on 1, 4 and 16 workers beside its bound, what sharing costs, ten years of months
 	@$(BIN)/python -m bench.scale
 
-equal-rows: setup ## a month of the sample repositories alone and on two workers, rows by checksum: make equal-rows [MONTH=2026-01 KILL=1 REPOSITORY=owner/name]
-	@$(BIN)/python -m bench.equal_rows $(if $(MONTH),--month "$(MONTH)") $(if $(KILL),--kill) $(if $(REPOSITORY),--repository "$(REPOSITORY)")
+equal-rows: setup ## a month of the sample repositories alone and on two workers, rows by checksum: make equal-rows [MONTH=2026-01 KILL=1 OVER=celery REPOSITORY=owner/name]
+	@$(BIN)/python -m bench.equal_rows $(if $(MONTH),--month "$(MONTH)") $(if $(KILL),--kill) $(if $(OVER),--over "$(OVER)") $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")

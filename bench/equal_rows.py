@@ -1,7 +1,8 @@
 """Whether a month that two workers share leaves the rows that one run leaves: the sample repositories, both ways.
 
 Once `fc-data run` works alone; once it shares its stages with `fc-data assist`, another process, in a home of its own.
-With --kill, the helper is killed (SIGKILL) while it measures, and another takes its place. Then the rows of every
+With --kill, the helper is killed (SIGKILL) while it measures, and another takes its place. With --over celery, it is
+launched into the queue of deploy/celery instead, with a Redis, Dagster's daemon and two workers. Then the rows of every
 artifact and of the ledger are compared by checksum, without the columns of LEFT_OUT, which tell times and places; of
 those that differ the first fields are named. Uses the sandbox and the `process` engine, and the package index. The exit
 code is 1 where rows differ, or nobody helped.
@@ -30,6 +31,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
+from bench.celery_month import run_by_workers
 from formulacode_dagster.items import claims
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
@@ -45,7 +47,7 @@ FIRST_PORT = 38_710
 """Both homes are served at the same addresses: some rows name them."""
 SHARED = (Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES)
 LOOK_SECONDS = 0.1
-LEASE_SECONDS = "15"
+SHARING = {"FC_HELPER_RUNS": "1", "FC_LEASE_SECONDS": "15"}
 MOST_TOLD = 6
 """Fields that are named of a table that differs."""
 TOLD_CHARACTERS = 120
@@ -86,14 +88,17 @@ def main() -> None:
     parser.add_argument("--month", default="2026-02", help="one of the two that the samples have: 2026-01, 2026-02")
     parser.add_argument("--repository", nargs="*", default=[], help="some of the samples alone")
     parser.add_argument("--kill", action="store_true", help="kill the helper with SIGKILL while it measures")
+    parser.add_argument("--over", choices=("assist", "celery"), default="assist", help="who works on it besides")
     options = parser.parse_args()
+    if options.kill and options.over == "celery":
+        parser.error("--kill is for --over assist: tests/deploy/test_celery_runs.py kills a worker of Celery")
     with tempfile.TemporaryDirectory(prefix="fc-equal-") as name:
         folder = Path(name)
         repositories = some_samples(folder, options.repository)
         alone = Home(folder / "alone", repositories, options.month)
         shared = Home(folder / "shared", repositories, options.month)
         alone.run_alone()
-        worked = shared.run_shared(kill=options.kill)
+        worked = shared.run_over_celery() if options.over == "celery" else shared.run_shared(kill=options.kill)
         rows = [home.rows() for home in (alone, shared)]
     checksums = [{name: checksum(kept) for name, kept in home.items()} for home in rows]
     differing = [name for name in checksums[0] if checksums[0][name] != checksums[1][name]]
@@ -106,7 +111,13 @@ def main() -> None:
     print(f"items of shared stages by run: {', '.join(map(str, worked))}")
     print(
         json.dumps(
-            {"tables": len(checksums[0]), "differing": differing, "items_by_run": worked, "killed": options.kill}
+            {
+                "tables": len(checksums[0]),
+                "differing": differing,
+                "items_by_run": worked,
+                "over": options.over,
+                "killed": options.kill,
+            }
         )
     )
     sys.exit(1 if differing or len(worked) < 2 else 0)
@@ -142,11 +153,8 @@ class Home:
 
     def run_shared(self, *, kill: bool) -> list[int]:
         """With a helper; returns how many items of the shared stages each run did, most first."""
-        database = Database(start_embedded(self.path / "postgres"))
-        # whoever looks for claims finds the table
-        database.migrate()
-        database.close()
-        with self._settings(FC_HELPER_RUNS="1", FC_LEASE_SECONDS=LEASE_SECONDS) as settings:
+        self._make_database()
+        with self._settings(**SHARING) as settings:
             with self._program(settings, "run", "--month", self.month) as leader:
                 with self._program(settings, "assist") as helper:
                     if kill:
@@ -159,6 +167,24 @@ class Home:
                     with self._program(settings, "assist"):
                         leader.wait()
             _require_success(leader)
+        return self._worked()
+
+    def run_over_celery(self) -> list[int]:
+        """By two workers of Celery; returns as `run_shared`."""
+        url = self._make_database()
+        with self._settings(**SHARING) as settings:
+            run_by_workers(self.path / "celery", self.month, settings, url)
+        return self._worked()
+
+    def _make_database(self) -> str:
+        """The URL of a database in which whoever looks for claims finds the table."""
+        url = start_embedded(self.path / "postgres")
+        database = Database(url)
+        database.migrate()
+        database.close()
+        return url
+
+    def _worked(self) -> list[int]:
         with self._transaction() as connection:
             entries = ledger.entries_of(connection, self.month)
         return [count for _, count in Counter(it.run_id for it in entries if it.stage in SHARED).most_common()]

@@ -6,7 +6,8 @@
   between stages nor starting helpers are in it.
 * **Overhead**: real runs at full speed with items that take no time: the worst that workers can do to the database and
   to each other. Starts of helper runs, as virtual seconds, are added.
-* **Backfill**: Dagster's daemon plans ten years of months, as launched in the UI, into a queue that launches nothing.
+* **Backfill**: Dagster's daemon plans ten years of months, as launched in the UI, into a queue that launches nothing:
+  with its storage in Postgres, as deployments have it, which has the target, and in SQLite.
 
 Intake and publishing are left out: they wait for GitHub, a model and a registry. Needs no network. The last line is
 JSON; the exit code is 1 where a target is missed.
@@ -28,7 +29,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from bench.definitions import stop
-from bench.scale_backfill import planning_seconds
+from bench.scale_backfill import database_for_dagster, planning_seconds
 from bench.scale_load import LEASE, Load, load_of, server_cpu_seconds
 from bench.scale_month import Bound, Task, bound_of, recorded, tasks_of_a_month
 from bench.scale_simulation import STAGES, START_SECONDS, ImageStore, Simulation
@@ -92,7 +93,10 @@ def main() -> None:
         stop(folder)
         print("\n".join(table(spreads)), flush=True)
         months = [f"{FIRST_YEAR + place // 12}-{place % 12 + 1:02}" for place in range(options.months)]
-        planning = planning_seconds(folder / "dagster", months)
+        storage = database_for_dagster(start_embedded(folder / "dagsters-postgres"))
+        planning = planning_seconds(folder / "over-postgres", months, storage)
+        stop(folder)
+        planning_sqlite = planning_seconds(folder / "over-sqlite", months)
     figures = {
         "pull_requests": options.pull_requests,
         "tasks": options.tasks,
@@ -101,8 +105,9 @@ def main() -> None:
         **{f"{key}_{value}": figure for spread in spreads for key, value, figure in told(spread)},
         "backfill_months": options.months,
         "backfill_planning_seconds": round(planning, 1),
+        "backfill_planning_seconds_sqlite": round(planning_sqlite, 1),
     }
-    print(f"planning a backfill of {options.months} months: {planning:.1f} s")
+    print(f"planning a backfill of {options.months} months: {planning:.1f} s, with SQLite {planning_sqlite:.1f} s")
     misses = missed(spreads, planning)
     for miss in misses:
         print(f"missed: {miss}", file=sys.stderr)

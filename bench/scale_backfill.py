@@ -7,7 +7,6 @@ calls every 30 s.
 from __future__ import annotations
 
 import logging
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,10 +17,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import dagster as dg
+import yaml
 from dagster._core.execution.backfill import PartitionBackfill
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import GrpcServerTarget
 from dagster._daemon.backfill import execute_backfill_iteration
+from sqlalchemy import create_engine, make_url, text
 
 from formulacode_dagster.models.items import MONTH_STAGES
 
@@ -29,6 +30,7 @@ ROOT = Path(__file__).parents[1]
 LOCATION = "formulacode"
 LOCALHOST = "127.0.0.1"
 BACKFILL = "months"
+DAGSTERS_DATABASE = "dagster"
 LOOK_SECONDS = 0.2
 
 
@@ -56,10 +58,13 @@ def served_code(log: Path) -> Iterator[int]:
 
 
 @contextmanager
-def instance_with_a_queue(home: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance in *home*, from whose queue nobody takes."""
+def instance_with_a_queue(home: Path, storage_url: str = "") -> Iterator[dg.DagsterInstance]:
+    """An instance in *home*, from whose queue nobody takes; its storage is at *storage_url*, where there is one."""
     home.mkdir(exist_ok=True)
-    shutil.copy(ROOT / "dagster.yaml", home)
+    config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    if storage_url:
+        config["storage"] = {"postgres": {"postgres_url": storage_url}}
+    (home / "dagster.yaml").write_text(yaml.safe_dump(config))
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
 
@@ -95,10 +100,24 @@ def queued_months(instance: dg.DagsterInstance) -> list[str]:
     return sorted(run.tags["dagster/partition"] for run in runs)
 
 
-def planning_seconds(home: Path, months: Sequence[str]) -> float:
-    """Seconds until a backfill of *months* has all of them in the queue; starting the code server is not in it."""
+def database_for_dagster(database_url: str) -> str:
+    """The URL, as Dagster takes it, of a new database of its own on the server at *database_url*."""
+    url = make_url(database_url)
+    server = create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {DAGSTERS_DATABASE}"))
+    server.dispose()
+    dagsters = url.set(drivername="postgresql+psycopg2", database=DAGSTERS_DATABASE)
+    return dagsters.render_as_string(hide_password=False)
+
+
+def planning_seconds(home: Path, months: Sequence[str], storage_url: str = "") -> float:
+    """Seconds until a backfill of *months* has all of them in the queue; starting the code server is not in it.
+
+    Dagster's storage is SQLite unless *storage_url* names one.
+    """
     home.mkdir()
-    with served_code(home / "code-server.log") as port, instance_with_a_queue(home) as instance:
+    with served_code(home / "code-server.log") as port, instance_with_a_queue(home, storage_url) as instance:
         began = time.perf_counter()
         add_backfill(instance, port, months)
         while queued_months(instance) != sorted(months):

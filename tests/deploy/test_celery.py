@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.celery_services import CELERY, UNIT
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.orchestration.jobs import MONTH_JOB
 from formulacode_dagster.orchestration.placement import BUILD, IO, MEASURE, QUEUE, run_tags
-from tests.support.celery_workers import CELERY, UNIT
 from tests.support.deployments import DEPLOY, dagster_yaml
 from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
 

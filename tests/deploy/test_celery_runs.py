@@ -10,6 +10,7 @@ from dagster._core.launcher import WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 
 from assets.classifications import classifications
+from bench.celery_services import Services, services
 from formulacode_dagster.items.runner import KEPT_AT_ONCE
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
 from formulacode_dagster.orchestration.placement import IO, MEASURE, QUEUE
@@ -18,7 +19,7 @@ from formulacode_dagster.store.artifacts import MERGED_PULL_REQUESTS
 from formulacode_dagster.store.database import Database
 from formulacode_dagster.store.pull_requests import iterate_done, save_changes
 from tests.records import make_change, make_merged
-from tests.support.celery_workers import Services, services, wait_until
+from tests.support.celery_workers import require_redis, wait_until
 from tests.support.databases import EMPTY, DatabaseServer
 from tests.support.gates import open_gates
 
@@ -56,6 +57,7 @@ def deployed(
     month: Database, database_server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Services]:
     """Everything but workers."""
+    require_redis()
     url = database_server.create(EMPTY)
     home = tmp_path_factory.mktemp("celery")
     settings = {

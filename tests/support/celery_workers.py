@@ -1,141 +1,26 @@
-"""deploy/celery on this machine: a Redis of its own, Dagster's daemon, and workers, each started as its unit says."""
+"""Whether there is what deploy/celery takes, and what is waited for there."""
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-import yaml
 
-from bench.scale_backfill import LOCALHOST, LOCATION, served_code
-from tests.support.deployments import DEPLOY, dagster_yaml
+from bench.celery_services import Services
 
-CELERY = DEPLOY / "celery"
-BIN = Path(sys.executable).parent
-UNIT = CELERY / "formulacode-worker@.service"
 PATIENCE_SECONDS = 120
-UNHEARD_SECONDS = 2
 
 
-@dataclass
-class Services:
-    """What runs of `home` are launched by, and the workers that take them."""
-
-    folder: Path
-    environment: Mapping[str, str]
-    code_port: int
-    stack: ExitStack
-    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-
-    def start_worker(self, queue: str, name: str) -> None:
-        """Start a worker called *name*, by the command of the unit for *queue*."""
-        (line,) = (text for text in UNIT.read_text().splitlines() if text.startswith("ExecStart="))
-        line = line.partition("=")[2].replace("/opt/formulacode/venv/bin", str(BIN)).replace("${WORKER_RUNS}", "1")
-        command = shlex.split(line.replace("--hostname %i@%H", f"--hostname {name}@%h").replace("%i", queue))
-        self.workers[name] = self._start(name, command)
-
-    def start_daemon(self) -> None:
-        """Start what takes runs from Dagster's queue, watches them, and launches lost ones anew."""
-        workspace = yaml.safe_load((CELERY / "workspace.yaml").read_text())
-        workspace["load_from"][0]["grpc_server"]["port"] = self.code_port
-        (self.folder / "workspace.yaml").write_text(yaml.safe_dump(workspace))
-        program = str(BIN / "dagster-daemon")
-        self._start("daemon", [program, "run", "--workspace", str(self.folder / "workspace.yaml")])
-
-    def kill(self, name: str) -> None:
-        """End a worker and the run it is at with SIGKILL, as a machine that loses power does."""
-        os.killpg(self.workers[name].pid, signal.SIGKILL)
-        self.workers.pop(name).wait()
-
-    def health(self) -> subprocess.CompletedProcess[str]:
-        """What deploy/celery says of itself."""
-        command = [sys.executable, str(CELERY / "health.py")]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
-
-    def launch(self, job: str, month: str, config: object, tags: Mapping[str, str] | None = None) -> None:
-        """Put a run into Dagster's queue, as `dagster job launch` does."""
-        from click.testing import CliRunner
-        from dagster._cli.job import job_launch_command
-
-        where = ["--workspace", str(self.folder / "workspace.yaml"), "--location", LOCATION]
-        tagged = json.dumps({"dagster/partition": month, **(tags or {})})
-        given = ["--job", job, "--config-json", json.dumps(config), "--tags", tagged]
-        launched = CliRunner().invoke(job_launch_command, [*where, *given], env=dict(self.environment))
-        assert launched.exit_code == 0, launched.output
-
-    def log(self, name: str) -> str:
-        """What a process of ours has said."""
-        return (self.folder / f"{name}.log").read_text(errors="replace")
-
-    def said(self) -> str:
-        """The ends of all logs."""
-        return "\n".join(f"== {path.stem}\n{self.log(path.stem)[-3000:]}" for path in sorted(self.folder.glob("*.log")))
-
-    def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                env=self.environment,
-                cwd=self.folder,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.stack.callback(_end, process)
-        return process
-
-
-@contextmanager
-def services(folder: Path, dagster_url: str, settings: Mapping[str, str]) -> Iterator[Services]:
-    """All of deploy/celery but its webserver and its workers, in *folder*, which the platform's *settings* hold for."""
-    program = shutil.which("redis-server")
-    if program is None:
-        if os.environ.get("CI"):
-            pytest.fail("no redis-server in CI; .ci/install-redis installs it")
-        pytest.skip("no redis-server; run .ci/install-redis")
-    with ExitStack() as stack:
-        port = _free_port()
-        redis = [program, "--port", str(port), "--bind", LOCALHOST, "--save", "", "--dir", str(folder)]
-        with (folder / "redis.log").open("wb") as log:
-            stack.callback(_end, subprocess.Popen(redis, stdout=log, stderr=log, start_new_session=True))
-        environment = {
-            **os.environ,
-            **settings,
-            "DAGSTER_HOME": str(folder),
-            "DAGSTER_POSTGRES_URL": dagster_url,
-            "DAGSTER_CELERY_URL": f"redis://{LOCALHOST}:{port}/0",
-            "PYTHONPATH": str(CELERY),
-            "PATH": f"{BIN}:{os.environ['PATH']}",
-            # root is who runs tests in a container
-            "C_FORCE_ROOT": "1",
-        }
-        (folder / "dagster.yaml").write_text(yaml.safe_dump(impatient(dagster_yaml(CELERY))))
-        with pytest.MonkeyPatch.context() as patched:
-            for name, value in environment.items():
-                patched.setenv(name, value)
-            code_port = stack.enter_context(served_code(folder / "code.log"))
-            yield Services(folder, environment, code_port, stack)
-
-
-def impatient(config: dict[str, dict[str, object]]) -> object:
-    """*config*, which looks after runs more often."""
-    config["run_monitoring"] |= {"poll_interval_seconds": 1}
-    launcher = config["run_launcher"]["config"]
-    assert isinstance(launcher, dict)
-    launcher["unheard_seconds"] = UNHEARD_SECONDS
-    return config
+def require_redis() -> None:
+    """Skip the test where there is no Redis; in CI it fails."""
+    if shutil.which("redis-server") is not None:
+        return
+    if os.environ.get("CI"):
+        pytest.fail("no redis-server in CI; .ci/install-redis installs it")
+    pytest.skip("no redis-server; run .ci/install-redis")
 
 
 def wait_until(is_so: Callable[[], object], services: Services, what: str) -> None:
@@ -144,15 +29,3 @@ def wait_until(is_so: Callable[[], object], services: Services, what: str) -> No
     while not is_so():
         assert time.monotonic() < deadline, f"{what}\n{services.said()}"
         time.sleep(0.2)
-
-
-def _free_port() -> int:
-    with closing(socket.create_server((LOCALHOST, 0))) as probe:
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
