@@ -150,8 +150,19 @@ def _without_timers(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _prepares(statement: ast.stmt) -> bool:
+    return _defines(statement) or isinstance(statement, ast.Assign | ast.AnnAssign)
+
+
+def _defines(statement: ast.stmt) -> bool:
+    """Whether it makes names, or nothing at all, and calls nothing: an import, whatever it is tried by, or a text."""
+    match statement:
+        case ast.Try(body=body, handlers=handlers, orelse=orelse):
+            caught = [each for handler in handlers for each in handler.body]
+            return all(map(_prepares, [*body, *caught, *orelse]))
+        case ast.Expr(value=ast.Constant()):
+            return True
     return isinstance(
-        statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+        statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Pass
     )
 
 
@@ -160,7 +171,9 @@ def _snippet(before: Iterable[str], timed: Iterable[str]) -> Iterator[Snippet]:
     first, second = ("\n".join(filter(str.strip, lines)).strip() for lines in (before, timed))
     prepared, tree = parsed(first), parsed(second)
     # a name alone, or a definition, is nothing that takes time
-    if prepared and tree and any(isinstance(node, ast.Call | ast.BinOp | ast.Subscript) for node in ast.walk(tree)):
+    acts = [statement for statement in tree.body if not _defines(statement)] if tree else []
+    nodes = (node for statement in acts for node in ast.walk(statement))
+    if prepared and tree and any(isinstance(node, ast.Call | ast.BinOp | ast.Subscript) for node in nodes):
         names = _unbound(prepared, tree)
         imports = [f"import {_ALIASES[name]} as {name}" if name in _ALIASES else f"import {name}" for name in names]
         yield Snippet("\n".join(filter(None, [*imports, first])), second)

@@ -110,6 +110,29 @@ def test_of_a_script_what_it_times_comes_first_and_then_its_functions_that_speak
     assert all("N = 5" in each.before and "__main__" not in each.before for each in (first, *functions))
 
 
+MODULE_OF_A_SUITE = '''"""Benchmarks of totals."""
+import os
+try:
+    import pkg
+    HAVE_PKG = bool(os.environ)
+except ImportError:
+    HAVE_PKG = False
+
+
+class TimeTotal:
+    def time_total(self):
+        pkg.total(5)
+'''
+
+
+def test_a_script_that_only_defines_is_nothing_that_takes_time():
+    assert list(snippets_of_scripts(Shown({"benchmarks/moved.py": MODULE_OF_A_SUITE}, NAMES))) == []
+    called = f"{MODULE_OF_A_SUITE}\n\nTimeTotal().time_total()\n"
+    (snippet,) = snippets_of_scripts(Shown({"benchmarks/moved.py": called}, NAMES))
+    assert snippet.timed == "TimeTotal().time_total()"
+    assert "HAVE_PKG = False" in snippet.before
+
+
 def test_what_cannot_be_read_shows_nothing():
     texts = {"benchmarks/old.py": "print total", "docs/a.rst": ">>> total(\n"}
     shown = Shown(texts, NAMES)
