@@ -1,6 +1,6 @@
 """Whether a month that two workers share leaves the rows that one run leaves: the sample repositories, both ways.
 
-Once `fc-data run` works alone; once it shares its stages with `fc-data assist`, another process, in a home of its own.
+Once `fc-data run` works alone; once it shares its stages with `fc-data assist`, another process.
 With --kill, the helper is killed (SIGKILL) while it measures, and another takes its place. With --over celery, it is
 launched into the queue of deploy/celery instead, with a Redis, Dagster's daemon and two workers. Then the rows of every
 artifact and of the ledger are compared by checksum, without the columns of LEFT_OUT, which tell times and places; of
@@ -16,6 +16,8 @@ import argparse
 import hashlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from bench.celery_month import run_by_workers
+from bench.definitions import stop
 from formulacode_dagster.items import claims
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.offline.side_file import SIDE_FILE, SideFile
@@ -44,7 +47,7 @@ from sandbox.session import SUITS_SAMPLES, running_sandbox
 
 FC_DATA = Path(sys.executable).with_name("fc-data")
 FIRST_PORT = 38_710
-"""Both homes are served at the same addresses: some rows name them."""
+"""Both times the sandbox is at the same addresses: some rows name them."""
 SHARED = (Stage.ENVIRONMENTS, Stage.IMAGES, Stage.MEASUREMENTS, Stage.PUBLISHED_IMAGES)
 LOOK_SECONDS = 0.1
 SHARING = {"FC_HELPER_RUNS": "1", "FC_LEASE_SECONDS": "15"}
@@ -61,6 +64,7 @@ LEFT_OUT: Mapping[str, str] = {
     "location": "the home that holds it",
     "run_id": "made up by each run",
     "revision": "of the Hub, made of times",
+    **dict.fromkeys(("rows_sha256", "read_back_sha256"), "of rows with times"),
     **dict.fromkeys(("samples", "rounds", "look", "needs", "disturbed", "profile", "procedure_sha256"), "of timings"),
     **dict.fromkeys(("speedup", "low", "high", "p_value", "slower_p_value", "faster_p", "slower_p"), "of timings"),
     **dict.fromkeys(("control_speedup", "control_low", "control_high", "faster", "slower"), "of timings"),
@@ -71,6 +75,8 @@ COMPARED = (
     *(artifacts.PROBLEM_STATEMENTS, artifacts.ENVIRONMENTS, artifacts.IMAGES, artifacts.MEASUREMENTS),
     *(artifacts.CORRECTNESS, artifacts.PUBLISHED_IMAGES, artifacts.RELEASES),
 )
+SECONDS = re.compile(r"\b\d[\d.e-]* s\b")
+"""Times in sentences."""
 LEDGER_KEPT = {"stage", "item", "state", "reason", "attempt"}
 
 
@@ -95,11 +101,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fc-equal-") as name:
         folder = Path(name)
         repositories = some_samples(folder, options.repository)
-        alone = Home(folder / "alone", repositories, options.month)
-        shared = Home(folder / "shared", repositories, options.month)
-        alone.run_alone()
-        worked = shared.run_over_celery() if options.over == "celery" else shared.run_shared(kill=options.kill)
-        rows = [home.rows() for home in (alone, shared)]
+        # one path for both: what is compiled tells where
+        home = Home(folder / "home", repositories, options.month)
+        home.run_alone()
+        rows = [home.rows()]
+        home.remove()
+        worked = home.run_over_celery() if options.over == "celery" else home.run_shared(kill=options.kill)
+        rows.append(home.rows())
+        home.remove()
     checksums = [{name: checksum(kept) for name, kept in home.items()} for home in rows]
     differing = [name for name in checksums[0] if checksums[0][name] != checksums[1][name]]
     for name, expected in checksums[0].items():
@@ -201,6 +210,11 @@ class Home:
             entries = ledger.entries_of(connection, self.month)
         return compared | {"ledger": [without(entry.model_dump(mode="json", include=LEDGER_KEPT)) for entry in entries]}
 
+    def remove(self) -> None:
+        """Leave nothing of the run."""
+        stop(self.path)
+        shutil.rmtree(self.path)
+
     def _wait_until_it_measures(self, leader: subprocess.Popen[bytes]) -> None:
         pause = threading.Event()
         while leader.poll() is None:
@@ -265,18 +279,20 @@ def differences(one: object, other: object, place: str = "") -> Iterator[str]:
             yield from differences(one[name], other[name], f"{place}.{name}".lstrip("."))
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for number, (left, right) in enumerate(zip(one, other, strict=True)):
-            yield from differences(left, right, f"{place}[{number}]")
+            # a row tells itself which it is
+            name = left.get("tag") or left.get("number", number) if isinstance(left, Mapping) else number
+            yield from differences(left, right, f"{place}[{name}]")
     elif one != other:
         yield f"{place}: {str(one)[:TOLD_CHARACTERS]!r}, {str(other)[:TOLD_CHARACTERS]!r}"
 
 
 def without(value: object) -> object:
-    """*value* without the fields that are LEFT_OUT, at any depth."""
+    """*value* without the fields that are LEFT_OUT, and without times in sentences, at any depth."""
     if isinstance(value, Mapping):
         return {name: without(part) for name, part in value.items() if name not in LEFT_OUT}
     if isinstance(value, (list, tuple)):
         return [without(part) for part in value]
-    return value
+    return SECONDS.sub("_ s", value) if isinstance(value, str) else value
 
 
 def _require_success(process: subprocess.Popen[bytes]) -> None:

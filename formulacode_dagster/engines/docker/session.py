@@ -131,6 +131,13 @@ class DockerSession:
             except docker.errors.APIError as error:
                 if "no space left" in str(error):
                     raise OutsideSystemError("docker", "no space left", remedy="Free some space") from error
+                if "executable file not found" in str(error):
+                    raise OutsideSystemError(
+                        "docker",
+                        "it cannot tell what runs in a container",
+                        why=str(error.explanation)[:300],
+                        remedy="Install ps (procps) where the daemon runs",
+                    ) from error
                 raise _gone(argv[0], str(error.explanation)[:300]) from error
 
 
