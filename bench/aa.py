@@ -43,6 +43,7 @@ from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
 from formulacode_dagster.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measurement.statistics.contrasts import contrast_of
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Source
 from formulacode_dagster.suites.overlays import SuiteFiles
@@ -107,7 +108,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fc-bench-") as folder:
         bench = Bench(Path(folder), options.sample_seconds, mirrors)
         for place, (task, arms) in enumerate(left, start=1):
-            outcome = bench.run(task, arms)
+            try:
+                outcome = bench.run(task, arms)
+            except ItemFailure as failure:
+                print(f"{task.repository} {task.kind} is left out: {failure}".lstrip(), file=sys.stderr, flush=True)
+                continue
             if outcome is None:
                 continue
             done[task, arms] = outcome

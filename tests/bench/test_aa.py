@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
 from tests.records import make_image, make_spec
 
@@ -24,6 +26,7 @@ def aa(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT / "bench")
     module = importlib.import_module("aa")
     monkeypatch.setattr(module, "asked", [], raising=False)
+    failing: set[int] = set()
 
     class Scripted:
         def __init__(self, folder, sample_seconds, mirrors):
@@ -33,6 +36,8 @@ def aa(monkeypatch, tmp_path):
             module.asked.append((task, arms))
             if task.repository == "acme/broken":
                 return None
+            if task.number in failing:
+                raise ItemFailure(FailureKind.TIMEOUT, "it took too long")
             is_found = task.effect >= 1.2
             return module.Outcome(
                 task=task, arms=arms, verdict="faster" if is_found else "unchanged", speedup=task.effect, control=1.0,
@@ -49,7 +54,7 @@ def aa(monkeypatch, tmp_path):
         module.main()
         return module.asked
 
-    run.module = module
+    run.module, run.failing = module, failing
     return run
 
 
@@ -80,6 +85,23 @@ def test_what_is_kept_is_not_done_again_and_each_way_is_a_task_of_its_own(aa, ca
     assert aa("--tasks", "3", "--per-effect", "0", "--arms", "turns") == []
     assert {arms.value for _, arms in aa("--tasks", "3", "--per-effect", "0", "--arms", "both")} == {"at_once"}
     assert printed(capsys)["turns"]["tasks"] == 3
+
+
+def test_a_task_that_cannot_be_measured_is_named_and_the_others_go_on(aa, capsys):
+    aa.failing.add(0)
+    assert len(aa("--tasks", "6", "--per-effect", "0")) == 6
+    answer = capsys.readouterr()
+    assert json.loads(answer.out.splitlines()[-1])["at_once"]["tasks"] == 1
+    assert answer.err.startswith("py comments is left out: it took too long\n")
+    aa.failing.clear()
+    assert len(aa("--tasks", "6", "--per-effect", "0")) == 5
+
+
+def test_reordered_functions_are_in_another_order(aa):
+    tasks = importlib.import_module("aa_tasks")
+    (task,) = (task for task in tasks.tasks(5, 0) if task.kind == "c reordered functions")
+    base = tasks.files(compiled=True)["tiny/core.c"]
+    assert all(tasks.changed(task, random.Random(seed))["tiny/core.c"] != base for seed in range(40))  # noqa: S311 - an edit, not a secret
 
 
 def test_a_false_accept_is_counted(aa):
