@@ -14,6 +14,7 @@ from formulacode_dagster.engines.docker.leftovers import RunIsOver, nobody_knows
 from formulacode_dagster.engines.docker.settings import BuildSettings
 from formulacode_dagster.engines.image_store import ImageStore
 from formulacode_dagster.engines.installation import installation_id
+from formulacode_dagster.engines.machines import Machine
 from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.engines.protocol import Engine
@@ -25,7 +26,6 @@ from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.store.attempts import engines_of
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.machines import Machine
 from formulacode_dagster.store.pull_requests import done_items
 
 from .base import SettingsResource, setting

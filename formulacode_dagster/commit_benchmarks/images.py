@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
@@ -22,7 +23,6 @@ from formulacode_dagster.images.submodules import submodule_mirrors
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.month import Month
 from formulacode_dagster.models.recipe import StoredContext
-from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.overlays import first_suite
 
 from .commits import as_pull_request

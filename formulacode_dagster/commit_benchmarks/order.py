@@ -13,6 +13,7 @@ from typing import Any
 import uv
 from pydantic import Field, ValidationError, field_validator
 
+from formulacode_dagster.engines.machines import Machine
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.git.mirror import MirrorCache
@@ -23,7 +24,6 @@ from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.offline.identity import derived_id
 from formulacode_dagster.store.attempts import contexts_of
 from formulacode_dagster.store.lookup import repository_id
-from formulacode_dagster.store.machines import Machine
 
 from .asv_results import RESULTS, machine_facts, write_json
 from .benchmark import BenchmarkedCommit, CommitBenchmarks

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from formulacode_dagster.engines.machines import Machine
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.models.check import Judgement
@@ -14,7 +15,6 @@ from formulacode_dagster.models.image import BuiltImage, InstalledDistribution
 from formulacode_dagster.models.reproduction import Reproduction
 from formulacode_dagster.store.artifacts import REPRODUCTIONS
 from formulacode_dagster.store.blobs import get_blob, has_blob, put_blobs
-from formulacode_dagster.store.machines import Machine
 from formulacode_dagster.verification.contents import Listing
 
 from .rebuild import rebuild

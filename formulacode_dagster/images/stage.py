@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.environments.plan import plan_environment
 from formulacode_dagster.environments.resolver import Resolver
@@ -32,7 +33,6 @@ from formulacode_dagster.store.attempts import (
     last_attempt,
     save_context,
 )
-from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.verification.contents import Listing
 

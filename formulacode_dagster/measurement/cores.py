@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
+from formulacode_dagster.engines.machines import Machine, Turn
 from formulacode_dagster.running.stopping import stop_request
-from formulacode_dagster.store.machines import Machine, Turn
 
 WAIT_SECONDS = 1.0
 """Between two looks at whether a core has become free."""

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 
 from formulacode_dagster.agents.edit import RULE
 from formulacode_dagster.engines.failures import BuildFailure
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.images.build import Built, build_and_verify
@@ -24,7 +25,6 @@ from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix, Submodule
 from formulacode_dagster.specs.context import Origins
 from formulacode_dagster.specs.spec import plan_build
-from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.overlays import BASE_SUITE, SuiteFiles
 
 PLAN = "plan"

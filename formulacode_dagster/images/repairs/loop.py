@@ -9,6 +9,7 @@ from functools import cached_property
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name, validate
 from formulacode_dagster.declarations.tree import Tree
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.engines.protocol import Engine, Progress
 from formulacode_dagster.environments.repository import read_repository
 from formulacode_dagster.models.attempt import BuildAttempt
@@ -16,7 +17,6 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
-from formulacode_dagster.store.machines import Turn
 from formulacode_dagster.suites.commits import find_suite
 from formulacode_dagster.verification.contents import Listing
 

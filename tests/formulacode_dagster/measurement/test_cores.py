@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from formulacode_dagster.engines.machines import Machine
 from formulacode_dagster.measurement.cores import Cores, leased_cores
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.machines import Machine
 
 
 def test_a_core_is_taken_as_long_as_the_block_and_free_afterwards():

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from formulacode_dagster.engines.machines import Machine
 from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.machines import Machine
 
 SECONDS = 20
 

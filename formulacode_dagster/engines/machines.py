@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from formulacode_dagster.running.stopping import stop_request
-
-from .database import Database
+from formulacode_dagster.store.database import Database
 
 WAIT_SECONDS = 1.0
 """Between two looks at whether what one waits for is over."""
