@@ -7,11 +7,10 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
@@ -19,7 +18,7 @@ from unittest.mock import patch
 import click
 import yaml
 
-from bench.scale_backfill import LOCALHOST, LOCATION, ROOT, served_code
+from bench.scale_backfill import LOCALHOST, LOCATION, ROOT, free_port, served_code
 
 CELERY = ROOT / "deploy" / "celery"
 BIN = Path(sys.executable).parent
@@ -35,14 +34,15 @@ class Services:
     environment: Mapping[str, str]
     code_port: int
     stack: ExitStack
-    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    """The daemon, and the workers by name."""
 
     def start_worker(self, queue: str, name: str) -> None:
         """Start a worker called *name*, by the command of the unit for *queue*, or for several: `io,build`."""
         (line,) = (text for text in UNIT.read_text().splitlines() if text.startswith("ExecStart="))
         line = line.partition("=")[2].replace("/opt/formulacode/venv/bin", str(BIN)).replace("${WORKER_RUNS}", "1")
         command = shlex.split(line.replace("--hostname %i@%H", f"--hostname {name}@%h").replace("%i", queue))
-        self.workers[name] = self._start(name, command)
+        self._start(name, command)
 
     def start_daemon(self) -> None:
         """Start what takes runs from Dagster's queue, watches them, and launches lost ones anew."""
@@ -54,12 +54,11 @@ class Services:
 
     def kill(self, name: str) -> None:
         """End a worker and the run it is at with SIGKILL, as a machine that loses power does."""
-        os.killpg(self.workers[name].pid, signal.SIGKILL)
-        self.workers.pop(name).wait()
+        _end(self.processes.pop(name))
 
     def ended(self) -> list[str]:
-        """The workers that run no more."""
-        return [name for name, worker in self.workers.items() if worker.poll() is not None]
+        """Those of the processes that run no more."""
+        return [name for name, process in self.processes.items() if process.poll() is not None]
 
     def health(self) -> subprocess.CompletedProcess[str]:
         """What deploy/celery says of itself."""
@@ -68,9 +67,9 @@ class Services:
 
     def launch(self, job: str, month: str, config: object, tags: Mapping[str, str] | None = None) -> None:
         """Put a run into Dagster's queue, as `dagster job launch` does."""
-        tagged = json.dumps({"dagster/partition": month, **(tags or {})})
         from dagster._cli.job import job_launch_command
 
+        tagged = json.dumps({"dagster/partition": month, **(tags or {})})
         self._dagster(job_launch_command, "--job", job, "--config-json", json.dumps(config), "--tags", tagged)
 
     def start_sensor(self, name: str) -> None:
@@ -96,7 +95,7 @@ class Services:
         if done.exit_code:
             raise RuntimeError(f"{command.name} {' '.join(arguments)}: {done.output}")
 
-    def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+    def _start(self, name: str, command: list[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -106,8 +105,8 @@ class Services:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.processes[name] = process
         self.stack.callback(_end, process)
-        return process
 
 
 @contextmanager
@@ -120,7 +119,7 @@ def services(folder: Path, dagster_url: str, settings: Mapping[str, str]) -> Ite
     if program is None:
         raise FileNotFoundError("no redis-server on PATH")
     with ExitStack() as stack:
-        port = _free_port()
+        port = free_port()
         redis = [program, "--port", str(port), "--bind", LOCALHOST, "--save", "", "--dir", str(folder)]
         with (folder / "redis.log").open("wb") as log:
             stack.callback(_end, subprocess.Popen(redis, stdout=log, stderr=log, start_new_session=True))
@@ -150,12 +149,6 @@ def impatient(config: dict[str, dict[str, object]]) -> object:
     assert isinstance(launcher, dict)
     launcher["unheard_seconds"] = UNHEARD_SECONDS
     return config
-
-
-def _free_port() -> int:
-    with closing(socket.create_server((LOCALHOST, 0))) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

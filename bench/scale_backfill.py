@@ -34,11 +34,17 @@ DAGSTERS_DATABASE = "dagster"
 LOOK_SECONDS = 0.2
 
 
+def free_port() -> int:
+    """One of this machine's that nobody listens at."""
+    with closing(socket.create_server((LOCALHOST, 0))) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
 @contextmanager
 def served_code(log: Path) -> Iterator[int]:
     """Serve our code location in a process of its own, which writes to *log*; yields its port."""
-    with closing(socket.create_server((LOCALHOST, 0))) as probe:
-        port: int = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "dagster", "api", "grpc", "-h", LOCALHOST, "-p", str(port)]
     with log.open("wb") as output:
         command += ["-m", "formulacode_dagster.definitions"]

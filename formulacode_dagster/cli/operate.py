@@ -175,6 +175,6 @@ def _database() -> tuple[bool, str]:
             return False, (
                 f"{store.where} has {room} connections, and a run with {settings.helper_runs} helpers may take"
                 f" {processes} times {settings.database_connections}: raise its max_connections, or set"
-                f" FC_DATABASE_CONNECTIONS to {max(4, room // processes)} at most"
+                f" FC_DATABASE_CONNECTIONS to {room // processes} at most"
             )
         return True, f"{store.where} answers and is up to date"

@@ -150,15 +150,16 @@ def _without_timers(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _prepares(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=finalbody):
+            caught = [each for handler in handlers for each in handler.body]
+            return all(map(_prepares, [*body, *caught, *orelse, *finalbody]))
     return _defines(statement) or isinstance(statement, ast.Assign | ast.AnnAssign)
 
 
 def _defines(statement: ast.stmt) -> bool:
-    """Whether it makes names, or nothing at all, and calls nothing: an import, whatever it is tried by, or a text."""
+    """Whether it is an import, a definition, or a text, which take no time worth telling."""
     match statement:
-        case ast.Try(body=body, handlers=handlers, orelse=orelse):
-            caught = [each for handler in handlers for each in handler.body]
-            return all(map(_prepares, [*body, *caught, *orelse]))
         case ast.Expr(value=ast.Constant()):
             return True
     return isinstance(

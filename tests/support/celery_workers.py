@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -15,12 +14,9 @@ PATIENCE_SECONDS = 120
 
 
 def require_redis() -> None:
-    """Skip the test where there is no Redis; in CI it fails."""
-    if shutil.which("redis-server") is not None:
-        return
-    if os.environ.get("CI"):
-        pytest.fail("no redis-server in CI; .ci/install-redis installs it")
-    pytest.skip("no redis-server; run .ci/install-redis")
+    """Skip the test where there is no Redis; in CI, as every skip, that fails the run."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("no redis-server; run .ci/install-redis")
 
 
 def wait_until(is_so: Callable[[], object], services: Services, what: str) -> None:
