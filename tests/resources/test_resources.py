@@ -11,10 +11,13 @@ import dagster as dg
 import pytest
 from pydantic import SecretStr
 
+from formulacode_dagster.engines.docker.engine import DockerEngine
 from formulacode_dagster.engines.docker.uv_runner import DockerUvRunner
+from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.completion import Forgetful
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError
-from formulacode_dagster.models.image import EngineName
+from formulacode_dagster.models.image import EngineName, ResourceLimits
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.release.folder import FolderDestination
 from formulacode_dagster.release.hub import HubDestination
@@ -294,3 +297,22 @@ def test_a_month_built_with_docker_is_not_moved_when_the_daemon_is_gone(
         IMAGES.save(connection, [make_image(month="2026-02", number=1, engine="docker")])
     with pytest.raises(OutsideSystemError, match="the month was built with Docker, and is not built otherwise"):
         ContainersResource().engine_for(database, "2026-02")
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "engine", "apart"),
+    [
+        ("builds.slice", DockerEngine(), True),
+        ("", DockerEngine(), False),
+        ("builds.slice", ProcessEngine(Path("builds"), ResourceLimits()), False),
+    ],
+)
+def test_builds_keep_off_timings_unless_docker_holds_them_in_a_cgroup(
+    cgroup: str, engine: Engine, apart: bool, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FC_BUILD_CGROUP", cgroup)
+    monkeypatch.setitem(vars(engine), "store", "here")
+    machine = ContainersResource().machine(database, engine)
+    assert machine.has_build_cores is apart
+    with machine.timing(), database.share("asks") as is_held:
+        assert is_held("timing on here") is not apart

@@ -3,7 +3,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,21 @@ def test_one_fix_follows_the_other_and_each_build_has_all_of_them() -> None:
     assert engine.built[-1].apt_packages == ("libgsl-dev", "libffi-dev")
     assert isinstance(error, BuildFailure)
     assert "own words" in str(error)
+
+
+def test_timings_are_held_off_during_each_build_and_not_between_them() -> None:
+    engine, built = FailingEngine(NO_GSL, "error: own words"), list[int]()
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        built.append(len(engine.built))
+        try:
+            yield
+        finally:
+            built.append(len(engine.built))
+
+    attempts_with(engine, turn=turn)
+    assert built == [0, 1, 1, 2]
 
 
 def test_attempts_are_bounded() -> None:
