@@ -16,7 +16,14 @@ from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemE
 from resources.settings import read_settings
 
 CONNECT_SECONDS = 10
-_POSTGRES = "\nstorage:\n  postgres:\n    postgres_url:\n      env: DAGSTER_DATABASE_URL_PSYCOPG2\n"
+_POSTGRES = """
+storage:
+  custom:
+    module: formulacode_dagster.orchestration.pooled_storage
+    class: PooledPostgresStorage
+    config:
+      postgres_url: {env: DAGSTER_DATABASE_URL_PSYCOPG2}
+"""
 IN_PROCESS = "in_process.yaml"
 """The same configuration for runs in a process of ours: what they print is not captured."""
 # Dagster's capture redirects it into files of its own, by four more processes a step

@@ -10,6 +10,7 @@ import yaml
 from dagster._core.instance.config import dagster_instance_config
 
 from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
+from formulacode_dagster.orchestration.pooled_storage import PooledPostgresStorage
 from tests.support.deployments import DEPLOY, dagster_yaml
 from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
 
@@ -72,7 +73,8 @@ def test_what_is_no_matter_of_deployment_is_as_in_the_checkout(folder: Path, tmp
     for key in ("telemetry", "nux", "run_retries", "retention"):
         assert here[key] == there[key], key
     assert here["concurrency"]["pools"] == there["concurrency"]["pools"]
-    assert here["storage"] == {"postgres": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}}}
+    storage = {"module": PooledPostgresStorage.__module__, "class": PooledPostgresStorage.__name__}
+    assert here["storage"] == {"custom": {**storage, "config": {"postgres_url": {"env": "DAGSTER_POSTGRES_URL"}}}}
 
 
 @pytest.mark.parametrize("path", ["deploy/systemd/formulacode-daemon.service", "dockerfiles/platform.Dockerfile"])
