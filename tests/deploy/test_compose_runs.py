@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.composed import STAND_INS, Composed, composed
+from tests.support.docker import image_is_here
 from tests.support.sharing import RunFolder
 
 pytestmark = [
@@ -30,30 +31,11 @@ ENDED = {"SUCCESS", "FAILURE", "CANCELED"}
 
 @pytest.fixture(scope="module")
 def services(run_folder: RunFolder, worker_id: str) -> Iterator[Composed]:
-    missing = [image for image in STAND_INS.values() if not _is_here(image)]
+    missing = [image for image in STAND_INS.values() if not image_is_here(image)]
     if missing:
         pytest.skip(f"run .ci/make-os-image and .ci/make-service-images: {', '.join(missing)} are not here")
     with composed(f"fc-test-{run_folder.uid}-{worker_id}") as started:
         yield started
-
-
-def _is_here(image: str) -> bool:
-    return subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode == 0
-
-
-def launched(services: Composed, job: str) -> str:
-    return services.ui.launch(
-        {
-            "selector": {
-                "repositoryName": "__repository__",
-                "repositoryLocationName": "formulacode",
-                "pipelineName": job,
-            },
-            "runConfigData": "{}",
-            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": MONTH}]},
-            "mode": "default",
-        }
-    )
 
 
 def runs_of(services: Composed, job: str) -> list[dict[str, object]]:
@@ -88,7 +70,7 @@ def test_all_of_it_is_healthy_and_what_runs_are_told_is_no_secret(services: Comp
 
 
 def test_a_month_is_taken_in_by_runs_in_containers_of_their_own(services: Composed) -> None:
-    run = launched(services, "repositories_only")
+    run = services.ui.launch_month("repositories_only", MONTH)
     told = json.loads(subprocess.run(
         ["docker", "inspect", container_of(services, run)], capture_output=True, text=True, check=True
     ).stdout)[0]  # fmt: skip
@@ -104,7 +86,7 @@ def test_a_month_is_taken_in_by_runs_in_containers_of_their_own(services: Compos
 
 
 def test_a_run_whose_container_is_killed_is_launched_anew(services: Composed) -> None:
-    run = launched(services, "pull_requests_only")
+    run = services.ui.launch_month("pull_requests_only", MONTH)
     container = container_of(services, run)
     # what dies before it has begun is given up after two minutes, what has begun at the next look
     wait_until_begun(services, run)
@@ -132,4 +114,4 @@ def test_volumes_survive_and_the_next_up_goes_on(services: Composed) -> None:
     assert services.services() == {}
     services.up()
     assert [each["status"] for each in runs_of(services, "repositories_only")] == ["SUCCESS"]
-    assert services.ui.wait_for_run(launched(services, "repositories_only")) == "SUCCESS"
+    assert services.ui.wait_for_run(services.ui.launch_month("repositories_only", MONTH)) == "SUCCESS"

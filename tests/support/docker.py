@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,11 @@ def ca_bundle() -> Path | None:
     """The certificates that builds need on this machine to reach the package index."""
     given = os.environ.get("SSL_CERT_FILE")
     return Path(given) if given else None
+
+
+def image_is_here(name: str) -> bool:
+    """Whether this machine's daemon has the image *name*."""
+    return subprocess.run(["docker", "image", "inspect", name], capture_output=True, check=False).returncode == 0
 
 
 def remove_images(installation: str) -> None:

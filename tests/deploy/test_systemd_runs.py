@@ -1,0 +1,91 @@
+"""deploy/systemd and deploy/celery installed as a user installs them, on a machine of their own that systemd runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.docker import image_is_here
+from tests.support.sharing import RunFolder
+from tests.support.systemd_machine import CHECKOUT, STAND_IN, SystemdMachine, booted
+
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("systemd"),
+    pytest.mark.timeout(1200),
+]
+
+SERVICES = ("formulacode-code", "formulacode-daemon", "formulacode-webserver")
+WORKERS = tuple(f"formulacode-worker@{queue}" for queue in ("io", "build", "measure"))
+MONTH = "2026-01"
+SANDBOX = "http://127.0.0.1:8100"
+PATIENCE_SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def machine(run_folder: RunFolder, worker_id: str) -> Iterator[SystemdMachine]:
+    if not image_is_here(STAND_IN):
+        pytest.skip(f"run .ci/make-service-images: {STAND_IN} is not here")
+    with booted(f"fc-test-{run_folder.uid}-{worker_id}-systemd") as started:
+        started.run(f"{CHECKOUT}/deploy/systemd/install.sh")
+        started.run(
+            "systemd-run", "--quiet", "--unit", "sandbox", "--uid", "formulacode", "--setenv", "FC_HOME=.",
+            "--working-directory", "/var/lib/formulacode",
+            "/opt/formulacode/venv/bin/fc-data", "sandbox", "--port", "8100",
+        )  # fmt: skip
+        started.set(
+            GITHUB_API_URL=SANDBOX, GITHUB_CLONE_URL="file:///var/lib/formulacode/sandbox/repositories",
+            GH_TOKENS="sandbox", FC_MINIMUM_STARS="0", FC_LANGUAGES="any", FC_LISTEN_HOST="0.0.0.0",  # noqa: S104
+        )  # fmt: skip
+        started.run("systemctl", "restart", "formulacode.target")
+        eventually(started, lambda: is_healthy(started))
+        yield started
+
+
+def test_what_was_installed_is_healthy_and_kept_from_others(machine: SystemdMachine) -> None:
+    units = (*SERVICES, "formulacode-health.timer", "formulacode.target")
+    assert machine.states(units) == dict.fromkeys(units, "active")
+    owners = machine.run("ps", "-o", "user=", "-C", "dagster,dagster-daemon,dagster-webserver").split()
+    assert set(owners) == {"formulacode"}
+    told = machine.run("stat", "--format", "%a %U", "/etc/formulacode/settings.env", "/var/lib/formulacode").split("\n")
+    assert told == ["600 root", "700 formulacode"]
+
+
+def test_a_month_is_taken_in_by_a_run_below_the_code_location(machine: SystemdMachine) -> None:
+    run = machine.ui.launch_month("repositories_only", MONTH)
+    assert machine.ui.wait_for_run(run) == "SUCCESS", machine.journal()
+
+
+def test_a_service_that_is_killed_is_started_again(machine: SystemdMachine) -> None:
+    before = machine.main_process("formulacode-daemon")
+    machine.run("systemctl", "kill", "--signal", "KILL", "formulacode-daemon")
+    eventually(machine, lambda: machine.main_process("formulacode-daemon") not in (0, before))
+    eventually(machine, lambda: is_healthy(machine))
+
+
+def test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together(
+    machine: SystemdMachine,
+) -> None:
+    machine.run(f"{CHECKOUT}/deploy/celery/install.sh")
+    assert machine.states(WORKERS) == dict.fromkeys(WORKERS, "active")
+    run = machine.ui.launch_month("repositories_only", MONTH)
+    assert machine.ui.wait_for_run(run) == "SUCCESS", machine.journal()
+    assert run in machine.run("journalctl", "--no-pager", "--unit", "formulacode-worker@io")
+    machine.run("systemctl", "stop", "formulacode.target", "sandbox")
+    eventually(machine, lambda: set(machine.states((*SERVICES, *WORKERS)).values()) == {"inactive"})
+    assert machine.run("ps", "-o", "args=", "-u", "formulacode", is_expected=False) == ""
+
+
+def is_healthy(machine: SystemdMachine) -> bool:
+    """Whether the platform's own question for its health is answered well."""
+    return machine.run("systemctl", "start", "formulacode-health", is_expected=False) == ""
+
+
+def eventually(machine: SystemdMachine, is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, machine.journal()
+        time.sleep(0.5)

@@ -1,0 +1,93 @@
+"""A machine whose first process is systemd: a privileged container of Debian, beside any others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uv
+
+from tests.support.demo import Ui
+from tests.support.deployments import DEPLOY
+
+STAND_IN = "fc-service:machine"
+"""By `.ci/make-service-images`."""
+CHECKOUT = "/srv/checkout"
+SETTINGS = "/etc/formulacode/settings.env"
+_UI_PORT = 3000
+_SECONDS = 600
+_BOOT_SECONDS = 60
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+
+
+@dataclass(frozen=True)
+class SystemdMachine:
+    """A container that has booted."""
+
+    name: str
+
+    def run(self, *command: str, is_expected: bool = True, given: str = "") -> str:
+        """What *command* prints as root there, its errors included."""
+        here = {"UV_PYTHON_DOWNLOADS": "never", "UV_LINK_MODE": "copy", "SSL_CERT_FILE": _CERTIFICATES}
+        options = [option for name, value in here.items() for option in ("--env", f"{name}={value}")]
+        done = subprocess.run(
+            ["docker", "exec", "--interactive", *options, self.name, *command],
+            input=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+        assert not is_expected or done.returncode == 0, f"{command}: {done.stdout[-4000:]}\n{self.journal()}"
+        return done.stdout.strip()
+
+    def states(self, units: Sequence[str]) -> dict[str, str]:
+        """`active`, `failed` … by unit."""
+        return {unit: self.run("systemctl", "is-active", unit, is_expected=False) for unit in units}
+
+    def main_process(self, unit: str) -> int:
+        """Its number; 0 while there is none."""
+        return int(self.run("systemctl", "show", "--value", "--property", "MainPID", unit))
+
+    def journal(self) -> str:
+        """The end of what the units of the platform have logged."""
+        command = ["docker", "exec", self.name, "journalctl", "--no-pager", "--lines", "60", "--unit", "formulacode*"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+    def set(self, **settings: str) -> None:
+        """Add *settings* to those of the platform."""
+        lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+        self.run("tee", "--append", SETTINGS, given=lines)
+
+    @property
+    def ui(self) -> Ui:
+        """The web server, once it was told to listen beyond localhost."""
+        shown = subprocess.run(["docker", "inspect", self.name], capture_output=True, text=True, check=True).stdout
+        (told,) = json.loads(shown)
+        return Ui(f"http://{told['NetworkSettings']['IPAddress']}:{_UI_PORT}")
+
+
+@contextmanager
+def booted(name: str) -> Iterator[SystemdMachine]:
+    """A machine with Postgres, Redis, uv and this checkout, once systemd has started it; nothing is left of it."""
+    uv_bin = uv.find_uv_bin()
+    cache = subprocess.run([uv_bin, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    mounted = {uv_bin: "/usr/local/bin/uv:ro", cache: "/root/.cache/uv", str(DEPLOY.parent): f"{CHECKOUT}:ro"}
+    if certificates := os.environ.get("SSL_CERT_FILE"):
+        mounted[certificates] = f"{_CERTIFICATES}:ro"
+    volumes = [f"{here}:{there}" for here, there in mounted.items()]
+    options = [option for volume in volumes for option in ("--volume", volume)]
+    options += [option for place in ("/run", "/run/lock", "/tmp") for option in ("--tmpfs", f"{place}:exec")]
+    command = ["docker", "run", "--detach", "--name", name, "--privileged", "--cgroupns", "private", *options]
+    subprocess.run([*command, STAND_IN], capture_output=True, check=True)
+    machine = SystemdMachine(name)
+    try:
+        deadline = time.monotonic() + _BOOT_SECONDS
+        # until systemd is there, nobody answers
+        while (state := machine.run("systemctl", "is-system-running", is_expected=False)) != "running":
+            assert time.monotonic() < deadline, state
+            time.sleep(0.2)
+        yield machine
+    finally:
+        subprocess.run(["docker", "rm", "--force", "--volumes", name], capture_output=True, check=False)
