@@ -109,10 +109,10 @@ equal-rows: setup ## a month of the sample repositories alone and on two workers
 eval-classifier: setup ## how well pull requests are selected, on labelled commits and whole months: [REPOSITORIES=DIR]
 	@$(BIN)/python -m bench.eval_classifier $(if $(REPOSITORIES),--repositories "$(REPOSITORIES)")
 
-yield: setup ## how many real performance pull requests are built, timed and aimed at, by which source: make yield REPOSITORIES=DIR [RESULTS=FILE LOGS=DIR MEASURE=1]
+yield: setup ## how many real performance pull requests are built, timed and aimed at, by which source: make yield REPOSITORIES=DIR [RESULTS=FILE LOGS=DIR MEASURE=1 REPLAYS=3]
 	@test -n "$(REPOSITORIES)" || { echo "name a folder of bare mirrors: make yield REPOSITORIES=DIR" >&2; exit 2; }
 	@$(BIN)/python bench/yield_of_builds.py --repositories "$(REPOSITORIES)" $(if $(RESULTS),--results "$(RESULTS)") \
-		$(if $(LOGS),--logs "$(LOGS)") $(if $(MEASURE),--measure)
+		$(if $(LOGS),--logs "$(LOGS)") $(if $(MEASURE),--measure) $(if $(REPLAYS),--replays "$(REPLAYS)")
 
 clean: ## remove the virtual environment and all local state
 	rm -rf $(VENV) .uv .formulacode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -13,12 +14,15 @@ from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.correctness.summary import summary_of_tests
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import Mirror
+from formulacode_dagster.measurement.again import measure_again
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.measurement.stage import summary_of
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.replays.verdict import verdict_of
 from formulacode_dagster.suites.overlays import SuiteFiles
 from formulacode_dagster.workloads.documents import Shown, shown_at
 from formulacode_dagster.workloads.suites import other_suites
@@ -39,6 +43,8 @@ class Measuring:
     mirror: Mirror
     pr: PullRequest
     patch: bytes
+    replays: int = 0
+    """How often what is faster and right is measured again, as from its row."""
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
@@ -74,7 +80,28 @@ class Measuring:
             trial = self._tested(trial)
         elif row.returning_other:
             trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
-        return replace(trial, measuring_seconds=round(time.perf_counter() - started, 1))
+        seconds = time.perf_counter() - started
+        if row.is_faster and trial.tests not in (BROKEN, CHANGED):
+            trial = replace(trial, replays=tuple(self._replayed(timed.procedure, n) for n in range(self.replays)))
+        return replace(trial, measuring_seconds=round(seconds, 1))
+
+    def _replayed(self, procedure: Procedure, number: int) -> str:
+        """What measuring it again comes to, in a process and with a chance of its own."""
+        seed = zlib.crc32(f"{self.image.spec.task_id} {number}".encode())
+        try:
+            measured, _ = measure_again(
+                self.engine,
+                self.image,
+                Procedure.parse(procedure.to_json(), self.image.spec.task_id),
+                patch=self.patch,
+                seed=seed,
+                run_id=RUN,
+            )
+        except ItemFailure as failure:
+            return failure.kind
+        verdict, _ = verdict_of(measured)
+        print(f"{self.image.spec.task_id}: {verdict}, {summary_of(measured)}", file=sys.stderr, flush=True)
+        return verdict.value
 
     def _shown(self, names: Collection[str]) -> Shown:
         folder = self.image.spec.benchmark_dir

@@ -5,7 +5,8 @@ environment, the build with its repairs, the verification by the host, and a run
 loss is shown with its stage and reason. Of what is timed it is told which source of workloads aims at the change, what
 each source does alone, and the minutes of both; `--until-aimed` leaves out what comes after the first that does.
 With `--measure` each is measured and judged instead, by the first source that aims, as a month would do it: verdict,
-speed-up, whether the tests of what is faster hold, and minutes.
+speed-up, whether the tests of what is faster hold, and minutes; with `--replays 3` what is faster and right is measured
+three times more, by its own rule, from what a row tells of it and its image.
 
     python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
 
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument(
         "--measure", action="store_true", help="measure and judge each, and run the tests of what is faster"
     )
+    parser.add_argument("--replays", type=int, default=0, help="how often what is faster and right is measured again")
     parser.add_argument("--again", action="store_true", help="try those again that the results have as timed")
     options = parser.parse_args()
     repositories = options.repositories.absolute()
@@ -59,6 +61,7 @@ def main() -> None:
             None if options.again else results,
             every_source=not options.until_aimed,
             measure=options.measure,
+            replays=options.replays,
         )
 
     def trial(item: str) -> Trial:
@@ -101,7 +104,7 @@ def is_wanted(item: str, only: list[str]) -> bool:
 
 
 def laboratory_of(
-    repositories: Path, results: Results | None, *, every_source: bool, measure: bool = False
+    repositories: Path, results: Results | None, *, every_source: bool, measure: bool = False, replays: int = 0
 ) -> tuple[Laboratory, Engine]:
     """Everything a trial needs, with the engine that the settings name for these repositories."""
     from resources.containers import ContainersResource
@@ -114,7 +117,10 @@ def laboratory_of(
     print(why, file=sys.stderr)
     results = results or Results(None)
     plan = SamplingResource().plan() if measure else None
-    return Laboratory(repositories, containers, engine, results, every_source=every_source, plan=plan), engine
+    laboratory = Laboratory(
+        repositories, containers, engine, results, every_source=every_source, plan=plan, replays=replays
+    )
+    return laboratory, engine
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 DONE = "timed"
 NOT_KEPT = ("log", "laid", "found")
 """Of a trial, in its file: too long for a line."""
+CONFIRMED = "confirmed"
 COMPILED = -1
 """In place of a number of benchmarks: the change is compiled, and no build with coverage tells what runs it."""
 
@@ -84,6 +85,8 @@ class Trial:
     tests: str = ""
     """Of what is faster: whether its tests hold, or why that is not known."""
     tested: str = ""
+    replays: tuple[str, ...] = ()
+    """Of what is faster and right: each time it was measured again, `confirmed` or what else came of it."""
     measuring_seconds: float = 0.0
     """Of finding workloads, of all rounds, and of the tests."""
     seconds: float = 0.0
@@ -156,6 +159,7 @@ def _cells(trial: Trial) -> Mapping[str, object]:
         "verdict": trial.verdict,
         "speed-up": trial.measured,
         "tests": f"{trial.tests} {trial.tested[:120]}".strip(),
+        "replays": ", ".join(trial.replays),
         "measuring min": round(trial.measuring_seconds / 60, 1),
         "minutes": round(trial.seconds / 60, 1),
         "each source": ", ".join(
@@ -191,6 +195,10 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "aimed_of_built": round(sum(trial.aimed > 0 for trial in built) / len(built), 3) if built else 0.0,
         "verdicts": dict(Counter(trial.verdict for trial in measured)),
         "tests_of_what_is_faster": dict(Counter(trial.tests for trial in measured if trial.tests)),
+        "replays": dict(Counter(replay for trial in measured for replay in trial.replays)),
+        "tasks_confirmed_by_all_replays": dict(
+            Counter(set(trial.replays) == {CONFIRMED} for trial in measured if trial.replays)
+        ),
         "median_measuring_minutes": round(median(trial.measuring_seconds for trial in measured) / 60, 1)
         if measured
         else 0.0,

@@ -77,10 +77,12 @@ class Laboratory:
         *,
         every_source: bool = False,
         plan: SamplingPlan | None = None,
+        replays: int = 0,
     ) -> None:
         """With *every_source* it is told what each does alone, and not only which is the first that aims.
 
-        With a *plan* each is measured by it, with the first source that aims, and its tests are run.
+        With a *plan* each is measured by it, with the first source that aims, and its tests are run; what is faster
+        and right is measured again as often as *replays* says.
         """
         self._repositories = repositories
         self._containers = containers
@@ -88,6 +90,7 @@ class Laboratory:
         self._results = results
         self._every_source = every_source
         self._sampling = plan
+        self._replays = replays
         self._cache = MirrorCache(containers.settings.home / "mirrors", f"file://{repositories}")
         self._resolver = containers.resolver()
 
@@ -143,7 +146,8 @@ class Laboratory:
         yield trial
         limits = self._containers.limits
         if self._sampling:
-            ended = Measuring(self._engine, limits, self._sampling, image, mirror, pr, patch).measured(trial, suite)
+            measuring = Measuring(self._engine, limits, self._sampling, image, mirror, pr, patch, self._replays)
+            ended = measuring.measured(trial, suite)
         else:
             ended = Aiming(self._engine, limits, image, mirror, pr, patch, self._every_source).aimed(trial, suite)
         yield replace(ended, seconds=round(time.perf_counter() - begun, 1))

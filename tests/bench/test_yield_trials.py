@@ -33,7 +33,7 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         importlib.import_module(f"yield_{name}") for name in ("sources", "report", "measuring")
     )
 
-    def run(files, body="", *, every_source=False, plan=None):
+    def run(files, body="", *, every_source=False, plan=None, replays=0):
         history = BareRepository(tmp_path / "fast.git")
         base, merge = (
             history.add("Base", files=files),
@@ -55,7 +55,7 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
         with Mirror("acme/fast", history.path) as mirror:
             limits = ResourceLimits()
             if plan is not None:
-                taken = (engine_of(source), limits, plan, contained, mirror, pr, patch)
+                taken = (engine_of(source), limits, plan, contained, mirror, pr, patch, replays)
                 return measuring.Measuring(*taken).measured(report.Trial("acme/fast#1"), BASE_SUITE)
             aiming = sources.Aiming(engine_of(source), limits, contained, mirror, pr, patch, every_source)
             return aiming.aimed(report.Trial("acme/fast#1"), BASE_SUITE)
@@ -93,9 +93,12 @@ def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial):
     bench = "from pkg import core\n\n\ndef time_total():\n    core.total(100000)\n"
     test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(4) == 6\n"
     timed = trial(
-        {**FILES, "benchmarks/bench.py": bench, "tests/test_core.py": test}, plan=SamplingPlan(seconds_per_sample=0.002)
+        {**FILES, "benchmarks/bench.py": bench, "tests/test_core.py": test},
+        plan=SamplingPlan(seconds_per_sample=0.002),
+        replays=2,
     )
     assert (timed.verdict, timed.source, timed.workloads) == ("faster", "base_suite", ("bench.time_total",))
+    assert timed.replays == ("confirmed", "confirmed")
     assert (timed.tests, timed.is_timed) == ("hold", True)
     assert timed.measuring_seconds > 0
 
