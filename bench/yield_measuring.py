@@ -6,7 +6,7 @@ import sys
 import time
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from yield_report import DONE, Trial
 
@@ -15,6 +15,7 @@ from formulacode_dagster.correctness.summary import summary_of_tests
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.measurement.again import measure_again
+from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.measurement.measure import measure_task
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
@@ -45,6 +46,8 @@ class Measuring:
     patch: bytes
     replays: int = 0
     """How often what is faster and right is measured again, as from its row."""
+    cores: Cores = field(default_factory=Cores)
+    """Those of all that is measured at the same time."""
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
@@ -60,6 +63,7 @@ class Measuring:
             plan=self.plan,
             limits=self.limits,
             run_id=RUN,
+            cores=self.cores,
             progress=lambda line: print(f"{trial.item}: {line}", file=sys.stderr, flush=True),
         )
         row = timed.measurement
@@ -96,6 +100,7 @@ class Measuring:
                 patch=self.patch,
                 seed=seed,
                 run_id=RUN,
+                cores=self.cores,
             )
         except ItemFailure as failure:
             return failure.kind

@@ -24,6 +24,7 @@ from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.images.repairs.attempts import Task
 from formulacode_dagster.images.repairs.loop import build_until_it_holds
 from formulacode_dagster.images.submodules import submodule_mirrors
+from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.environment import Environment
@@ -91,6 +92,7 @@ class Laboratory:
         self._every_source = every_source
         self._sampling = plan
         self._replays = replays
+        self._cores = Cores()
         self._cache = MirrorCache(containers.settings.home / "mirrors", f"file://{repositories}")
         self._resolver = containers.resolver()
 
@@ -146,7 +148,9 @@ class Laboratory:
         yield trial
         limits = self._containers.limits
         if self._sampling:
-            measuring = Measuring(self._engine, limits, self._sampling, image, mirror, pr, patch, self._replays)
+            measuring = Measuring(
+                self._engine, limits, self._sampling, image, mirror, pr, patch, self._replays, self._cores
+            )
             ended = measuring.measured(trial, suite)
         else:
             ended = Aiming(self._engine, limits, image, mirror, pr, patch, self._every_source).aimed(trial, suite)
