@@ -7,7 +7,9 @@ in `build/bench-aa.jsonl` is not done again: stop and start it as you like. Need
 
 DIR holds bare mirrors as owner/name.git; those whose image is built as the platform builds it take part in the tasks
 without effect, by the engine of the settings (FC_ENGINE …). LOGS is what `make yield LOGS=…` wrote: the workloads that
-it found take part as well, and false accepts are told by their source.
+it found take part as well, and false accepts are told by their source. `--per-source` adds tasks of our own two
+repositories whose functions are timed as those sources do it that lay a file of ours: tests, fixtures, scripts,
+snippets, tests with larger inputs.
 The last line is JSON, with the figures of each way to run the arms of a round: at once, or in turns.
 """
 
@@ -29,7 +31,8 @@ from pathlib import Path
 from statistics import median
 
 from aa_mirrors import Mirrors
-from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks
+from aa_sources import laid_by
+from aa_tasks import EFFECTS, AaTask, build, changed, commit, diff, files, tasks, timed
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.engines.protocol import Engine
@@ -88,6 +91,7 @@ def main() -> None:
     """Measure what is not measured yet, and print the figures of all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tasks", type=int, default=300, help="tasks without effect")
+    parser.add_argument("--per-source", type=int, default=0, help="tasks without effect by each source of workloads")
     parser.add_argument("--per-effect", type=int, default=20, help="tasks of each true effect")
     parser.add_argument("--arms", choices=[*Arms, "both"], default=Arms.AT_ONCE, help="how those of a round run")
     parser.add_argument("--sample-seconds", type=float, default=0.05)
@@ -101,7 +105,9 @@ def main() -> None:
         parser.error("--found needs --repositories, in which its workloads were found")
     mirrors = Mirrors(options.repositories, options.found) if options.repositories else None
     kinds = mirrors.kinds() if mirrors else {}
-    asked = [(task, arms) for task in tasks(options.tasks, options.per_effect, kinds) for arms in ways]
+    asked = [
+        (task, arms) for task in tasks(options.tasks, options.per_effect, kinds, options.per_source) for arms in ways
+    ]
     # a build of a real repository takes longest: who stops before the end has most of all others
     left = sorted((key for key in asked if key not in done), key=lambda key: key[0].builds_a_mirror)
     options.kept.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +124,7 @@ def main() -> None:
             done[task, arms] = outcome
             with options.kept.open("a") as kept:
                 kept.write(json.dumps(asdict(outcome)) + "\n")
-            place_of = f"{task.repository} {task.kind} {task.effect:g}x, {arms}".lstrip()
+            place_of = f"{task.repository}{task.source} {task.kind} {task.effect:g}x, {arms}".lstrip()
             told = f"{place_of}: {outcome.verdict}, {outcome.speedup:.3f}x"
             print(
                 f"{place} of {len(left)}: {told}, control {outcome.control:.3f}x, {outcome.cpu_seconds:.0f} s",
@@ -202,7 +208,10 @@ class Bench:
         if not task.repository:
             image = self._image(task.is_compiled)
             patch = diff(self._repositories[task.is_compiled], changed(task, generator))
-            return Subject(self._engine, image, SuiteFiles("base"), patch)
+            suite = SuiteFiles("base")
+            if task.source:
+                suite = laid_by(Source(task.source), *timed(compiled=task.is_compiled), image.spec)
+            return Subject(self._engine, image, suite, patch)
         built = self._mirrors.image(task.repository) if self._mirrors else None
         if self._mirrors is None or built is None:
             return None

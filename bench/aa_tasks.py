@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uv
+from aa_sources import LAID
+from aa_sources import tests as tests_of
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName
@@ -47,6 +49,7 @@ def counts(n):
         seen[i % 97] = seen.get(i % 97, 0) + 1
     return seen
 """
+PURE_FUNCTIONS = ("polynomial", "letters", "counts")
 C_FUNCTIONS = {
     "polynomial": "long total = 0; for (long i = 0; i < n; i++) total += i * i % 7; return total;",
     "steps": "long x = n | 1; for (long i = 0; i < n; i++) x = x & 1 ? (3 * x + 1) % 1000003 : x >> 1; return x;",
@@ -64,6 +67,8 @@ class AaTask:
     effect: float
     repository: str = ""
     """A mirror's `owner/name`, or a pull request of it whose workloads were found; `` for one of our own two."""
+    source: str = ""
+    """Of our own two: the source by whose way their functions are timed; `` for their suite."""
 
     @property
     def is_compiled(self) -> bool:
@@ -80,8 +85,12 @@ NO_EFFECT = ("py comments", "py helper", "c unrelated function", "c reordered fu
 EFFECTS = (1.05, 1.1, 1.2, 2.0)
 
 
-def tasks(count: int, per_effect: int, mirrors: Mapping[str, Sequence[str]] | None = None) -> list[AaTask]:
-    """*count* tasks without effect, and *per_effect* of each effect, half of them compiled.
+def tasks(
+    count: int, per_effect: int, mirrors: Mapping[str, Sequence[str]] | None = None, per_source: int = 0
+) -> list[AaTask]:
+    """*count* tasks without effect, *per_source* of each way to lay workloads, and *per_effect* of each effect.
+
+    Of the last, half are compiled.
 
     Those without effect are of all kinds of our own repositories in turn, and of those that *mirrors* have, by name;
     each place counts its own, so that one more leaves those of the others as they are. Effects of a known size are of
@@ -92,6 +101,11 @@ def tasks(count: int, per_effect: int, mirrors: Mapping[str, Sequence[str]] | No
     asked = [
         AaTask(number // len(places), kind, 1.0, name)
         for number, (name, kind) in zip(range(count), itertools.cycle(places), strict=False)
+    ]
+    asked += [
+        AaTask(number // len(NO_EFFECT), NO_EFFECT[number % len(NO_EFFECT)], 1.0, source=source)
+        for number in range(per_source)
+        for source in LAID
     ]
     for effect in EFFECTS:
         asked += [AaTask(n, "c effect" if n % 2 else "py effect", effect) for n in range(per_effect)]
@@ -106,12 +120,19 @@ def files(*, compiled: bool) -> dict[str, str]:
             "tiny/core.c": c_source(1.0, names, ()),
             "tiny/__init__.py": f"from tiny._core import {', '.join(names)}\n",
         }
-        return own | {"setup.py": SETUP, "pyproject.toml": PROJECT} | suite(names, 60_000)
-    own = {"tiny/__init__.py": py_source(1.0)}
-    return own | {"setup.py": PURE_SETUP, "pyproject.toml": PROJECT} | suite(["polynomial", "letters", "counts"], 4000)
+        own |= {"setup.py": SETUP, "pyproject.toml": PROJECT} | suite(names, 60_000)
+    else:
+        own = {"tiny/__init__.py": py_source(1.0), "setup.py": PURE_SETUP, "pyproject.toml": PROJECT}
+        own |= suite(PURE_FUNCTIONS, 4000)
+    return own | tests_of(*timed(compiled=compiled))
 
 
-def suite(names: list[str], size: int) -> dict[str, str]:
+def timed(*, compiled: bool) -> tuple[Sequence[str], int]:
+    """What sources other than the suite time: functions, and a size with which a call takes some milliseconds."""
+    return (tuple(C_FUNCTIONS), 2_000_000) if compiled else (PURE_FUNCTIONS, 40_000)
+
+
+def suite(names: Sequence[str], size: int) -> dict[str, str]:
     """One benchmark a function."""
     text = "import tiny\n" + "".join(f"\n\ndef time_{name}():\n    tiny.{name}({size})\n" for name in names)
     return {"benchmarks/__init__.py": "", "benchmarks/bench.py": text}
@@ -207,7 +228,9 @@ def diff(repository: Path, after: dict[str, str]) -> bytes:
 def build(engine: ProcessEngine, repository: Path, base: str) -> BuiltImage:
     """The image of the repository at *base*."""
     command = [uv.find_uv_bin(), "--no-config", "pip", "compile", "--quiet", "--generate-hashes", "-"]
-    lock = subprocess.run(command, input=b"setuptools==75.3.0\n", capture_output=True, check=True).stdout.decode()
+    lock = subprocess.run(
+        command, input=b"setuptools==75.3.0\npytest==8.4.2\n", capture_output=True, check=True
+    ).stdout.decode()
     spec = BuildSpec(
         task_id="acme__tiny-1", repository="acme/tiny", repository_id=1, base_sha=base, anchor_sha=base, python="3.11",
         os_image="unused:{python}", instrument=INSTRUMENT, lock=lock,
