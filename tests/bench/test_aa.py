@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.errors import ItemFailure
+from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.overlays import SuiteFiles
+from formulacode_dagster.suites.remote import Remote
 from tests.records import make_image, make_spec
 
 ROOT = Path(__file__).parents[2]
@@ -203,3 +206,29 @@ def test_tasks_without_effect_are_of_mirrors_too_and_what_has_no_image_is_left_o
     assert not any(task.repository for task, _ in asked[14:]), "effects of a known size are of our own alone"
     (told,) = printed(capsys).values()
     assert (told["tasks"], told["repositories"]) == (12, {"acme/wheels": 2})
+
+
+def test_tasks_by_source_are_of_every_kind_of_edit_and_have_places_of_their_own(aa, capsys):
+    asked = [task for task, _ in aa("--tasks", "5", "--per-effect", "0", "--per-source", "7")]
+    sources = importlib.import_module("aa_sources")
+    assert len(asked) == len(set(asked)) == 5 + 7 * len(sources.LAID)
+    snippets = [task for task in asked if task.source == Source.SNIPPETS]
+    kinds = importlib.import_module("aa_tasks").NO_EFFECT
+    assert [task.kind for task in snippets] == [*kinds, *kinds[:2]]
+    assert aa("--tasks", "5", "--per-effect", "0", "--per-source", "7") == []
+
+
+@pytest.mark.slow
+def test_each_source_times_every_function_of_our_own_repository(aa, tmp_path):
+    tasks, sources = importlib.import_module("aa_tasks"), importlib.import_module("aa_sources")
+    engine, repository = ProcessEngine(tmp_path / "engine", ResourceLimits()), tmp_path / "repository"
+    image = tasks.build(engine, repository, tasks.commit(repository, tasks.files(compiled=False)))
+    names, size = tasks.timed(compiled=False)
+    with engine.session(image, run_id="test") as session:
+        remote = Remote(session, benchmark_dir="benchmarks", environment=image.spec.run_environment)
+        for source in sources.LAID:
+            suite = sources.laid_by(source, names, size, image.spec)
+            remote.write(suite.files)
+            survey = remote.survey(lines={}, limit=20, budget=30)
+            ran = [benchmark for benchmark in survey.benchmarks if benchmark.outcome == "ran"]
+            assert (suite.source, len(ran)) == (source, len(names)), survey
