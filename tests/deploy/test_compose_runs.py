@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.support.composed import STAND_INS, Composed, composed
 from tests.support.docker import image_is_here
 from tests.support.sharing import RunFolder
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.docker,
@@ -46,20 +46,7 @@ def runs_of(services: Composed, job: str) -> list[dict[str, object]]:
 
 def container_of(services: Composed, run: str) -> str:
     """The container of *run*, once it is there."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if containers := services.run_containers(run):
-            return containers[0]
-        time.sleep(0.2)
-    raise AssertionError(f"run {run} has no container after two minutes")
-
-
-def wait_until_begun(services: Composed, run: str) -> None:
-    deadline = time.monotonic() + 120
-    while (status := services.ui.status_of(run)) != "STARTED":
-        assert status not in ENDED, status
-        assert time.monotonic() < deadline, status
-        time.sleep(0.2)
+    return until(lambda: services.run_containers(run))[0]
 
 
 def test_all_of_it_is_healthy_and_what_runs_are_told_is_no_secret(services: Composed) -> None:
@@ -89,14 +76,14 @@ def test_a_run_whose_container_is_killed_is_launched_anew(services: Composed) ->
     run = services.ui.launch_month("pull_requests_only", MONTH)
     container = container_of(services, run)
     # what dies before it has begun is given up after two minutes, what has begun at the next look
-    wait_until_begun(services, run)
+    assert until(lambda: {*ENDED, "STARTED"} & {services.ui.status_of(run)}) == {"STARTED"}
     subprocess.run(["docker", "kill", container], capture_output=True, check=True)
-    deadline = time.monotonic() + 300
-    runs: list[dict[str, object]] = []
-    while time.monotonic() < deadline and not (len(runs) == 2 and runs[0]["status"] in ENDED):
-        time.sleep(1)
-        runs = runs_of(services, "pull_requests_only")
-    assert [(each["runId"] == run, each["status"]) for each in runs] == [(False, "SUCCESS"), (True, "FAILURE")]
+    until(
+        lambda: [each["status"] in ENDED for each in runs_of(services, "pull_requests_only")] == [True, True],
+        seconds=300,
+    )
+    runs = runs_of(services, "pull_requests_only")
+    assert [(each["runId"] == run, each["status"]) for each in runs()] == [(False, "SUCCESS"), (True, "FAILURE")]
 
 
 def test_the_engine_that_builds_and_the_registry_answer_where_runs_are(services: Composed) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.docker import image_is_here
 from tests.support.sharing import RunFolder
 from tests.support.systemd_machine import CHECKOUT, STAND_IN, SystemdMachine, booted
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.docker,
@@ -22,7 +22,6 @@ SERVICES = ("formulacode-code", "formulacode-daemon", "formulacode-webserver")
 WORKERS = tuple(f"formulacode-worker@{queue}" for queue in ("io", "build", "measure"))
 MONTH = "2026-01"
 SANDBOX = "http://127.0.0.1:8100"
-PATIENCE_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def machine(run_folder: RunFolder, worker_id: str) -> Iterator[SystemdMachine]:
             GH_TOKENS="sandbox", FC_MINIMUM_STARS="0", FC_LANGUAGES="any", FC_LISTEN_HOST="0.0.0.0",  # noqa: S104
         )  # fmt: skip
         started.run("systemctl", "restart", "formulacode.target")
-        eventually(started, lambda: is_healthy(started))
+        until(lambda: is_healthy(started), started.journal)
         yield started
 
 
@@ -62,8 +61,8 @@ def test_a_month_is_taken_in_by_a_run_below_the_code_location(machine: SystemdMa
 def test_a_service_that_is_killed_is_started_again(machine: SystemdMachine) -> None:
     before = machine.main_process("formulacode-daemon")
     machine.run("systemctl", "kill", "--signal", "KILL", "formulacode-daemon")
-    eventually(machine, lambda: machine.main_process("formulacode-daemon") not in (0, before))
-    eventually(machine, lambda: is_healthy(machine))
+    until(lambda: machine.main_process("formulacode-daemon") not in (0, before), machine.journal)
+    until(lambda: is_healthy(machine), machine.journal)
 
 
 def test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together(
@@ -75,17 +74,10 @@ def test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_end
     assert machine.ui.wait_for_run(run) == "SUCCESS", machine.journal()
     assert run in machine.run("journalctl", "--no-pager", "--unit", "formulacode-worker@io")
     machine.run("systemctl", "stop", "formulacode.target", "sandbox")
-    eventually(machine, lambda: set(machine.states((*SERVICES, *WORKERS)).values()) == {"inactive"})
+    until(lambda: set(machine.states((*SERVICES, *WORKERS)).values()) == {"inactive"}, machine.journal)
     assert machine.run("ps", "-o", "args=", "-u", "formulacode", is_expected=False) == ""
 
 
 def is_healthy(machine: SystemdMachine) -> bool:
     """Whether the platform's own question for its health is answered well."""
     return machine.run("systemctl", "start", "formulacode-health", is_expected=False) == ""
-
-
-def eventually(machine: SystemdMachine, is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, machine.journal()
-        time.sleep(0.5)

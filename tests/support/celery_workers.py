@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 
 import pytest
 
 from bench.celery_services import Services
-
-PATIENCE_SECONDS = 120
+from tests.support.waiting import until
 
 
 def require_redis() -> None:
@@ -21,7 +19,4 @@ def require_redis() -> None:
 
 def wait_until(is_so: Callable[[], object], services: Services, what: str) -> None:
     """Return once *is_so*; fails with what the services said."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, f"{what}\n{services.said()}"
-        time.sleep(0.2)
+    until(is_so, lambda: f"{what}\n{services.said()}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import uv
 
 from tests.support.demo import Ui
 from tests.support.deployments import DEPLOY
+from tests.support.waiting import until
 
 STAND_IN = "fc-service:machine"
 """By `.ci/make-service-images`."""
@@ -21,7 +21,6 @@ CHECKOUT = "/srv/checkout"
 SETTINGS = "/etc/formulacode/settings.env"
 _UI_PORT = 3000
 _SECONDS = 600
-_BOOT_SECONDS = 60
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
@@ -83,11 +82,8 @@ def booted(name: str) -> Iterator[SystemdMachine]:
     subprocess.run([*command, STAND_IN], capture_output=True, check=True)
     machine = SystemdMachine(name)
     try:
-        deadline = time.monotonic() + _BOOT_SECONDS
         # until systemd is there, nobody answers
-        while (state := machine.run("systemctl", "is-system-running", is_expected=False)) != "running":
-            assert time.monotonic() < deadline, state
-            time.sleep(0.2)
+        until(lambda: machine.run("systemctl", "is-system-running", is_expected=False) == "running")
         yield machine
     finally:
         subprocess.run(["docker", "rm", "--force", "--volumes", name], capture_output=True, check=False)
