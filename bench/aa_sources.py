@@ -41,10 +41,10 @@ def laid_by(source: Source, names: Sequence[str], size: int, spec: BuildSpec) ->
     if source in (Source.SCRIPTS, Source.SNIPPETS):
         snippets = [Snippet("import tiny", f"tiny.{name}({size})") for name in names]
         return SuiteFiles(str(source), snippet_files(snippets, spec), source)
-    functions = {PytestFunction(_FILES[source], f"test_{name}"): (f"test_{name}",) for name in names}
+    functions = {PytestFunction(_FILES[source], f"test_{name}"): [f"test_{name}"] for name in names}
     if source is Source.SCALED_TESTS:
-        grown = {function: [growth_name(*tests, SIZES, GROWTH)] for function, tests in functions.items()}
+        grown = {function: [growth_name(named[0], SIZES, GROWTH)] for function, named in functions.items()}
         return SuiteFiles(str(source), grown_files(grown, spec), source)
-    if source is Source.PYTEST_BENCHMARK:
-        functions = dict.fromkeys(functions, ())
-    return SuiteFiles(str(source), suite_files(functions, spec), source)
+    # of what takes the fixture, pytest says the names
+    named = {} if source is Source.PYTEST_BENCHMARK else functions
+    return SuiteFiles(str(source), suite_files({each: named.get(each, ()) for each in functions}, spec), source)

@@ -124,7 +124,8 @@ def files(*, compiled: bool) -> dict[str, str]:
     else:
         own = {"tiny/__init__.py": py_source(1.0), "setup.py": PURE_SETUP, "pyproject.toml": PROJECT}
         own |= suite(PURE_FUNCTIONS, 4000)
-    return own | tests_of(*timed(compiled=compiled))
+    own.update(tests_of(*timed(compiled=compiled)))
+    return own
 
 
 def timed(*, compiled: bool) -> tuple[Sequence[str], int]:

@@ -78,11 +78,11 @@ def test_a_run_whose_container_is_killed_is_launched_anew(services: Composed) ->
     # what dies before it has begun is given up after two minutes, what has begun at the next look
     assert until(lambda: {*ENDED, "STARTED"} & {services.ui.status_of(run)}) == {"STARTED"}
     subprocess.run(["docker", "kill", container], capture_output=True, check=True)
-    until(
-        lambda: [each["status"] in ENDED for each in runs_of(services, "pull_requests_only")] == [True, True],
-        seconds=300,
-    )
-    runs = runs_of(services, "pull_requests_only")
+
+    def runs() -> list[dict[str, object]]:
+        return runs_of(services, "pull_requests_only")
+
+    until(lambda: [each["status"] in ENDED for each in runs()] == [True, True], runs, seconds=300)
     assert [(each["runId"] == run, each["status"]) for each in runs()] == [(False, "SUCCESS"), (True, "FAILURE")]
 
 
