@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import uv
 
 from tests.support.demo import Ui
 from tests.support.deployments import DEPLOY
+from tests.support.docker import ca_bundle
 from tests.support.waiting import until
 
 STAND_IN = "fc-service:machine"
@@ -73,8 +73,8 @@ def booted(name: str) -> Iterator[SystemdMachine]:
     uv_bin = uv.find_uv_bin()
     cache = subprocess.run([uv_bin, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
     mounted = {uv_bin: "/usr/local/bin/uv:ro", cache: "/root/.cache/uv", str(DEPLOY.parent): f"{CHECKOUT}:ro"}
-    if certificates := os.environ.get("SSL_CERT_FILE"):
-        mounted[certificates] = f"{_CERTIFICATES}:ro"
+    if certificates := ca_bundle():
+        mounted[str(certificates)] = f"{_CERTIFICATES}:ro"
     volumes = [f"{here}:{there}" for here, there in mounted.items()]
     options = [option for volume in volumes for option in ("--volume", volume)]
     options += [option for place in ("/run", "/run/lock", "/tmp") for option in ("--tmpfs", f"{place}:exec")]
