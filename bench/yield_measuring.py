@@ -31,6 +31,7 @@ from formulacode_dagster.workloads.suites import other_suites
 RUN = "yield"
 BROKEN = "broken"
 CHANGED = "changed"
+HOLD = "hold"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Measuring:
         elif row.returning_other:
             trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
         seconds = time.perf_counter() - started
-        if row.is_faster and trial.tests not in (BROKEN, CHANGED):
+        if trial.tests == HOLD:
             trial = replace(trial, replays=tuple(self._replayed(timed.procedure, n) for n in range(self.replays)))
         return replace(trial, measuring_seconds=round(seconds, 1))
 
@@ -117,4 +118,4 @@ class Measuring:
             tested = compare_tests(self.engine, self.image, patch=self.patch, limits=self.limits, run_id=RUN)
         except ItemFailure as failure:
             return replace(trial, tests=failure.kind, tested=str(failure))
-        return replace(trial, tests=BROKEN if tested.broken else "hold", tested=summary_of_tests(tested))
+        return replace(trial, tests=BROKEN if tested.broken else HOLD, tested=summary_of_tests(tested))

@@ -1,7 +1,7 @@
 """Dagster's storage in Postgres, over connections that a process keeps.
 
 Dagster's own (1.13) opens one for each statement, and a run that is queued announces each of its assets and checks by
-events of their own: 41 here, of four connections each.
+events of their own: 41 here, of two or three connections each.
 """
 
 from __future__ import annotations
@@ -18,9 +18,15 @@ from sqlalchemy.pool import QueuePool
 KEPT_CONNECTIONS = 1
 """Open between statements; threads that ask at once open more, and close them."""
 
+RECYCLED_SECONDS = 300
+"""Age of a connection that is opened anew: what a firewall has dropped without a word would answer to no question."""
+
 
 class PooledPostgresStorage(DagsterPostgresStorage):
-    """Dagster's, with one pool for all storages of a process; a connection that is dead is replaced before its use."""
+    """Dagster's, with one pool for all storages of a process; a connection that is dead is replaced before its use.
+
+    The web server, which only reads, puts pools of its own in its place: a request may meet a dead connection there.
+    """
 
     def __init__(self, postgres_url: str, *given: Any, **named: Any) -> None:
         super().__init__(postgres_url, *given, **named)
@@ -44,4 +50,5 @@ def engine_of(postgres_url: str) -> Engine:
         pool_size=KEPT_CONNECTIONS,
         max_overflow=-1,
         pool_pre_ping=True,
+        pool_recycle=RECYCLED_SECONDS,
     )

@@ -64,7 +64,8 @@ class SystemdMachine:
         """The web server, once it was told to listen beyond localhost."""
         shown = subprocess.run(["docker", "inspect", self.name], capture_output=True, text=True, check=True).stdout
         (told,) = json.loads(shown)
-        return Ui(f"http://{told['NetworkSettings']['IPAddress']}:{_UI_PORT}")
+        (network,) = told["NetworkSettings"]["Networks"].values()
+        return Ui(f"http://{network['IPAddress']}:{_UI_PORT}")
 
 
 @contextmanager
@@ -79,11 +80,14 @@ def booted(name: str) -> Iterator[SystemdMachine]:
     options = [option for volume in volumes for option in ("--volume", volume)]
     options += [option for place in ("/run", "/run/lock", "/tmp") for option in ("--tmpfs", f"{place}:exec")]
     command = ["docker", "run", "--detach", "--name", name, "--privileged", "--cgroupns", "private", *options]
-    subprocess.run([*command, STAND_IN], capture_output=True, check=True)
     machine = SystemdMachine(name)
     try:
+        subprocess.run([*command, STAND_IN], stdout=subprocess.DEVNULL, check=True)
         # until systemd is there, nobody answers
-        until(lambda: machine.run("systemctl", "is-system-running", is_expected=False) == "running")
+        until(
+            lambda: machine.run("systemctl", "is-system-running", is_expected=False) == "running",
+            lambda: machine.run("systemctl", "--failed", is_expected=False),
+        )
         yield machine
     finally:
         subprocess.run(["docker", "rm", "--force", "--volumes", name], capture_output=True, check=False)
