@@ -23,7 +23,7 @@ _FILES = {
 }
 
 
-def tests(names: Sequence[str], size: int) -> dict[str, str]:
+def tests_of(names: Sequence[str], size: int) -> dict[str, str]:
     """Files with a test of each function: one that is called, one that hands it to a fixture, one that is grown."""
     bodies = {
         Source.PYTEST_BENCHMARK: f"(benchmark):\n    assert benchmark(tiny.{{name}}, {size})\n",

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uv
-from aa_sources import LAID
-from aa_sources import tests as tests_of
+from aa_sources import LAID, tests_of
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
 from formulacode_dagster.models.image import BuildSpec, BuiltImage, EngineName

@@ -32,8 +32,8 @@ LOCALHOST = "127.0.0.1"
 BACKFILL = "months"
 DAGSTERS_DATABASE = "dagster"
 LOOK_SECONDS = 0.2
-POOLED = {"module": "formulacode_dagster.orchestration.pooled_storage", "class": "PooledPostgresStorage"}
-"""Of all deployments with Postgres."""
+DEPLOYED = ROOT / "deploy" / "systemd" / "dagster.yaml"
+"""Whose storage is that of all deployments."""
 
 
 def free_port() -> int:
@@ -71,7 +71,8 @@ def instance_with_a_queue(home: Path, storage_url: str = "") -> Iterator[dg.Dags
     home.mkdir(exist_ok=True)
     config = yaml.safe_load((ROOT / "dagster.yaml").read_text())
     if storage_url:
-        config["storage"] = {"custom": {**POOLED, "config": {"postgres_url": storage_url}}}
+        config["storage"] = yaml.safe_load(DEPLOYED.read_text())["storage"]
+        config["storage"]["custom"]["config"]["postgres_url"] = storage_url
     (home / "dagster.yaml").write_text(yaml.safe_dump(config))
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance

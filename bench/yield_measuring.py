@@ -22,6 +22,7 @@ from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.measurement.stage import summary_of
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
+from formulacode_dagster.models.measurement import Metric
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.replays.verdict import verdict_of
 from formulacode_dagster.suites.overlays import SuiteFiles
@@ -87,10 +88,12 @@ class Measuring:
             trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
         seconds = time.perf_counter() - started
         if trial.tests == HOLD:
-            trial = replace(trial, replays=tuple(self._replayed(timed.procedure, n) for n in range(self.replays)))
+            trial = replace(
+                trial, replays=tuple(self._replayed(timed.procedure, row.metric, n) for n in range(self.replays))
+            )
         return replace(trial, measuring_seconds=round(seconds, 1))
 
-    def _replayed(self, procedure: Procedure, number: int) -> str:
+    def _replayed(self, procedure: Procedure, metric: Metric, number: int) -> str:
         """What measuring it again comes to, in a process and with a chance of its own."""
         seed = zlib.crc32(f"{self.image.spec.task_id} {number}".encode())
         try:
@@ -105,7 +108,7 @@ class Measuring:
             )
         except ItemFailure as failure:
             return failure.kind
-        verdict, _ = verdict_of(measured)
+        verdict, _ = verdict_of(measured, metric)
         print(f"{self.image.spec.task_id}: {verdict}, {summary_of(measured)}", file=sys.stderr, flush=True)
         return verdict.value
 

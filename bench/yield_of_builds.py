@@ -50,6 +50,8 @@ def main() -> None:
     parser.add_argument("--replays", type=int, default=0, help="how often what is faster and right is measured again")
     parser.add_argument("--again", action="store_true", help="try those again that the results have as timed")
     options = parser.parse_args()
+    if options.replays and not options.measure:
+        parser.error("--replays needs --measure: what was not measured cannot be measured again")
     repositories = options.repositories.absolute()
     entries = tomllib.loads(options.pull_requests.read_text("utf-8"))["repository"]
     wanted = [item for item in listed(entries, repositories) if is_wanted(item, options.only)]

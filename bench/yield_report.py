@@ -12,10 +12,11 @@ from statistics import median
 from found_workloads import FoundWorkloads
 from pydantic import TypeAdapter
 
+from formulacode_dagster.models.release import ReplayVerdict
+
 DONE = "timed"
 NOT_KEPT = ("log", "laid", "found")
 """Of a trial, in its file: too long for a line."""
-CONFIRMED = "confirmed"
 COMPILED = -1
 """In place of a number of benchmarks: the change is compiled, and no build with coverage tells what runs it."""
 
@@ -197,7 +198,7 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "tests_of_what_is_faster": dict(Counter(trial.tests for trial in measured if trial.tests)),
         "replays": dict(Counter(replay for trial in measured for replay in trial.replays)),
         "tasks_confirmed_by_all_replays": dict(
-            Counter(set(trial.replays) == {CONFIRMED} for trial in measured if trial.replays)
+            Counter(set(trial.replays) == {ReplayVerdict.CONFIRMED} for trial in measured if trial.replays)
         ),
         "median_measuring_minutes": round(median(trial.measuring_seconds for trial in measured) / 60, 1)
         if measured

@@ -122,7 +122,7 @@ class Laboratory:
         yield trial
         task, spec = self.task(mirror, pr, environment)
         suite = task.suite
-        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}{' measured' if self._sampling else ''}")
+        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}{_asked(self._sampling, self._replays)}")
         yield trial
         if known := self._results.timed(item, trial.plan):
             yield known
@@ -195,6 +195,13 @@ class Laboratory:
         """What `planned` would pin, with nothing pinned."""
         month = Month.parse(pr.facts.month)
         return unlocked_environment(mirror, pr, month=month, interpreters=self._engine.interpreters())
+
+
+def _asked(sampling: SamplingPlan | None, replays: int) -> str:
+    """What of a trial is kept beside its plan: one that was not asked for as much is made again."""
+    if sampling is None:
+        return ""
+    return f" measured, {replays} replays" if replays else " measured"
 
 
 def _with_attempts(trial: Trial, attempts: Sequence[BuildAttempt]) -> Trial:

@@ -30,8 +30,10 @@ HERE = "tests/test_readme.py::test_a_cheap_command_does_what_it_says"
 ACCEPT = 'fc-data accept --month 2026-02 --stage images --by "Ada Byron" --reason "their mirror is gone for good"'
 RUN_BY = {
     "make demo": "tests/end_to_end/test_demo.py::test_the_demo_succeeds_and_says_what_it_did",
-    "sudo deploy/systemd/install.sh": "tests/deploy/test_systemd.py::test_systemd_takes_every_unit",
-    "sudo deploy/celery/install.sh": "tests/deploy/test_celery.py::test_systemd_takes_the_unit_and_holds_it_tight",
+    "sudo deploy/systemd/install.sh": "tests/deploy/test_systemd_runs.py::"
+    "test_what_was_installed_is_healthy_and_kept_from_others",
+    "sudo deploy/celery/install.sh": "tests/deploy/test_systemd_runs.py::"
+    "test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together",
     "kubectl apply --kustomize deploy/kubernetes": "tests/deploy/test_kubernetes.py::"
     "test_kustomize_puts_one_image_everywhere_runs_included",
     "make dev": "tests/end_to_end/test_ui.py::test_the_asset_graph_shows_every_group_and_every_asset",

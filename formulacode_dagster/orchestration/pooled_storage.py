@@ -17,7 +17,6 @@ from sqlalchemy.pool import QueuePool
 
 KEPT_CONNECTIONS = 1
 """Open between statements; threads that ask at once open more, and close them."""
-
 RECYCLED_SECONDS = 300
 """Age of a connection that is opened anew: what a firewall has dropped without a word would answer to no question."""
 

@@ -106,3 +106,18 @@ def test_of_several_sets_of_files_of_a_source_the_one_that_aims_counts_and_the_t
     results = [report.Trial("a", timed=each[0], aimed=each[1]) if each else None for each in (first, second)]
     total = report.SourceTrial().plus(1.0, results[0]).plus(2.0, results[1])
     assert (total.seconds, (total.timed, total.aimed)) == (3.0, best)
+
+
+def test_figures_of_replays_count_each_and_the_tasks_that_all_of_theirs_confirm(report, timed):
+    faster = replace(timed, verdict="faster", tests="hold", replays=("confirmed", "confirmed"))
+    lost_once = replace(faster, item="acme/fast#3", replays=("confirmed", "not_confirmed"))
+    figures = report.figures([faster, lost_once, replace(timed, item="acme/fast#4", verdict="unchanged")], {})
+    assert figures["replays"] == {"confirmed": 3, "not_confirmed": 1}
+    assert figures["tasks_confirmed_by_all_replays"] == {True: 1, False: 1}
+
+
+def test_replays_of_what_is_not_measured_are_refused(tmp_path):
+    command = [sys.executable, ROOT / "bench" / "yield_of_builds.py", "--repositories", tmp_path, "--replays", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--replays needs --measure" in done.stderr

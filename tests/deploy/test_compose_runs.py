@@ -46,7 +46,7 @@ def runs_of(services: Composed, job: str) -> list[dict[str, object]]:
 
 def container_of(services: Composed, run: str) -> str:
     """The container of *run*, once it is there."""
-    return until(lambda: services.run_containers(run))[0]
+    return until(lambda: services.run_containers(run), lambda: f"of run {run}")[0]
 
 
 def test_all_of_it_is_healthy_and_what_runs_are_told_is_no_secret(services: Composed) -> None:
@@ -76,7 +76,11 @@ def test_a_run_whose_container_is_killed_is_launched_anew(services: Composed) ->
     run = services.ui.launch_month("pull_requests_only", MONTH)
     container = container_of(services, run)
     # what dies before it has begun is given up after two minutes, what has begun at the next look
-    assert until(lambda: {*ENDED, "STARTED"} & {services.ui.status_of(run)}) == {"STARTED"}
+
+    def status() -> str:
+        return services.ui.status_of(run)
+
+    assert until(lambda: {*ENDED, "STARTED"} & {status()}, status) == {"STARTED"}
     subprocess.run(["docker", "kill", container], capture_output=True, check=True)
 
     def runs() -> list[dict[str, object]]:

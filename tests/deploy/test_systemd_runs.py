@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.docker import image_is_here
 from tests.support.sharing import RunFolder
-from tests.support.systemd_machine import CHECKOUT, STAND_IN, SystemdMachine, booted
+from tests.support.systemd_machine import CHECKOUT, SETTINGS, STAND_IN, SystemdMachine, booted
 from tests.support.waiting import until
 
 pytestmark = [
@@ -36,9 +36,10 @@ def machine(run_folder: RunFolder, worker_id: str) -> Iterator[SystemdMachine]:
             "--working-directory", "/var/lib/formulacode",
             "/opt/formulacode/venv/bin/fc-data", "sandbox", "--port", "8100",
         )  # fmt: skip
-        started.set(
+        started.add_settings(
             GITHUB_API_URL=SANDBOX, GITHUB_CLONE_URL="file:///var/lib/formulacode/sandbox/repositories",
-            GH_TOKENS="sandbox", FC_MINIMUM_STARS="0", FC_LANGUAGES="any", FC_LISTEN_HOST="0.0.0.0",  # noqa: S104
+            GH_TOKENS="sandbox", FC_MINIMUM_STARS="0", FC_LANGUAGES="any",
+            FC_LISTEN_HOST="0.0.0.0",  # noqa: S104 - of the container, where the test asks the UI
         )  # fmt: skip
         started.run("systemctl", "restart", "formulacode.target")
         until(lambda: is_healthy(started), started.journal, seconds=START_SECONDS)
@@ -50,7 +51,7 @@ def test_what_was_installed_is_healthy_and_kept_from_others(machine: SystemdMach
     assert machine.states(units) == dict.fromkeys(units, "active")
     owners = [machine.run("ps", "-o", "user=", "-p", str(machine.main_process(unit))) for unit in SERVICES]
     assert owners == ["formulacode"] * len(SERVICES)
-    told = machine.run("stat", "--format", "%a %U", "/etc/formulacode/settings.env", "/var/lib/formulacode").split("\n")
+    told = machine.run("stat", "--format", "%a %U", SETTINGS, "/var/lib/formulacode").split("\n")
     assert told == ["600 root", "700 formulacode"]
 
 

@@ -54,7 +54,7 @@ class SystemdMachine:
         command = ["docker", "exec", self.name, "journalctl", "--no-pager", "--lines", "60", "--unit", "formulacode*"]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
-    def set(self, **settings: str) -> None:
+    def add_settings(self, **settings: str) -> None:
         """Add *settings* to those of the platform."""
         lines = "".join(f"{name}={value}\n" for name, value in settings.items())
         self.run("tee", "--append", SETTINGS, given=lines)
