@@ -14,11 +14,12 @@ from tests.support.small_measurement import BENCH, CORE, FASTER, FILES, PLAN
 
 @pytest.mark.slow
 def test_a_real_speedup_is_found_over_all_that_the_change_reaches(measure):
-    after = {"pkg/core.py": FASTER.replace("for i in range(n)]", "for i in range(n) if True]")}
+    # each benchmark clearly faster: one that stays as it is may seem slower while others use the machine
+    after = {"pkg/core.py": FASTER.replace("[i * 2 for i in range(n)]", "[*range(0, n * 2, 2)]")}
     files = FILES | {"benchmarks/bench_download.py": "import a_download_that_is_not_there\n"}
     measured, log = measure(after, files=files, plan=PLAN)
     assert measured.is_faster
-    assert measured.faster == ("bench.time_total",)
+    assert set(measured.faster) == {"bench.time_total", "bench.time_double"}
     assert measure.procedure.benchmarks == tuple(result.benchmark for result in measured.results)
     assert measure.procedure.suite_files == SuiteFiles("base")
     assert (measure.procedure.rule, measure.procedure.plan) == (measured.rule, PLAN)
