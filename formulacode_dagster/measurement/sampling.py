@@ -119,7 +119,7 @@ class Sampler:
                 if self._rounds >= LEAST_ROUNDS and not self._has_time():
                     self._note("the time is used up")
                     # the end of the time is no look at the samples: the level of the next one is still unspent
-                    return self._judge(look), look
+                    return self._out_of_time(self._judge(look)), look
                 self._note(f"round {self._rounds + 1} of at most {self._rule.looks[-1].units}")
                 self._round([_Process(arm, self._make_build(arm)) for arm in Arm])
             judged = self._judge(look)
@@ -130,6 +130,13 @@ class Sampler:
     def _has_time(self) -> bool:
         """Whether another round fits, and the builds of it may be begun."""
         return self._budget.left >= self._round_seconds and self._budget.elsewhere < self._plan.max_build_seconds
+
+    def _out_of_time(self, judged: Judged) -> Judged:
+        """*judged*, saying what a round takes where it is rounds that are missing."""
+        if not judged.needs or judged.disturbed:
+            return judged
+        took = f"a round took {self._round_seconds:.0f} s, and FC_MEASURE_SECONDS is the time for all"
+        return dataclasses.replace(judged, needs=f"{judged.needs}; {took}")
 
     def _judge(self, look: int) -> Judged:
         traced = {candidate.name: candidate.executes_change for candidate in self._candidates}

@@ -161,13 +161,14 @@ def test_what_the_arms_take_of_the_core_from_each_other_is_no_disturbance(take):
 def test_an_unclear_one_goes_on_to_the_last_look(take):
     taken = take(["a"], undecided)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 4, 24)
-    assert "rounds to decide" in taken.judged.needs
+    assert taken.judged.needs.endswith("rounds to decide")
 
 
 def test_the_time_ends_it_at_the_level_of_the_next_look(take):
     taken = take(["a"], undecided, SamplingPlan(max_seconds=3 * 11.5))
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 2, 10)
     assert take.world.now <= 3 * 11.5
+    assert taken.judged.needs.endswith("a round took 3 s, and FC_MEASURE_SECONDS is the time for all")
 
 
 def test_the_arms_of_a_round_share_hash_seed_and_layout_of_stack_and_heap_and_rounds_do_not(take):
