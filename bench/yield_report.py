@@ -107,14 +107,21 @@ class Trial:
 
 
 class Results:
-    """The trials of a file, the last of each pull request; without a file, those of this run."""
+    """The trials of a file, the last of each pull request; without a file, those of this run.
+
+    A last line without an end was cut off with the run that wrote it: it is taken away.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._trials: dict[str, Trial] = {}
         if path is not None and path.exists():
             kept = TypeAdapter(Trial)
-            for line in path.read_text("utf-8").splitlines():
+            text = path.read_text("utf-8", errors="replace")
+            whole = text[: text.rfind("\n") + 1]
+            if whole != text:
+                path.write_text(whole, "utf-8")
+            for line in whole.splitlines():
                 trial = kept.validate_json(line)
                 self._trials[trial.item] = trial
 

@@ -122,7 +122,8 @@ class Laboratory:
         yield trial
         task, spec = self.task(mirror, pr, environment)
         suite = task.suite
-        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}{_asked(self._sampling, self._replays)}")
+        asked = _asked(self._sampling, self._replays, self._every_source)
+        trial = replace(trial, plan=f"{task_tag(spec)} {suite.name}{asked}")
         yield trial
         if known := self._results.timed(item, trial.plan):
             yield known
@@ -197,10 +198,10 @@ class Laboratory:
         return unlocked_environment(mirror, pr, month=month, interpreters=self._engine.interpreters())
 
 
-def _asked(sampling: SamplingPlan | None, replays: int) -> str:
+def _asked(sampling: SamplingPlan | None, replays: int, every_source: bool) -> str:
     """What of a trial is kept beside its plan: one that was not asked for as much is made again."""
     if sampling is None:
-        return ""
+        return " by each source" if every_source else ""
     return f" measured, {replays} replays" if replays else " measured"
 
 

@@ -60,6 +60,15 @@ def test_a_file_of_results_tells_the_last_trial_of_each_and_which_need_not_be_ma
     assert "long" not in (tmp_path / "new" / "results.jsonl").read_text()
 
 
+def test_a_line_that_was_cut_off_with_its_run_costs_that_trial_alone(report, timed, lost, tmp_path):
+    path = tmp_path / "results.jsonl"
+    report.Results(path).add(timed)
+    with path.open("a") as file:
+        file.write('{"item": "acme/fast#2", "sta')
+    report.Results(path).add(lost)
+    assert [trial.item for trial in report.Results(path).of([timed.item, lost.item])] == [timed.item, lost.item]
+
+
 def test_what_is_counted_apart_is_named_and_lowers_no_share(report, timed, lost):
     rust = report.Trial("acme/rust#9", stage="image", reason="build")
     figures = report.figures([timed, lost, rust], {"acme/rust": "no crates here"})

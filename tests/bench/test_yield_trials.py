@@ -114,11 +114,13 @@ def test_trials_take_engine_and_folders_from_the_settings(tmp_path, monkeypatch)
     assert (lost.stage, lost.reason, lost.is_timed) == ("change", "vanished", False)
 
 
-def test_a_trial_that_was_not_replayed_is_made_again_where_replays_are_asked_for(monkeypatch):
+def test_a_trial_that_was_asked_for_less_is_made_again(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     asked = importlib.import_module("yield_trials")._asked
-    assert len({asked(None, 0), asked(SamplingPlan(), 0), asked(SamplingPlan(), 3)}) == 3
-    assert asked(None, 3) == asked(None, 0)
+    aimed = {asked(None, 0, True), asked(None, 0, False)}
+    measured = {asked(SamplingPlan(), 0, False), asked(SamplingPlan(), 3, False)}
+    assert len(aimed | measured) == 4
+    assert asked(SamplingPlan(), 3, True) in measured
 
 
 @pytest.mark.slow
