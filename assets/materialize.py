@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.tags import RETRY_NUMBER_TAG
 from pydantic import Field
 from sqlalchemy import Connection
 
@@ -31,6 +32,8 @@ from .stage_asset import StageAsset
 from .stopping import stoppable
 
 SHOWN_ITEMS = 50
+BUSY_TRIES = 6
+"""Times FC_RETRY_SECONDS that a run which Dagster launched anew waits for the month that the run before it held."""
 
 
 class ItemConfig(dg.Config):
@@ -144,6 +147,12 @@ def _failing_as_dagster_does(context: StepContext) -> Iterator[None]:
         # no RetryPolicy: its delay would have to be known when definitions load
         if (delay := read_settings().retry_seconds) and context.retry_number == 0:
             raise dg.RetryRequested(max_retries=1, seconds_to_wait=delay) from failure
+        raise failure from error
+    except BusyError as error:
+        failure = dg.Failure(description=str(error), allow_retries=False)
+        # a run launched anew may be here before the server misses the last one's machine; others are told at once
+        if (delay := read_settings().retry_seconds) and RETRY_NUMBER_TAG in context.run.tags:
+            raise dg.RetryRequested(max_retries=BUSY_TRIES, seconds_to_wait=delay) from failure
         raise failure from error
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what deploy/systemd does, with Redis and a worker of Celery for each queue. On other machines, `install.sh worker QUEUE…`
-# installs workers alone, for io, build or measure.
+# installs workers alone, for io, build or measure. Each machine of workers cleans up after itself every day.
 set -euo pipefail
 cd "$(dirname "$0")"
 fail() {
@@ -17,7 +17,7 @@ if (($# > 0)); then
 with addresses of Postgres and Redis that this one reaches (DAGSTER_CELERY_URL), readable by root alone"
 fi
 install -D -m 0644 -t /opt/formulacode/celery dagster_celery_config.py health.py
-install -m 0644 formulacode-worker@.service /etc/systemd/system/
+install -m 0644 formulacode-worker@.service formulacode-housekeeping.service formulacode-housekeeping.timer /etc/systemd/system/
 if $leads; then
     command -v redis-server >/dev/null || grep -qs '^DAGSTER_CELERY_URL=' /etc/formulacode/settings.env \
         || fail "apt-get install redis-server, or name another one as DAGSTER_CELERY_URL in /etc/formulacode/settings.env"
@@ -39,6 +39,7 @@ systemctl daemon-reload
 units=("${queues[@]/#/formulacode-worker@}")
 systemctl enable "${units[@]/%/.service}"
 systemctl restart "${units[@]/%/.service}"
+systemctl enable --now formulacode-housekeeping.timer
 printf 'waiting for workers to answer\n'
 for _ in {1..12}; do
     systemd-run --quiet --wait --pipe --uid formulacode --property EnvironmentFile=/etc/formulacode/settings.env \

@@ -20,6 +20,12 @@ for name in postgres_password registry_password; do
 done
 [[ -e secrets/settings.env ]] || cp ../../.env.example secrets/settings.env
 
+# `docker inspect` shows it; the password, 192 bits by chance, keeps anyone from guessing settings by it
+sha256() { sha256sum 2>/dev/null || shasum -a 256; }
+settings=(secrets/registry_password "${FC_SETTINGS_FILE:-secrets/settings.env}" ${FC_CA_BUNDLE:+"$FC_CA_BUNDLE"})
+FC_SETTINGS_DIGEST=$({ printf '%s\n' "${FC_DOCKER_HOST:-}" && cat "${settings[@]}"; } | sha256 | cut -d ' ' -f 1)
+export FC_SETTINGS_DIGEST
+
 socket=${FC_SOCKET:-/var/run/docker.sock}
 # of what is mounted there: on a Mac that is a socket of a virtual machine's root
 [[ -n ${FC_SOCKET_GROUP:-} ]] || FC_SOCKET_GROUP=$(stat -c %g "$socket" 2>/dev/null || echo 0)
@@ -29,6 +35,7 @@ build=(docker build --quiet --file ../../dockerfiles/platform.Dockerfile --tag "
 [[ -z ${FC_CA_BUNDLE:-} ]] || build+=(--secret "id=ca,src=$FC_CA_BUNDLE")
 [[ -z ${FC_PYTHON_IMAGE:-} ]] || build+=(--build-arg "PYTHON_IMAGE=$FC_PYTHON_IMAGE")
 [[ -z ${FC_DOCKER_CLI_IMAGE:-} ]] || build+=(--build-arg "DOCKER_IMAGE=$FC_DOCKER_CLI_IMAGE")
+[[ -z ${EXTRAS:-} ]] || build+=(--build-arg "EXTRAS=$EXTRAS")
 "${build[@]}" ../..
 
 docker compose up --detach --wait --remove-orphans

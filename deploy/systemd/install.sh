@@ -11,17 +11,16 @@ UV_PROJECT_ENVIRONMENT=/opt/formulacode/venv uv sync --quiet --frozen --no-dev -
 install -d -m 0755 /etc/formulacode
 if [[ ! -e /etc/formulacode/settings.env ]]; then
     # this machine's Postgres, by the name of the system's user: no password
-    install -m 0600 /dev/stdin /etc/formulacode/settings.env <<END
+    install -m 0600 /dev/stdin /etc/formulacode/settings.env.new <<END
 $(<../../.env.example)
 
 FC_DATABASE_URL=postgresql:///formulacode?host=/var/run/postgresql
 FC_DAGSTER_DATABASE_URL=postgresql:///formulacode_dagster?host=/var/run/postgresql
 DAGSTER_POSTGRES_URL=postgresql+psycopg2:///formulacode_dagster?host=/var/run/postgresql
 END
-    runuser -u postgres -- createuser formulacode
-    runuser -u postgres -- createdb --owner formulacode formulacode
-    runuser -u postgres -- createdb --owner formulacode formulacode_dagster
+    mv /etc/formulacode/settings.env.new /etc/formulacode/settings.env
 fi
+./databases.sh /etc/formulacode/settings.env
 install -m 0644 workspace.yaml /etc/formulacode/
 install -d -o formulacode -g formulacode -m 0700 /var/lib/formulacode /var/lib/formulacode/instance
 install -o formulacode -g formulacode -m 0600 "${DAGSTER_YAML:-dagster.yaml}" /var/lib/formulacode/instance/dagster.yaml

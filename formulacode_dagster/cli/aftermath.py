@@ -43,19 +43,18 @@ def with_aftermath() -> Iterator[Callable[[int], None]]:
 
 
 def end_runs(group: int) -> None:
-    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would."""
-    import dagster as dg
+    """Kill the runs that outlive `dagster dev`, end them in Dagster too, and free their pools: nobody else would.
 
-    from formulacode_dagster.orchestration.runs import LAUNCHED_BY, dagster_instance
+    Those of other code servers over the same storage, which may be of other machines, go on.
+    """
+    from formulacode_dagster.orchestration.orphans import SERVED_BY, end_served
+    from formulacode_dagster.orchestration.runs import dagster_instance
 
     with suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    running = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
     with dagster_instance() as instance:
-        for run in instance.get_runs(dg.RunsFilter(statuses=running)):
-            if LAUNCHED_BY not in run.tags:
-                instance.report_run_canceled(run, "The UI was stopped; launch it again, it goes on where it was")
-                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+        if server := os.environ.get(SERVED_BY):
+            end_served(instance, server)
 
 
 def _wait() -> None:

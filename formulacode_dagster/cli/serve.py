@@ -12,9 +12,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from formulacode_dagster.engines.owner import Owner
 from formulacode_dagster.files.shipped import shipped
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.orchestration.home import WAIT_FOR_CODE
+from formulacode_dagster.orchestration.orphans import SERVED_BY
 from formulacode_dagster.orchestration.runs import dagster_instance, set_pools
 from formulacode_dagster.running.stopping import stop_request
 from resources.settings import read_settings
@@ -36,6 +38,8 @@ def serve_ui(console: Console, host: str, port: int) -> int:
     # the code server must find the same home, wherever it is started
     home = read_settings().home
     os.environ["FC_HOME"] = str(home)
+    # before whoever ends our runs is started: it tells them by this from those of others
+    os.environ[SERVED_BY] = Owner.current("").model_dump_json()
     try:
         with ExitStack() as stack:
             tell_leader = stack.enter_context(with_aftermath())

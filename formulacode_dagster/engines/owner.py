@@ -53,7 +53,8 @@ class Owner(Frozen):
             return False
         if self.boot != _boot():
             return True
-        return self.namespace == _namespace() and _started(self.pid) != self.started
+        is_other = self.namespace == _namespace() and _started(self.pid) != self.started
+        return is_other and not _is_hidden(self.pid)
 
 
 @cache
@@ -78,3 +79,16 @@ def _started(pid: int) -> str | None:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
         return None
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is a process *pid* of which /proc tells nothing: another user's, under `ProtectProc=invisible`."""
+    if _started(pid) is not None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

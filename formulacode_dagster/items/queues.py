@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Generic, Protocol
 
-from formulacode_dagster.models.errors import OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError
 
 from . import claims
 from .work import Part, Sharing, StageRun, T, WorkItem
@@ -131,11 +131,14 @@ async def queue_of(
         yield SharedQueue(run, sharing, pending if leads else items)
     finally:
         renewal.cancel()
-        with suppress(OutsideSystemError), run.database.transaction() as connection:
+        with suppress(FormulaCodeError), run.database.transaction() as connection:
             if leads:
                 claims.close_stage(connection, sharing.worker, run.run_id)
             else:
                 claims.release(connection, sharing.worker)
+        if renewal.done() and not renewal.cancelled():
+            # it ends by itself only where something unexpected went wrong
+            renewal.result()
 
 
 def _open(run: StageRun, sharing: Sharing, pending: Sequence[WorkItem[T]]) -> None:
@@ -151,10 +154,13 @@ def _open(run: StageRun, sharing: Sharing, pending: Sequence[WorkItem[T]]) -> No
 
 async def _renew(run: StageRun, sharing: Sharing) -> None:
     def renew() -> None:
-        # a server that is away for a moment is no reason to stop: whoever keeps a result is asked for its claim
-        with suppress(OutsideSystemError), run.database.transaction() as connection:
+        with run.database.transaction() as connection:
             claims.renew(connection, sharing.worker)
 
     while True:
         await asyncio.sleep(sharing.worker.lease.total_seconds() / RENEWALS_A_LEASE)
-        await asyncio.to_thread(renew)
+        try:
+            await asyncio.to_thread(renew)
+        except FormulaCodeError as error:
+            # no reason to stop: whoever keeps a result is asked for its claim
+            run.note(f"claims could not be renewed, which is tried again: {error}")

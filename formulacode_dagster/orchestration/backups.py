@@ -17,6 +17,8 @@ from formulacode_dagster.store.database import Database
 from resources.postgres import PostgresResource
 from resources.settings import Settings, read_settings
 
+from .one_at_a_time import one_at_a_time
+
 
 @contextmanager
 def dagster_storage(settings: Settings) -> Iterator[Engine | Path]:
@@ -71,14 +73,15 @@ def folder_of(backup: str, endpoint: str) -> Iterator[Path]:
 )
 def write_backup(context: dg.OpExecutionContext, postgres: PostgresResource) -> dg.Output[None]:
     """Back up; the metadata of the output tell what is in it."""
+    settings = read_settings()
     try:
-        folder, manifest = back_up_all(postgres.database(), progress=context.log.debug)
-        settings = read_settings()
-        store = object_store(settings)
-        gone = [
-            *map(str, prune(folder.parent, settings.backups_kept)),
-            *(store.prune(settings.backups_kept) if store is not None else ()),
-        ]
+        try:
+            folder, manifest = back_up_all(postgres.database(), progress=context.log.debug)
+        finally:
+            # a store that is down must not fill the disk
+            gone = list(map(str, prune(settings.backup_root, settings.backups_kept)))
+        if (store := object_store(settings)) is not None:
+            gone += store.prune(settings.backups_kept)
     except FormulaCodeError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     tables = [
@@ -107,11 +110,9 @@ def backup() -> None:
     write_backup()
 
 
-BACKUP_SCHEDULE = dg.ScheduleDefinition(
-    name="backup_daily",
-    job=backup,
-    cron_schedule="30 3 * * *",
-    execution_timezone="UTC",
+BACKUP_SCHEDULE = one_at_a_time(
+    "backup_daily",
+    backup.name,
+    "30 3 * * *",
     description="Every day at 03:30 UTC, into FC_BACKUP_DIR; the newest FC_BACKUPS_KEPT stay.",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
 )

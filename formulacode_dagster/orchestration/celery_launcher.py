@@ -16,6 +16,8 @@ from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
+from .command_line_runs import LeavesCommandLineRuns
+
 ANSWER_SECONDS = 3.0
 """That workers have to answer."""
 UNHEARD_SECONDS = 90
@@ -24,8 +26,8 @@ UNHEARD_SECONDS = 90
 _AT_WORK = "active"
 
 
-class AskingCeleryRunLauncher(CeleryRunLauncher):
-    """Calls a run's worker dead when no worker has said for `unheard_seconds` that it is at the run."""
+class _AskingCeleryRunLauncher(CeleryRunLauncher):
+    """Of runs that were handed to Celery."""
 
     def __init__(self, unheard_seconds: int = UNHEARD_SECONDS, **given: Any) -> None:
         super().__init__(**given)
@@ -76,3 +78,10 @@ class AskingCeleryRunLauncher(CeleryRunLauncher):
         inspect = self.celery.control.inspect(destination=workers, timeout=ANSWER_SECONDS)
         answers = inspect.query_task(task_id) or {}
         return any(task_id in answer and answer[task_id][0] == _AT_WORK for answer in answers.values())
+
+
+class AskingCeleryRunLauncher(LeavesCommandLineRuns, _AskingCeleryRunLauncher):
+    """Calls a run's worker dead when no worker has said for `unheard_seconds` that it is at the run.
+
+    Those of the command line it leaves alone.
+    """

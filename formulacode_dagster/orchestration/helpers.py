@@ -5,7 +5,7 @@ long as there are some that nobody is at, and leaves no materialization behind. 
 every launcher of Dagster spreads.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import dagster as dg
 from pydantic import Field
@@ -16,7 +16,7 @@ from assets.materialize import helper_run
 from assets.measurements import measurements, time_images
 from assets.partitions import MONTHS
 from assets.published_images import publish_images, published_images
-from formulacode_dagster.items.claims import SharedStage, shared_stages
+from formulacode_dagster.items.claims import SharedStage, shared_stages, working_runs
 from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.errors import ConfigurationError
 from formulacode_dagster.models.items import Stage
@@ -118,8 +118,8 @@ def helpers_sensor(
         yield dg.SkipReason("FC_HELPER_RUNS is 0: every run works alone")
         return
     with postgres.database().transaction() as connection:
-        shared = shared_stages(connection)
-    requests = [request for stage in shared for request in _missing(context.instance, stage, most)]
+        shared, at_work = shared_stages(connection), working_runs(connection)
+    requests = [request for stage in shared for request in _missing(context.instance, stage, at_work, most)]
     if not requests:
         yield dg.SkipReason("nothing is left to do that nobody is at" if shared else "no stage is shared now")
     yield from requests
@@ -130,11 +130,15 @@ def helped(shared: SharedStage) -> str:
     return f"{shared.stage} {shared.month} {shared.run_id}"
 
 
-def _missing(instance: dg.DagsterInstance, shared: SharedStage, most: int) -> Iterator[dg.RunRequest]:
+def _missing(
+    instance: dg.DagsterInstance, shared: SharedStage, at_work: Collection[str], most: int
+) -> Iterator[dg.RunRequest]:
     name = helped(shared)
     launched = instance.get_runs(dg.RunsFilter(tags={HELPS: name}))
-    under_way = sum(run.status in _UNDER_WAY for run in launched)
-    wanted = min(most, shared.free) - under_way
+    under_way = [run.run_id for run in launched if run.status in _UNDER_WAY]
+    # each of those that are at nothing yet will take something that is free
+    on_the_way = sum(run_id not in at_work for run_id in under_way)
+    wanted = min(most - len(under_way), shared.free - on_the_way)
     for number in range(len(launched), min(len(launched) + wanted, most * MOST_LAUNCHES)):
         yield dg.RunRequest(
             run_key=f"{name} {number}",

@@ -18,6 +18,7 @@ from resources.mirrors import MirrorsResource
 from resources.postgres import PostgresResource
 
 from .ended_runs import runs_over
+from .one_at_a_time import one_at_a_time
 from .run_history import prune_runs
 
 SHOWN = 200
@@ -106,12 +107,10 @@ def housekeeping() -> None:
     tidy_up()
 
 
-HOUSEKEEPING_SCHEDULE = dg.ScheduleDefinition(
-    name="housekeeping_daily",
-    job=housekeeping,
-    cron_schedule="30 4 * * *",
-    execution_timezone="UTC",
+HOUSEKEEPING_SCHEDULE = one_at_a_time(
+    "housekeeping_daily",
+    housekeeping.name,
+    "30 4 * * *",
     run_config={"ops": {"tidy_up": {"config": {"dry_run": False}}}},
     description="Every day at 04:30 UTC; removes nothing while images and build cache are within their budgets.",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
 )

@@ -3,6 +3,9 @@
 Who may create containers as it likes has the machine: it mounts `/`. Dagster's webserver and daemon need to create one
 kind alone, so they are given this door's address instead of the daemon's socket: containers of one image, on given
 networks, with given volumes, without any privilege; and of these alone they may see, start, stop and remove.
+
+The daemon takes keys of JSON without regard to case, and the last of equal ones. So what it is sent is never what came
+in, but what was read and judged here, in which no object has two keys that the daemon could take for one.
 """
 
 from __future__ import annotations
@@ -39,11 +42,12 @@ _OF_CONTAINERS = (
 )
 _SHOWING_NETWORK = re.compile(rf"GET {_VERSION}/networks/{_NAME}")
 _CONNECTING = re.compile(rf"POST {_VERSION}/networks/{_NAME}/connect")
+_CONTAINER = re.compile(_NAME)
 _MAY_SAY = frozenset(
     {"Cmd", "Env", "Entrypoint", "Hostname", "Image", "Labels", "NetworkingConfig", "HostConfig", "StopSignal"}
     | {"AttachStdout", "AttachStderr", "Volumes", "WorkingDir"}
 )
-"""Of the body that creates a container; the rest must be empty."""
+"""Of the body that creates a container, spelt so; of the rest nothing, as `_is_said` has it."""
 _HOST_MAY_SAY = frozenset(
     {"AutoRemove", "Binds", "CapDrop", "Init", "Memory", "NanoCpus", "NetworkMode", "PidsLimit", "ReadonlyRootfs"}
     | {"SecurityOpt", "Tmpfs"}
@@ -71,14 +75,18 @@ class Gate:
 
     def refusal(self, body: Mapping[str, Any]) -> str:
         """Why a container may not be created as *body* says; empty where it may."""
-        host: Mapping[str, Any] = body.get("HostConfig") or {}
-        said = [name for name, value in body.items() if value and name not in _MAY_SAY]
-        said += [f"HostConfig.{name}" for name, value in host.items() if value and name not in _HOST_MAY_SAY]
+        host, networking = _object_of(body, "HostConfig"), _object_of(body, "NetworkingConfig")
+        attached = _object_of(networking, "EndpointsConfig")
+        said = [name for name, value in body.items() if _is_said(value) and name not in _MAY_SAY]
+        said += [f"HostConfig.{name}" for name, value in host.items() if _is_said(value) and name not in _HOST_MAY_SAY]
+        # Docker's client for Python names the network here too, without a word about it
+        said += [f"NetworkingConfig.{name}" for name in _said(networking) - {"EndpointsConfig"}]
+        # a `NetworkID` counts for more than the name that it is said of
+        said += [f"NetworkingConfig.EndpointsConfig.{name}" for name, value in attached.items() if value]
         if said:
             return f"{', '.join(sorted(said))} may not be said"
         if body.get("Image") != self.image:
             return f"the image is not {self.image}"
-        attached = (body.get("NetworkingConfig") or {}).get("EndpointsConfig") or {}
         if strange := {host.get("NetworkMode"), *attached} - self.networks:
             return f"no network of runs: {', '.join(sorted(map(str, strange)))}"
         if strange := set(host.get("Binds") or ()) - self.binds:
@@ -96,26 +104,36 @@ class _Door:
         self._client = client
 
     async def answer(self, request: Request) -> Response:
-        asked, body = f"{request.method} {request.url.path}", await request.body()
-        if _CREATING.fullmatch(asked):
-            return await self._create(request, body)
+        asked = f"{request.method} {request.url.path}"
+        try:
+            if _CREATING.fullmatch(asked):
+                return await self._create(request, _read(await request.body()))
+            if found := _CONNECTING.fullmatch(asked):
+                return await self._connect(request, found[1], _read(await request.body()))
+        except ValueError as error:
+            return _refused(str(error))
         if found := next(filter(None, (shape.fullmatch(asked) for shape in _OF_CONTAINERS)), None):
             refusal = await self._unless_ours(found[1])
         elif found := _SHOWING_NETWORK.fullmatch(asked):
             refusal = await self._unless_of_runs(found[1])
-        elif found := _CONNECTING.fullmatch(asked):
-            container = str(json.loads(body)["Container"])
-            refusal = await self._unless_of_runs(found[1]) or await self._unless_ours(container)
         else:
             refusal = None if _ASKING.fullmatch(asked) else _refused(f"{asked} is nothing that launching runs takes")
-        return refusal or await self._pass_on(request, body)
+        return refusal or await self._pass_on(request)
 
-    async def _create(self, request: Request, body: bytes) -> Response:
-        said = json.loads(body)
+    async def _create(self, request: Request, said: Mapping[str, Any]) -> Response:
         if why := self._gate.refusal(said):
             return _refused(why)
-        said["Labels"] = {**(said.get("Labels") or {}), LABEL: self._gate.name}
-        return await self._pass_on(request, json.dumps(said).encode())
+        labels = {**_object_of(said, "Labels"), LABEL: self._gate.name}
+        return await self._pass_on(request, {**said, "Labels": labels})
+
+    async def _connect(self, request: Request, network: str, said: Mapping[str, Any]) -> Response:
+        container = said.get("Container")
+        if not isinstance(container, str) or not _CONTAINER.fullmatch(container):
+            return _refused("no container is named as Container")
+        if more := _said(said) - {"Container"}:
+            return _refused(f"{', '.join(sorted(more))} may not be said")
+        refusal = await self._unless_of_runs(network) or await self._unless_ours(container)
+        return refusal or await self._pass_on(request, {"Container": container})
 
     async def _unless_ours(self, container: str) -> Response | None:
         answer = await self._client.get(f"/containers/{container}/json")
@@ -130,13 +148,12 @@ class _Door:
             return Response(answer.content, answer.status_code, media_type="application/json")
         return None if answer.json()["Name"] in self._gate.networks else _refused(f"{network} is no network of runs")
 
-    async def _pass_on(self, request: Request, body: bytes) -> Response:
+    async def _pass_on(self, request: Request, said: Mapping[str, Any] | None = None) -> Response:
         answer = await self._client.request(
             request.method,
             request.url.path,
             params=dict(request.query_params),
-            content=body,
-            headers={"content-type": "application/json"} if body else {},
+            json=said,
         )
         kept = {name: answer.headers[name] for name in ("content-type", "api-version") if name in answer.headers}
         return Response(answer.content, answer.status_code, kept)
@@ -156,6 +173,38 @@ def app(gate: Gate, transport: httpx.AsyncBaseTransport | None = None) -> Starle
 
     methods = ["GET", "HEAD", "POST", "PUT", "DELETE"]
     return Starlette(routes=[Route("/{path:path}", door.answer, methods=methods)], lifespan=closing)
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """The object that *body* is; raises ValueError where it is none, or not the same to the daemon."""
+    said = json.loads(body, object_pairs_hook=_without_doubles)
+    if not isinstance(said, dict):
+        raise ValueError("the body is no object of JSON")
+    return said
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name.casefold() for name, _ in pairs}) < len(pairs):
+        raise ValueError(f"the same key twice, but for case: {', '.join(sorted(name for name, _ in pairs))}")
+    return dict(pairs)
+
+
+def _object_of(said: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What *said* has as *name*, empty where it says nothing; raises ValueError where that is no object."""
+    value = said.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"{name} is no object of JSON")
+    return value or {}
+
+
+def _said(said: Mapping[str, Any]) -> set[str]:
+    """The keys of *said* that tell the daemon anything: an empty object tells nothing."""
+    return {name for name, value in said.items() if _is_said(value) and value != {}}
+
+
+def _is_said(value: Any) -> bool:
+    """Whether the daemon is told anything: by an empty list it is, `MaskedPaths: []` shows all of /proc."""
+    return value is not None and value is not False
 
 
 def _refused(why: str) -> Response:

@@ -12,6 +12,8 @@ from formulacode_dagster.watching.operations import Operations, Runs, amount, dr
 from resources.postgres import PostgresResource
 from resources.watching import operations_now
 
+from .one_at_a_time import one_at_a_time
+
 _WAITING = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED]
 _UNDER_WAY = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
@@ -76,11 +78,9 @@ OPERATIONS_JOB = dg.define_asset_job(
     description="`operations` alone: what waits, what was spent, what is left of disks, as of now.",
 )
 
-OPERATIONS_SCHEDULE = dg.ScheduleDefinition(
-    name="operations_hourly",
-    job=OPERATIONS_JOB,
-    cron_schedule="15 * * * *",
-    execution_timezone="UTC",
+OPERATIONS_SCHEDULE = one_at_a_time(
+    "operations_hourly",
+    OPERATIONS_JOB.name,
+    "15 * * * *",
     description="Every hour, so that the asset's page plots how runs, spending and disks go.",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
 )

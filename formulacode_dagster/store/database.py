@@ -25,6 +25,20 @@ CONNECT_SECONDS = 10
 KEPT_CONNECTIONS = 8
 LOCK_TRIES = 5
 LOCK_PAUSE = 0.2
+_IDLE, _INTERVAL, _COUNT = 30, 10, 3
+GONE_SECONDS = _IDLE + _INTERVAL * _COUNT
+"""After so long without a sign of life from a machine, its sessions end, and with them its locks."""
+_SERVER_KEEPALIVES = {
+    "tcp_keepalives_idle": str(_IDLE),
+    "tcp_keepalives_interval": str(_INTERVAL),
+    "tcp_keepalives_count": str(_COUNT),
+}
+_CLIENT_KEEPALIVES = {"keepalives_idle": _IDLE, "keepalives_interval": _INTERVAL, "keepalives_count": _COUNT}
+# an answer that the other side never confirmed counts too; not for sessions that may read slowly, as backups do
+_STAY_OPEN = text(
+    "SELECT set_config('idle_in_transaction_session_timeout', '0', true),"
+    f" set_config('tcp_user_timeout', '{GONE_SECONDS}s', true)"
+)
 # a server has many databases, each with locks of its own under the same keys
 _LOCK_HOLDER = text(
     "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
@@ -73,12 +87,17 @@ class Database:
             raise ConfigurationError(
                 f"FC_DATABASE_URL names a {parsed.drivername!r} database", remedy="Only Postgres is supported"
             )
-        connect: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, "application_name": "formulacode"}
+        connect: dict[str, Any] = {
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "formulacode",
+            **_CLIENT_KEEPALIVES,
+        }
         if limits.behind_pooler:
             # the next transaction may be on another connection, which has not prepared it
             connect["prepare_threshold"] = None
-        elif limits.timeouts and "options" not in parsed.query:
-            connect["options"] = " ".join(f"-c {name}={value}" for name, value in limits.timeouts.items())
+        elif "options" not in parsed.query:
+            told = {**_SERVER_KEEPALIVES, **limits.timeouts}
+            connect["options"] = " ".join(f"-c {name}={value}" for name, value in told.items())
         kept = min(KEPT_CONNECTIONS, limits.connections)
         self.engine: Engine = create_engine(
             parsed.set(drivername="postgresql+psycopg"),
@@ -139,8 +158,8 @@ class Database:
     def month_lock(self, stage: Stage, month: str, run_id: str) -> Iterator[None]:
         """Hold (stage, month) for the length of the block; BusyError when another run holds it.
 
-        The server lets go of the lock when the process dies, `kill -9` included. It is that of a transaction, which
-        stays open meanwhile: so a pooler keeps the connection for us.
+        The server lets go of the lock when the process dies, `kill -9` included, and `GONE_SECONDS` after its machine
+        does. It is that of a transaction, which stays open meanwhile: so a pooler keeps the connection for us.
         """
         key = zlib.crc32(f"{stage}/{month}".encode())
         # 63 bytes is all that Postgres keeps: just enough for the longest stage and a whole run id
@@ -164,7 +183,7 @@ class Database:
     def lease(self, name: str) -> Iterator[bool]:
         """Hold *name* for the length of the block where nobody else does; tells whether that is so, at once.
 
-        The server lets go of it when the process dies, `kill -9` included.
+        The server lets go of it as of that of a month.
         """
         with self._reached(), self.engine.connect() as connection:
             _stay_open(connection)
@@ -180,8 +199,7 @@ class Database:
     def share(self, name: str) -> Iterator[Callable[[str], bool]]:
         """Hold *name* for the length of the block, as others may too; gives what tells whether anybody holds another.
 
-        It may say so of a name that others ask for at this moment. The server lets go of *name* when the process dies,
-        `kill -9` included.
+        It may say so of a name that others ask for at this moment. The server lets go of *name* as of a month.
         """
         with self._reached(), self.engine.connect() as connection:
             _stay_open(connection)
@@ -243,8 +261,8 @@ def _try_lock(connection: Connection, name: str) -> bool:
 
 
 def _stay_open(connection: Connection) -> None:
-    """Have the server not end the transaction, in which nothing is asked as long as a lock is held."""
-    connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+    """Have the server end the transaction, in which nothing is asked while a lock is held, only if we are gone."""
+    connection.execute(_STAY_OPEN)
 
 
 def _let_go(connection: Connection) -> None:

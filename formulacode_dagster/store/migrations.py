@@ -1,4 +1,4 @@
-"""Applies `sql/migrations/*.sql` in order, each in a transaction of its own, and remembers which."""
+"""Applies what is missing of `sql/migrations/*.sql`, in order and in one transaction, and remembers what."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import InternalError, OperationalError
 
@@ -70,13 +70,12 @@ def migrate(
 ) -> tuple[str, ...]:
     """Bring the database up to date, *views* included; returns the names of the migrations applied now.
 
-    A migration that fails leaves nothing behind and the earlier ones in place: the next call goes on from there.
+    All of it or nothing: where a migration fails, the earlier ones of the call are not applied, and no view is gone.
     Raises ConfigurationError when an applied file has changed since, the database is ahead of this checkout, or
     something of a user's own lies on a view that must be remade; BusyError when a month at work holds a table for
     longer than `LOCK_SECONDS`, which would make all others wait behind the migration.
     """
     wanted = migrations if migrations is not None else read_migrations()
-    applied_now: list[str] = []
     with _locked(engine), engine.connect() as connection:
         try:
             connection.exec_driver_sql(_BOOKKEEPING)
@@ -86,16 +85,19 @@ def migrate(
             shown = applied.pop(_VIEWS, None)
             _verify(applied, wanted)
             pending = [migration for migration in wanted if migration.name not in applied]
-            if views is not None and (pending or shown != views.checksum):
-                _drop(connection, views)
-            for migration in pending:
-                _apply(connection, migration)
-                applied_now.append(migration.name)
-            if views is not None and (pending or shown != views.checksum):
-                _apply(connection, Migration(_VIEWS, views.sql))
+            remade = views if views is not None and (pending or shown != views.checksum) else None
+            with connection.begin():
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+                connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+                if remade is not None:
+                    _drop(connection, remade)
+                for migration in pending:
+                    _apply(connection, migration)
+                if remade is not None:
+                    _apply(connection, Migration(_VIEWS, remade.sql))
         finally:
             connection.rollback()
-    return tuple(applied_now)
+    return tuple(migration.name for migration in pending)
 
 
 @contextmanager
@@ -141,25 +143,22 @@ def pending_migrations(engine: Engine) -> tuple[str, ...]:
 
 
 @contextmanager
-def _changing(connection: Connection, what: str) -> Iterator[None]:
-    """A transaction that gives up where another one holds a table it has to change."""
+def _changing(what: str) -> Iterator[None]:
+    """What gives up, as *what*, where another transaction holds a table that is to be changed."""
     try:
-        with connection.begin():
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
-            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-            yield
+        yield
     except OperationalError as error:
-        if not isinstance(error.orig, LockNotAvailable):
+        if not isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):
             raise
         raise BusyError(
             f"{what} waits for a table that a run is using",
             why=str(error.orig).strip().splitlines()[0],
-            remedy="Nothing of it was changed: migrate again when the month is done, or between two of its stages",
+            remedy="Nothing was changed: migrate again when the month is done, or between two of its stages",
         ) from error
 
 
 def _apply(connection: Connection, migration: Migration) -> None:
-    with _changing(connection, migration.name):
+    with _changing(migration.name):
         connection.exec_driver_sql(migration.sql)
         connection.execute(
             text("INSERT INTO schema_migrations (name, checksum) VALUES (:name, :checksum)"),
@@ -170,7 +169,7 @@ def _apply(connection: Connection, migration: Migration) -> None:
 def _drop(connection: Connection, views: Views) -> None:
     """Out of the way of migrations, which could not change a table under a view."""
     try:
-        with _changing(connection, "remaking the views"):
+        with _changing("remaking the views"):
             connection.execute(text("DELETE FROM schema_migrations WHERE name = :name"), {"name": _VIEWS})
             there = connection.execute(text("SELECT viewname FROM pg_views WHERE schemaname = current_schema()"))
             for name in sorted(set(there.scalars()) & set(views.names)):

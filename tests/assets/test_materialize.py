@@ -98,3 +98,32 @@ def test_a_stage_is_tried_once_more_when_an_outside_system_failed_and_that_is_se
     (failure,) = result.get_step_failure_events()
     assert seen == list(range(tries))
     assert failure.step_failure_data.user_failure_data.description == str(error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tags", "tries"), [({}, 1), ({"dagster/retry_number": "1"}, 2)])
+def test_a_run_that_is_launched_anew_waits_for_the_month_and_a_second_one_is_refused_at_once(
+    postgres: PostgresResource,
+    database: Database,
+    dagster_instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    tags: dict[str, str],
+    tries: int,
+) -> None:
+    monkeypatch.setenv("FC_RETRY_SECONDS", "1")
+    monkeypatch.setattr("assets.materialize.BUSY_TRIES", 1)
+    monkeypatch.setattr("formulacode_dagster.store.database.LOCK_PAUSE", 0.0)
+    seen: list[int] = []
+
+    @dg.asset(partitions_def=MONTHS)
+    def probe(context) -> None:
+        seen.append(context.retry_number)
+        with stage_run(context, postgres, repositories, ItemConfig()):
+            pytest.fail("it got in")
+
+    with database.month_lock(Stage.REPOSITORIES, "2026-02", "first"):
+        result = dg.materialize(
+            [probe], partition_key="2026-02", raise_on_error=False, instance=dagster_instance, tags=tags
+        )
+    assert not result.success
+    assert seen == list(range(tries))

@@ -15,6 +15,7 @@ from formulacode_dagster.orchestration.placement import BUILD, IO, MEASURE, QUEU
 from tests.support.deployments import DEPLOY, dagster_yaml
 from tests.support.systemd_units import MOST_EXPOSED, analyze, as_installed_here, needs_systemd
 
+HOUSEKEEPING = ("formulacode-housekeeping.service", "formulacode-housekeeping.timer")
 CONFIG = CELERY / "dagster_celery_config.py"
 ELSEWHERE = "redis://elsewhere.example/0"
 
@@ -33,6 +34,35 @@ def test_systemd_takes_the_unit_and_holds_it_tight(worker: Path) -> None:
     assert (verified.returncode, verified.stderr) == (0, "")
     held = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", worker)
     assert held.returncode == 0, held.stdout[-300:]
+
+
+@needs_systemd
+def test_systemd_takes_the_housekeeping_of_each_machine_and_holds_it_tight(tmp_path: Path) -> None:
+    for name in HOUSEKEEPING:
+        (tmp_path / name).write_text(as_installed_here((CELERY / name).read_text()))
+    verified = analyze("verify", "--man=no", *(tmp_path / name for name in HOUSEKEEPING))
+    assert (verified.returncode, verified.stderr) == (0, "")
+    held = analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", tmp_path / HOUSEKEEPING[0])
+    assert held.returncode == 0, held.stdout[-300:]
+
+
+def test_every_machine_of_workers_cleans_up_after_itself() -> None:
+    service, timer = ((CELERY / name).read_text() for name in HOUSEKEEPING)
+    assert "ExecStart=/opt/formulacode/venv/bin/fc-data housekeeping --remove\n" in service
+    assert "Slice=formulacode.slice\n" in service
+    installed = (CELERY / "install.sh").read_text()
+    assert all(name in installed for name in HOUSEKEEPING)
+    # beyond what is done on the machine that leads alone
+    assert f"\nsystemctl enable --now {HOUSEKEEPING[1]}\n" in installed
+    assert "OnCalendar=*-*-* " in timer
+
+
+@pytest.mark.parametrize("name", [UNIT.name, "formulacode-housekeeping.timer"])
+def test_what_ends_with_the_platform_starts_with_it(name: str) -> None:
+    text = (CELERY / name).read_text()
+    (wanted_by,) = re.findall("WantedBy=(.*)", text)
+    assert "PartOf=formulacode.target\n" in text
+    assert "formulacode.target" in wanted_by.split()
 
 
 @needs_systemd

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from dagster_docker.docker_run_launcher import DockerRunLauncher
+import yaml
+from dagster._core.launcher import RunLauncher
+from dagster._serdes import ConfigurableClassData
 from dotenv import dotenv_values
 
+from formulacode_dagster.orchestration.docker_launcher import ContainerRunLauncher
 from formulacode_dagster.orchestration.launch_gate import Gate
 from resources.documentation import SETTINGS
 from sandbox.session import SERVICES, environment_of
-from tests.support.deployments import COMPOSE, COMPOSE_TEXT, compose_as_it_stands, dagster_yaml
+from tests.support.deployments import COMPOSE, COMPOSE_TEXT, compose_as_it_stands, dagster_yaml, most_connections
 
 FILES = compose_as_it_stands()
 SERVICE = FILES["services"]
@@ -74,8 +81,11 @@ def test_every_service_that_stays_tells_its_health() -> None:
 
 
 def test_the_gate_lets_through_what_the_launcher_asks_for() -> None:
-    configured = dagster_yaml(COMPOSE)["run_launcher"]["config"]
-    assert DockerRunLauncher(**configured).container_kwargs == configured["container_kwargs"]
+    named = dagster_yaml(COMPOSE)["run_launcher"]
+    configured = named["config"]
+    made = ConfigurableClassData(named["module"], named["class"], yaml.safe_dump(configured)).rehydrate(RunLauncher)
+    assert isinstance(made, ContainerRunLauncher)
+    assert made.container_kwargs == configured["container_kwargs"]
     options = configured["container_kwargs"]
     gate = Gate.from_environment(SERVICE["gate"]["environment"])
     assert gate.networks == set(configured["networks"])
@@ -108,3 +118,70 @@ def test_without_an_engine_that_builds_nothing_is_started() -> None:
     )
     assert refused.returncode == 1
     assert "FC_DOCKER_HOST" in refused.stderr
+
+
+def test_the_engine_that_builds_is_given_options_alone() -> None:
+    # the entrypoint of the public image makes certificates and listens unless it is given a program
+    assert SERVICE["builder"]["command"][0].startswith("--")
+
+
+def test_postgres_has_a_connection_for_all_that_runs_may_take() -> None:
+    (said,) = (option for option in SERVICE["postgres"]["command"] if option.startswith("max_connections="))
+    runs = dagster_yaml(COMPOSE)["concurrency"]["runs"]["max_concurrent_runs"]
+    assert int(said.partition("=")[2]) >= most_connections(runs, by_hand=1)
+
+
+def told_by_up(folder: Path, **environment: str) -> dict[str, object]:
+    """What up.sh in *folder* tells Docker: the arguments of its build, and the digest of the settings."""
+    subprocess.run(
+        [folder / "deploy" / "compose" / "up.sh"],
+        env={"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "TOLD": str(folder / "told"), **environment},
+        capture_output=True,
+        check=True,
+    )
+    build, start = (json.loads(line) for line in (folder / "told").read_text().splitlines()[-2:])
+    assert start["arguments"][:2] == ["compose", "up"]
+    return {"build": build["arguments"], "digest": start["digest"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkout whose Docker does nothing but note what it is told."""
+    shutil.copytree(COMPOSE, tmp_path / "deploy" / "compose", ignore=shutil.ignore_patterns("secrets"))
+    (tmp_path / ".env.example").write_text("FC_HELPER_RUNS=0\n")
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        "told = {'arguments': sys.argv[1:], 'digest': os.environ['FC_SETTINGS_DIGEST']}\n"
+        "open(os.environ['TOLD'], 'a').write(json.dumps(told) + chr(10))\n"
+    )
+    docker.chmod(0o755)
+    return tmp_path
+
+
+def test_the_code_location_is_made_anew_where_settings_changed(folder: Path) -> None:
+    assert SERVICE["code"]["labels"] == {"formulacode.settings": ""}
+    assert '"${FC_SETTINGS_DIGEST:-}"' in COMPOSE_TEXT
+    first = told_by_up(folder)["digest"]
+    assert told_by_up(folder)["digest"] == first
+    secrets = folder / "deploy" / "compose" / "secrets"
+    (secrets / "settings.env").write_text("FC_HELPER_RUNS=3\n")
+    second = told_by_up(folder)["digest"]
+    elsewhere = told_by_up(folder, FC_DOCKER_HOST="tcp://builder.example:2376")["digest"]
+    (secrets / "registry_password").write_text("another")
+    assert len({first, second, elsewhere, told_by_up(folder)["digest"]}) == 4
+
+
+def test_the_digest_of_settings_tells_nobody_a_guess_was_right(folder: Path) -> None:
+    digest = told_by_up(folder)["digest"]
+    (folder / "deploy" / "compose" / "secrets" / "registry_password").unlink()
+    assert told_by_up(folder)["digest"] != digest, "a password by chance is hashed with them"
+
+
+def test_extras_are_chosen_by_a_variable(folder: Path) -> None:
+    assert "--build-arg" not in str(told_by_up(folder)["build"])
+    build = told_by_up(folder, EXTRAS="s3 telemetry")["build"]
+    assert isinstance(build, list)
+    assert build[build.index("--build-arg") + 1] == "EXTRAS=s3 telemetry"
+    assert 'ARG EXTRAS=""' in (COMPOSE.parents[1] / "dockerfiles" / "platform.Dockerfile").read_text()

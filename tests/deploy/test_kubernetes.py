@@ -15,12 +15,15 @@ import dagster as dg
 import pytest
 import yaml
 from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.launcher import RunLauncher, WorkerStatus
 from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
+from dagster._serdes import ConfigurableClassData
 
 from formulacode_dagster.models.items import Stage
+from formulacode_dagster.orchestration.orphans import process_tag
 from formulacode_dagster.orchestration.placement import run_tags
 from resources.documentation import SETTINGS
-from tests.support.deployments import DEPLOY, dagster_yaml
+from tests.support.deployments import DEPLOY, dagster_yaml, most_connections
 
 pytestmark = pytest.mark.slow
 
@@ -60,10 +63,9 @@ def test_a_field_that_is_none_is_refused() -> None:
 
 
 @pytest.fixture
-def job(tmp_path: Path, dagster_instance: dg.DagsterInstance) -> Any:
-    """The job that Dagster would make for a run that measures, by the configuration in git."""
-    import kubernetes.client
-    from dagster_k8s import K8sRunLauncher
+def launcher(tmp_path: Path, dagster_instance: dg.DagsterInstance) -> Any:
+    """The one that the configuration in git names, as Dagster makes it, before a cluster that answers nothing."""
+    from dagster_k8s.client import DagsterKubernetesClient
 
     nobody = {
         "current-context": "none",
@@ -72,21 +74,27 @@ def job(tmp_path: Path, dagster_instance: dg.DagsterInstance) -> Any:
         "users": [{"name": "none", "user": {}}],
     }
     (tmp_path / "kubeconfig").write_text(json.dumps(nobody))
-    config = dagster_yaml(FOLDER)["run_launcher"]["config"] | {
-        "load_incluster_config": False,
-        "kubeconfig_file": str(tmp_path / "kubeconfig"),
-    }
-    batch = MagicMock()
-    launcher = K8sRunLauncher(**config, k8s_client_batch_api=batch, k8s_client_core_api=MagicMock())
+    named = dagster_yaml(FOLDER)["run_launcher"]
+    config = named["config"] | {"load_incluster_config": False, "kubeconfig_file": str(tmp_path / "kubeconfig")}
+    made: Any = ConfigurableClassData(named["module"], named["class"], yaml.safe_dump(config)).rehydrate(RunLauncher)
+    made._api_client = DagsterKubernetesClient.production_client(MagicMock(), MagicMock())
+    made.register_instance(dagster_instance)
+    return made
+
+
+@pytest.fixture
+def job(launcher: Any, dagster_instance: dg.DagsterInstance) -> Any:
+    """The job that Dagster would make for a run that measures."""
+    import kubernetes.client
+
     origin = JobPythonOrigin(
         "measurements_only",
         RepositoryPythonOrigin("python", ModuleCodePointer("formulacode_dagster.definitions", "defs"), IMAGE, None, {}),
     )
     run = dagster_instance.create_run_for_job(_measuring, tags=run_tags(Stage.MEASUREMENTS), job_code_origin=origin)
-    launcher.register_instance(dagster_instance)
     launcher._launch_k8s_job_with_args("dagster-run-1", ["dagster", "api", "execute_run"], run)
     return kubernetes.client.ApiClient().sanitize_for_serialization(
-        batch.create_namespaced_job.call_args.kwargs["body"]
+        launcher._api_client.batch_api.create_namespaced_job.call_args.kwargs["body"]
     )
 
 
@@ -112,6 +120,29 @@ def test_the_job_of_a_run_asks_for_what_its_stage_takes_and_has_no_right(job: An
     assert pod["serviceAccountName"] == "formulacode-run"
     # a run that was lost is Dagster's to launch anew, not the cluster's
     assert job["spec"]["backoffLimit"] == 0
+
+
+def test_a_run_of_the_command_line_is_not_looked_for_in_the_cluster(
+    launcher: Any, dagster_instance: dg.DagsterInstance
+) -> None:
+    run = dagster_instance.create_run_for_job(_measuring, status=dg.DagsterRunStatus.STARTED, tags=process_tag())
+    assert launcher.check_run_worker_health(run).status is WorkerStatus.RUNNING
+    assert not launcher.terminate(run.run_id)
+    assert dagster_instance.all_logs(run.run_id) == []
+    assert not launcher._api_client.batch_api.method_calls
+
+
+def test_the_engine_that_builds_is_started_below_the_entrypoint_of_its_image() -> None:
+    (engine,) = PODS["builder"]["containers"]
+    assert "command" not in engine
+    assert engine["args"][0] == "dockerd"
+
+
+def test_postgres_has_a_connection_for_all_that_runs_may_take() -> None:
+    (postgres,) = PODS["postgres"]["containers"]
+    (said,) = (option for option in postgres["args"] if option.startswith("max_connections="))
+    runs = dagster_yaml(FOLDER)["concurrency"]["runs"]["max_concurrent_runs"]
+    assert int(said.partition("=")[2]) >= most_connections(runs)
 
 
 def test_who_launches_a_run_does_not_choose_its_pod() -> None:

@@ -20,7 +20,8 @@ pytestmark = [
 
 SERVICES = ("formulacode-code", "formulacode-daemon", "formulacode-webserver")
 WORKERS = tuple(f"formulacode-worker@{queue}" for queue in ("io", "build", "measure"))
-MONTH = "2026-01"
+HOUSEKEEPING = "formulacode-housekeeping.timer"
+MONTH, NEXT_MONTH = "2026-01", "2026-02"
 START_SECONDS = 300
 SANDBOX = "http://127.0.0.1:8100"
 
@@ -30,6 +31,10 @@ def machine(run_folder: RunFolder, worker_id: str) -> Iterator[SystemdMachine]:
     if not image_is_here(STAND_IN):
         pytest.skip(f"run .ci/make-service-images: {STAND_IN} is not here")
     with booted(f"fc-test-{run_folder.uid}-{worker_id}-systemd") as started:
+        started.run("systemctl", "stop", "postgresql")
+        # fails, which the next one makes good
+        started.run(f"{CHECKOUT}/deploy/systemd/install.sh", is_expected=False)
+        started.run("systemctl", "start", "postgresql")
         started.run(f"{CHECKOUT}/deploy/systemd/install.sh")
         started.run(
             "systemd-run", "--quiet", "--unit", "sandbox", "--uid", "formulacode", "--setenv", "FC_HOME=.",
@@ -69,17 +74,41 @@ def test_a_service_that_is_killed_is_started_again(machine: SystemdMachine) -> N
     assert machine.ui.wait_for_run(run) == "SUCCESS", machine.journal()
 
 
+@pytest.fixture
+def run_under_way(machine: SystemdMachine) -> Iterator[str]:
+    """A run that waits for GitHub, which answers again afterwards."""
+    # its code location may have been stopped before
+    until(lambda: is_healthy(machine), machine.journal, seconds=START_SECONDS)
+    machine.run("systemctl", "kill", "--signal", "STOP", "sandbox")
+    run = machine.ui.launch_month("repositories_only", NEXT_MONTH)
+    until(lambda: machine.ui.status_of(run) == "STARTED", machine.journal)
+    yield run
+    machine.run("systemctl", "kill", "--signal", "CONT", "sandbox")
+
+
+def test_a_code_location_that_is_stopped_ends_its_runs_in_order(machine: SystemdMachine, run_under_way: str) -> None:
+    machine.run("systemctl", "restart", "formulacode-code")
+    assert machine.ui.wait_for_run(run_under_way, 60) == "CANCELED", machine.journal()
+
+
+def test_a_run_whose_code_location_was_killed_is_failed(machine: SystemdMachine, run_under_way: str) -> None:
+    machine.run("systemctl", "kill", "--signal", "KILL", "formulacode-code")
+    assert machine.ui.wait_for_run(run_under_way) == "FAILURE", machine.journal()
+
+
 def test_runs_go_to_workers_of_celery_once_these_are_installed_and_all_of_it_ends_together(
     machine: SystemdMachine,
 ) -> None:
     machine.run(f"{CHECKOUT}/deploy/celery/install.sh")
-    assert machine.states(WORKERS) == dict.fromkeys(WORKERS, "active")
+    assert machine.states((*WORKERS, HOUSEKEEPING)) == dict.fromkeys((*WORKERS, HOUSEKEEPING), "active")
     run = machine.ui.launch_month("repositories_only", MONTH)
     assert machine.ui.wait_for_run(run) == "SUCCESS", machine.journal()
     assert run in machine.run("journalctl", "--no-pager", "--unit", "formulacode-worker@io")
     machine.run("systemctl", "stop", "formulacode.target", "sandbox")
     until(lambda: set(machine.states((*SERVICES, *WORKERS)).values()) == {"inactive"}, machine.journal)
     assert machine.run("ps", "-o", "args=", "-u", "formulacode", is_expected=False) == ""
+    machine.run("systemctl", "start", "formulacode.target")
+    until(lambda: set(machine.states((*WORKERS, HOUSEKEEPING)).values()) == {"active"}, machine.journal)
 
 
 def is_healthy(machine: SystemdMachine) -> bool:

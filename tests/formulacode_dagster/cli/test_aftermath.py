@@ -10,7 +10,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
+
+from formulacode_dagster.cli.aftermath import end_runs
+from formulacode_dagster.engines.owner import Owner
+from formulacode_dagster.orchestration.orphans import CODE_SERVER, SERVED_BY
+from formulacode_dagster.orchestration.runs import dagster_instance
 
 PARENT = """
 import subprocess, sys, time
@@ -102,3 +108,24 @@ def test_what_ends_in_order_is_ended_by_nobody_else(
         time.sleep(0.05)
     assert sorted(users_of(tmp_path / "home")) == sorted([process.pid, *services]), "who waited has gone"
     assert all(map(is_alive, services))
+
+
+@dg.job
+def some_job() -> None:
+    """Stands for any run."""
+
+
+def test_runs_of_another_machine_over_the_same_storage_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Owner.current("")
+    servers = [owner.model_dump_json() for owner in (here, here.model_copy(update={"host": "another machine"}))]
+    monkeypatch.setenv("FC_HOME", str(tmp_path))
+    monkeypatch.setenv(SERVED_BY, servers[0])
+    monkeypatch.delenv("FC_DAGSTER_DATABASE_URL", raising=False)
+    services = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    started = dg.DagsterRunStatus.STARTED
+    with dagster_instance() as instance:
+        runs = [instance.create_run_for_job(some_job, status=started, tags={CODE_SERVER: its}) for its in servers]
+        end_runs(services.pid)
+        assert services.wait() == -signal.SIGKILL
+        left = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[started]))]
+    assert left == [runs[1].run_id]

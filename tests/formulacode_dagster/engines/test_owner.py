@@ -40,3 +40,13 @@ def test_of_a_process_elsewhere_nothing_is_known_unless_this_machine_has_started
 def test_a_machine_is_told_apart_from_one_of_the_same_name() -> None:
     namesake = f"{os.uname().nodename} 0123456789abcdef"
     assert not Owner.current("run").model_copy(update={"host": namesake, "boot": "another"}).is_dead()
+
+
+def test_a_process_that_proc_hides_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["true"]) as child:
+        child.wait()
+    me = Owner.current("run")
+    monkeypatch.setattr("formulacode_dagster.engines.owner._started", lambda _: None)
+    init = me.model_copy(update={"pid": 1})
+    assert (init.is_alive(), init.is_dead()) == (False, False)
+    assert me.model_copy(update={"pid": child.pid}).is_dead()

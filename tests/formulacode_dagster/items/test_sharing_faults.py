@@ -5,17 +5,29 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from contextlib import nullcontext
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
 from formulacode_dagster.items import claims
+from formulacode_dagster.items.progress import ProgressListener, listening
 from formulacode_dagster.items.work import Part
-from formulacode_dagster.models.items import RunOptions
+from formulacode_dagster.models.errors import ConfigurationError
+from formulacode_dagster.models.items import RunOptions, Stage
 from formulacode_dagster.store.database import Database
 from tests.support.shared_stage import NAMES, Runs
 
 ONE_AT_A_TIME = RunOptions(max_concurrency=1)
+
+
+class Told(ProgressListener):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, stage: Stage, text: str) -> None:
+        self.notes.append(text)
 
 
 @pytest.fixture
@@ -93,3 +105,29 @@ def test_a_server_s_clock_that_jumps_takes_no_item_from_a_living_worker(runs: Ru
     asyncio.run(runs.run(Part.HELPS, "lives", options=ONE_AT_A_TIME, at_work=jump))
     assert Counter(item for _, item in runs.done) == Counter(NAMES)
     assert runs.entries == dict.fromkeys(NAMES, "lives")
+
+
+@pytest.mark.parametrize("error", [ConfigurationError("all connections are in use"), RuntimeError("a bug")])
+def test_what_keeps_a_lease_from_being_renewed_once_is_told(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    renewed, calls, tell = threading.Event(), [], Told()
+
+    def renew(*_: object) -> None:
+        calls.append(None)
+        if len(calls) == 1:
+            raise error
+        renewed.set()
+
+    monkeypatch.setattr(claims, "renew", renew)
+    is_ours = isinstance(error, ConfigurationError)
+
+    def until_renewed(_: str) -> None:
+        assert renewed.wait(20 if is_ours else 0.5) is is_ours
+
+    runs.open(NAMES[0])
+    lease = timedelta(seconds=0.3)
+    with listening(tell), nullcontext() if is_ours else pytest.raises(RuntimeError, match="a bug"):
+        asyncio.run(runs.run(Part.HELPS, "helper", lease=lease, at_work=until_renewed))
+    assert set(runs.entries) == {NAMES[0]}
+    assert any("all connections are in use" in text for text in tell.notes) is is_ours

@@ -8,6 +8,8 @@ import dagster as dg
 import pytest
 
 from formulacode_dagster.backups.manifest import read_manifest
+from formulacode_dagster.backups.object_store import ObjectStore
+from formulacode_dagster.models.errors import OutsideSystemError
 from formulacode_dagster.orchestration.backups import backup, folder_of
 from resources.postgres import PostgresResource
 
@@ -78,6 +80,32 @@ def test_with_a_store_the_job_copies_the_backup_there_whole_and_keeps_as_many(
             assert read_manifest(folder).rows == told["rows"].value
             assert not folder.is_relative_to(tmp_path)
     assert told["removed"].value == 1
+
+
+@pytest.mark.usefixtures("database")
+def test_while_the_store_is_down_no_more_are_kept_in_the_folder(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dagster_instance: dg.DagsterInstance
+) -> None:
+    def refuse(*_: object) -> str:
+        raise OutsideSystemError("backup store", "cannot upload")
+
+    for name, value in {
+        "FC_DATABASE_URL": database_url,
+        "FC_HOME": str(tmp_path / "home"),
+        "FC_BACKUP_DIR": str(tmp_path / "backups"),
+        "FC_BACKUP_STORE": "s3://backups/fc",
+        "FC_BACKUPS_KEPT": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ObjectStore, "upload", refuse)
+    older = tmp_path / "backups" / "2026-01-01T00-00-00Z"
+    older.mkdir(parents=True)
+    (older / "manifest.json").write_text("{}")
+    resources = {"postgres": PostgresResource()}
+    done = backup.execute_in_process(instance=dagster_instance, resources=resources, raise_on_error=False)
+    assert not done.success, "who runs the platform is told"
+    assert [folder for folder in (tmp_path / "backups").iterdir() if folder != older] != []
+    assert not older.exists()
 
 
 def test_a_folder_is_taken_from_where_it_is() -> None:

@@ -173,6 +173,32 @@ def test_as_many_helpers_are_launched_as_are_missing(
     assert all((request.partition_key, request.tags[HELPS]) == (MONTH, name) for request in requests)
 
 
+@pytest.mark.parametrize(("at_work", "starting", "free", "asked"), [(3, 0, 3, 1), (1, 1, 1, 0), (1, 1, 2, 1)])
+def test_those_at_work_take_nothing_of_what_is_free_and_those_on_their_way_do(
+    month: Database,
+    dagster_instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    at_work: int,
+    starting: int,
+    free: int,
+    asked: int,
+) -> None:
+    monkeypatch.setenv("FC_HELPER_RUNS", "4")
+    # the instance has runs of earlier tests
+    run_id = f"leader of {at_work} {starting} {free}"
+    share(month, {f"Acme/tiny#{number}": "v1" for number in range(at_work + free)}, run_id)
+    tags = {HELPS: f"{STAGE} {MONTH} {run_id}"}
+    for _ in range(starting):
+        dagster_instance.create_run_for_job(helper, run_config=CONFIG, status=dg.DagsterRunStatus.STARTING, tags=tags)
+    for _ in range(at_work):
+        run = dagster_instance.create_run_for_job(
+            helper, run_config=CONFIG, status=dg.DagsterRunStatus.STARTED, tags=tags
+        )
+        with month.transaction() as connection:
+            assert claims.claim(connection, Worker(STAGE, MONTH, f"{run.run_id} 1", timedelta(minutes=1)))
+    assert sum(isinstance(request, dg.RunRequest) for request in asked_for(dagster_instance)) == asked
+
+
 @pytest.mark.usefixtures("month")
 def test_no_helper_is_asked_for_where_runs_work_alone(
     dagster_instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch

@@ -52,10 +52,10 @@ def test_by_hand_it_only_says_what_would_go(home: Path, run: Run) -> None:
     assert (home / "builds" / "building" / "half").is_dir()
 
 
-def test_as_the_schedule_runs_it_it_removes_and_records_what(
-    home: Path, run: Run, dagster_instance: dg.DagsterInstance
-) -> None:
-    tick = HOUSEKEEPING_SCHEDULE.evaluate_tick(dg.build_schedule_context(dagster_instance))
+def test_as_the_schedule_runs_it_it_removes_and_records_what(home: Path, run: Run) -> None:
+    # a schedule asks no instance in memory
+    with dg.instance_for_test() as instance:
+        tick = HOUSEKEEPING_SCHEDULE.evaluate_tick(dg.build_schedule_context(instance))
     (request,) = tick.run_requests or []
     success, told = run(dict(request.run_config))
     assert success

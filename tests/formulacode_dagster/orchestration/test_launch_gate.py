@@ -46,6 +46,7 @@ class Engine:
     def __init__(self) -> None:
         self.created: list[dict[str, Any]] = []
         self.asked: list[str] = []
+        self.bodies: list[bytes] = []
 
     async def answer(self, request: Request) -> Response:
         path = request.url.path.removeprefix("/v1.45")
@@ -59,6 +60,8 @@ class Engine:
             return JSONResponse({"Id": "ours", "State": {"Status": "running"}, "Config": {"Labels": {LABEL: "fc"}}})
         if path == "/containers/theirs/json":
             return JSONResponse({"Id": "theirs", "State": {"Status": "running"}, "Config": {"Labels": {}}})
+        if request.method == "POST":
+            self.bodies.append(await request.body())
         if path.startswith("/networks/") and request.method == "GET":
             name = path.removeprefix("/networks/")
             return JSONResponse({"Id": name, "Name": name})
@@ -123,6 +126,86 @@ def test_no_other_container_is_created(more: dict[str, Any]) -> None:
     with docker_behind(GATE) as (client, engine), pytest.raises(APIError, match="refused by the launch gate"):
         client.containers.create(**{**RUN, **more})
     assert engine.created == []
+
+
+def created_by(body: str) -> tuple[httpx.Response, Engine]:
+    """What a gate makes of the *body* of a request that creates a container, and the engine behind it."""
+    with docker_behind(GATE) as (client, engine):
+        answer = httpx.post(f"{client.api.base_url}/v1.45/containers/create", content=body)
+    return answer, engine
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"image": "debian"',
+        '"Image": "debian"',
+        '"hostconfig": {"NetworkMode": "fc_platform", "Privileged": true}',
+        '"HOSTCONFIG": {}',
+        '"User": "0"',
+        '"networkingConfig": {"EndpointsConfig": {"fc_control": {}}}',
+        '"NetworkingConfig": {"endpointsconfig": {"fc_control": {}}}',
+        '"NetworkingConfig": {"EndpointsConfig": {"fc_builds": {}}, "EndpointsConfig": {}}',
+        '"NetworkingConfig": {"EndpointsConfig": {"fc_builds": {"NetworkID": "of fc_control"}}}',
+        '"NetworkingConfig": []',
+        '"Labels": {"a": {"b": 1, "\u212a": 1, "k": 1}}',
+        '"Labels": ["a"]',
+    ],
+)
+def test_what_the_daemon_would_read_otherwise_is_refused(more: str) -> None:
+    answer, engine = created_by(f'{{"Image": "platform:1", "HostConfig": {{"NetworkMode": "fc_platform"}}, {more}}}')
+    assert (answer.status_code, engine.created) == (403, [])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"privileged": true',
+        '"binds": ["/:/host"]',
+        '"Binds": ["/:/host"], "Binds": []',
+        '"Binds": [], "binds": ["/:/host"]',
+        '"networkmode": "host"',
+        '"MaskedPaths": []',
+        '"ReadonlyPaths": []',
+    ],
+)
+def test_options_of_its_machine_are_no_more_to_be_had_by_another_spelling(more: str) -> None:
+    answer, engine = created_by(f'{{"Image": "platform:1", "HostConfig": {{"NetworkMode": "fc_platform", {more}}}}}')
+    assert (answer.status_code, engine.created) == (403, [])
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{", '{"Image": "platform:1", "HostConfig": "host"}'])
+def test_what_is_no_request_is_refused(body: str) -> None:
+    answer, engine = created_by(body)
+    assert (answer.status_code, engine.created) == (403, [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"Container": "ours", "container": "theirs"}',
+        '{"Container": "ours", "Container": "theirs"}',
+        '{"container": "theirs"}',
+        '{"Container": "theirs"}',
+        '{"Container": "ours/json?"}',
+        '{"Container": "ours", "EndpointConfig": {"NetworkID": "of fc_control"}}',
+        '{"Container": "ours", "endpointconfig": {"NetworkID": "of fc_control"}}',
+    ],
+)
+def test_no_container_but_a_run_is_connected_and_to_no_network_but_the_named_one(body: str) -> None:
+    with docker_behind(GATE) as (client, engine):
+        answer = httpx.post(f"{client.api.base_url}/v1.45/networks/fc_builds/connect", content=body)
+    assert answer.status_code == 403
+    assert [asked for asked in engine.asked if not asked.startswith("GET ")] == []
+
+
+def test_what_is_passed_on_is_what_was_read() -> None:
+    with docker_behind(GATE) as (client, engine):
+        httpx.post(
+            f"{client.api.base_url}/v1.45/networks/fc_builds/connect", content='{"Container": "ours", "x": null}'
+        )
+        httpx.post(f"{client.api.base_url}/v1.45/containers/ours/start", content='{"Privileged": true}')
+    assert engine.bodies == [b'{"Container":"ours"}', b""]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from sqlalchemy import event, text
 
 from formulacode_dagster.models.errors import BusyError, ConfigurationError, OutsideSystemError
 from formulacode_dagster.models.items import Stage
-from formulacode_dagster.store.database import Database, ServerLimits
+from formulacode_dagster.store.database import GONE_SECONDS, Database, ServerLimits
 
 NAMES = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
@@ -60,7 +60,8 @@ def test_a_lock_is_that_of_a_transaction_which_a_pooler_keeps_a_connection_for(d
     event.listen(database.engine, "before_cursor_execute", lambda *of: asked.append(of[2]))
     with database.month_lock(Stage.IMAGES, "2026-02", "run"), database.lease("core 1") as ours:
         assert ours
-        assert asked.count("SET LOCAL idle_in_transaction_session_timeout = 0") == 2, "nor does the server end it"
+        assert sum("idle_in_transaction_session_timeout', '0'" in it for it in asked) == 2, "nor does the server end it"
+        assert sum("tcp_user_timeout', '60s'" in it for it in asked) == 2, "unless our machine is gone"
         with database.transaction() as connection:
             assert connection.execute(holders).scalars().all() == ["idle in transaction"] * 2
         with database.lease("core 1") as theirs:
@@ -69,3 +70,15 @@ def test_a_lock_is_that_of_a_transaction_which_a_pooler_keeps_a_connection_for(d
             pytest.fail("the other got in")
     with database.transaction() as connection:
         assert connection.execute(holders).scalars().all() == []
+
+
+def test_the_server_looks_whether_our_machine_is_there_and_we_whether_it_is(database: Database) -> None:
+    names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count")
+    # shown are those of the socket, and a Unix socket has none
+    kept = text("SELECT source, reset_val FROM pg_settings WHERE name = :name")
+    with database.transaction() as connection:
+        told = [tuple(connection.execute(kept, {"name": name}).one()) for name in names]
+        ours = connection.connection.driver_connection.info.get_parameters()
+    assert told == [("client", "30"), ("client", "10"), ("client", "3")]
+    assert [ours[name.removeprefix("tcp_")] for name in names] == ["30", "10", "3"]
+    assert GONE_SECONDS == 60

@@ -52,6 +52,23 @@ def test_a_migration_gives_up_where_a_run_holds_the_table(
     database.close()
 
 
+def test_a_migration_that_gives_up_takes_no_view_away(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "LOCK_SECONDS", 0.05)
+    database = Database(empty_database_url)
+    first = Migration("0001_a.sql", "CREATE TABLE a (x integer); CREATE TABLE held (id integer)")
+    second = Migration("0002_b.sql", "CREATE TABLE b (x integer)")
+    third = Migration("0003_c.sql", "ALTER TABLE held ADD COLUMN name text")
+    migrate(database.engine, (first,), views("one"))
+    with database.transaction() as connection:
+        connection.execute(text("LOCK TABLE held IN ACCESS SHARE MODE"))
+        with pytest.raises(BusyError, match="Nothing was changed"):
+            migrate(database.engine, (first, second, third), views("two"))
+        assert connection.execute(text("SELECT count(*) FROM shown")).scalar_one() == 0
+        assert connection.execute(text("SELECT to_regclass('b')")).scalar_one() is None
+    assert migrate(database.engine, (first, second, third), views("two")) == ("0002_b.sql", "0003_c.sql")
+    database.close()
+
+
 def test_migrations_are_numbered_without_a_gap_and_each_once() -> None:
     numbers = [int(migration.name.partition("_")[0]) for migration in read_migrations()]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -70,14 +87,14 @@ def test_the_tables_of_the_code_are_those_of_the_migrations(database: Database) 
         assert {c.name for c in there.primary_key} == {c.name for c in table.primary_key} != set()
 
 
-def test_a_migration_that_fails_leaves_the_ones_before_and_the_next_run_goes_on(empty_database_url: str) -> None:
+def test_a_migration_that_fails_leaves_nothing_and_the_next_run_applies_all(empty_database_url: str) -> None:
     database = Database(empty_database_url)
     good = Migration("0001_a.sql", "CREATE TABLE a (x integer);")
     half = Migration("0002_b.sql", "CREATE TABLE b (x integer); CREATE TABLE a (x integer);")
     with pytest.raises(ProgrammingError):
         migrate(database.engine, (good, half))
     mended = Migration("0002_b.sql", "CREATE TABLE b (x integer);")
-    assert migrate(database.engine, (good, mended)) == ("0002_b.sql",)
+    assert migrate(database.engine, (good, mended)) == ("0001_a.sql", "0002_b.sql")
     database.close()
 
 

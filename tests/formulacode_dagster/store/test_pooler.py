@@ -56,7 +56,7 @@ def pooled_url(empty_database_url: str) -> Iterator[str]:
         )
         pooled = url.set(host="127.0.0.1", port=port, query={})
         try:
-            _wait_for(Database(pooled.render_as_string(hide_password=False)).engine, child)
+            _wait_for(Database(pooled.render_as_string(hide_password=False), LIMITS).engine, child)
             yield pooled.render_as_string(hide_password=False)
         finally:
             child.terminate()

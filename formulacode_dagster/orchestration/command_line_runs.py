@@ -1,0 +1,45 @@
+"""What a launcher makes of runs of the command line, which live in a process of no container, pod or task of its own.
+
+Dagster's launchers take such a run for one whose worker is gone, and its monitoring then ends it while it works.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
+
+from formulacode_dagster.engines.owner import Owner
+
+from .orphans import PROCESS
+
+
+def is_of_command_line(run: dg.DagsterRun) -> bool:
+    """Whether *run* lives in a process of the command line.
+
+    A run that the UI repeats has the tags of the first one; it was launched, so it has an origin.
+    """
+    return PROCESS in run.tags and run.remote_job_origin is None
+
+
+class LeavesCommandLineRuns(RunLauncher):
+    """Asks the launcher that it is mixed into about its own runs alone."""
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        """As the launcher has it; a run of the command line works unless its process is surely gone."""
+        if not is_of_command_line(run):
+            return super().check_run_worker_health(run)
+        owner = Owner.parse(run.tags[PROCESS])
+        if owner is not None and owner.is_dead():
+            return CheckRunHealthResult(WorkerStatus.FAILED, "its process was killed")
+        return CheckRunHealthResult(WorkerStatus.RUNNING)
+
+    def terminate(self, run_id: str) -> bool:
+        """As the launcher has it; a run of the command line is ended where it was started, and nothing is reported."""
+        run = self._instance.get_run_by_id(run_id)
+        if run is not None and is_of_command_line(run):
+            return False
+        return super().terminate(run_id)  # type: ignore[safe-super]  # of the launcher, behind it in the order
+
+    def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
+        """As the launcher has it; nothing of a run of the command line."""
+        return None if is_of_command_line(run) else super().get_run_worker_debug_info(run, include_container_logs)

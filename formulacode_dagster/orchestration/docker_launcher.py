@@ -1,0 +1,11 @@
+"""Dagster's launcher for Docker: `deploy/compose` names it."""
+
+from __future__ import annotations
+
+from dagster_docker import DockerRunLauncher
+
+from .command_line_runs import LeavesCommandLineRuns
+
+
+class ContainerRunLauncher(LeavesCommandLineRuns, DockerRunLauncher):
+    """A container for each run; those of the command line it leaves alone."""
