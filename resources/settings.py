@@ -75,7 +75,8 @@ class Settings(BaseSettings):
     )
     """primary languages, in GitHub's words, of tracked repositories; any: whichever"""
     suite_repositories: Names = Field(
-        ("astropy/astropy-benchmarks", "pierreglaser/joblib_benchmarks"), alias="FC_SUITE_REPOSITORIES"
+        ("astropy/astropy-benchmarks", "pierreglaser/joblib_benchmarks", "jeremiedbb/scikit-learn_benchmarks"),
+        alias="FC_SUITE_REPOSITORIES",
     )
     """repositories of benchmarks for others; tried for one that is part of their name and that their suite names"""
     mirrors_dir: AbsolutePath | None = Field(None, alias="FC_MIRRORS_DIR")

@@ -36,6 +36,10 @@ class EndedTest(Frozen):
     message: str = ""
     lines: dict[str, frozenset[int]] = Field(default_factory=dict, description="watched lines it executed, by path")
     entered: frozenset[str] = Field(default=frozenset(), description="watched files of which it executed any line")
+    call_seconds: float = Field(default=0.0, ge=0, description="of the call by itself, fixtures aside")
+    call_lines: dict[str, frozenset[int]] = Field(
+        default_factory=dict, description="watched lines that the call itself executed, by path"
+    )
 
 
 class TestRun(Frozen):

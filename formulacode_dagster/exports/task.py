@@ -107,6 +107,8 @@ class ExportedTask:
             "speedups": dict(zip(row["benchmarks"], row["benchmark_speedups"], strict=True)),
             "patched_paths": sorted(paths),
             "benchmark_dir": spec.benchmark_dir,
+            "suite": procedure.suite,
+            "suite_provenance": procedure.provenance.model_dump(mode="json"),
             "suite_files": procedure.files,
             "benchmarks": list(procedure.benchmarks),
             "returns_same": [name for name in procedure.benchmarks if returns[name] == Returned.SAME],

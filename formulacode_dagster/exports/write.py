@@ -78,6 +78,7 @@ def _rendered(task: ExportedTask, format_: Format) -> dict[str, bytes]:
         "format": format_,
         "in_terminal": format_.in_terminal,
         "row": task.row,
+        "provenance": task.procedure.provenance,
         "image": task.image,
         "statement": task.row["final_md"],
         "patch": task.patch,

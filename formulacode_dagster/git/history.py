@@ -190,11 +190,14 @@ class Mirror:
         sides = (side for entry in entries for side in zip(entry[:2], entry[2:4], strict=True))
         self._fetch_blobs({sha.decode() for mode, sha in sides if mode != b"160000"})
 
-    def complete(self, commit: str, folder: str = "") -> None:
-        """Fetch in one go every file at *commit* below *folder* that a filtered mirror lacks."""
+    def complete(self, *commits: str, folder: str = "") -> None:
+        """Fetch in one go every file at *commits* below *folder* that a filtered mirror lacks."""
+        trees = [self.commit(commit).tree for commit in commits]
+        if not is_filtered(self.path):
+            return
         below = [f"{folder.strip('/')}/"] if folder.strip("./") else []
-        out = self._git("ls-tree", "-r", "-z", self.commit(commit).tree, "--", *below)
-        entries = (entry.split(maxsplit=3) for entry in out.split(b"\0") if entry)
+        listed = (self._git("ls-tree", "-r", "-z", tree, "--", *below) for tree in trees)
+        entries = (entry.split(maxsplit=3) for out in listed for entry in out.split(b"\0") if entry)
         self._fetch_blobs({entry[2].decode() for entry in entries if entry[1] == b"blob"})
 
     def _lists(self, tree: str, path: bytes) -> bool:

@@ -14,6 +14,9 @@ class CommitReader(Protocol):
     def list(self, commit: str, folder: str = "") -> list[str]:
         """Paths of all files at *commit* below *folder*, sorted."""
 
+    def complete(self, *commits: str, folder: str = "") -> None:
+        """Have every file at *commits* below *folder* at hand: what reads many of them says so first."""
+
     def later(self, commit: str, *patterns: str) -> tuple[str, ...]:
         """Commits of the default branch after *commit* that change a file of these glob *patterns*, oldest first."""
 

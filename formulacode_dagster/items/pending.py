@@ -47,5 +47,11 @@ def is_pending(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
     return entry.state is ItemState.FAILED and entry.reason in TRANSIENT_KINDS and entry.attempt < MAX_ATTEMPTS
 
 
+def is_last_attempt(item: WorkItem[T], entry: LedgerEntry | None) -> bool:
+    """Whether *item*, which last ended as *entry*, is not pending any more if it fails now."""
+    failed_so = entry is not None and entry.inputs == item.inputs and entry.state is ItemState.FAILED
+    return (entry.attempt if entry is not None and failed_so else 0) + 1 >= MAX_ATTEMPTS
+
+
 def _holds_wanted(name: str, names: set[str]) -> bool:
     return "#" not in name and any(wanted.partition("#")[0] == name for wanted in names)

@@ -54,8 +54,9 @@ class Arms:
             yield cls(engine, image, run_id, limits, log, stack)
 
     def prepare(self, files: Sequence[FileChange], patch: bytes, suite: SuiteFiles) -> dict[Arm, dict[str, bytes]]:
-        """Open each arm and bring it to its code, built; returns the changed Python files before and after.
+        """Open each arm at its code, built, and lay *suite* over it; returns the changed Python files before and after.
 
+        The suite comes after the build: nothing of it gets into the package, whatever was chosen when it was built.
         Where only Python changes, the control is a copy of the base as it was built, which building it again gives.
         Raises ItemFailure: `oracle_does_not_apply`, `oracle_does_not_build`, `base_does_not_build`, `timeout`.
         """
@@ -70,8 +71,6 @@ class Arms:
         apply_patch(self.sessions[Arm.ORACLE], patch)
         sources[Arm.ORACLE] = oracle.read(change.oracle_path for change in python if change.oracle_path)
         for arm, remote in self.remotes.items():
-            if suite.files is not None:
-                remote.write(suite.files)
             # The base as well: had only the others been rebuilt, what a rebuild does would look like the patch's work.
             self.log(f"rebuilding the {arm}")
             if not control_is_copy:
@@ -79,6 +78,9 @@ class Arms:
             self._rebuild(arm)
         if control_is_copy:
             self._start(Arm.CONTROL, like=self.sessions[Arm.BASE])
+        if suite.files is not None:
+            for remote in self.remotes.values():
+                remote.write(suite.files)
         return sources
 
     def objects(self) -> dict[Arm, str]:
@@ -110,7 +112,8 @@ class Arms:
     def _rebuild(self, arm: Arm) -> None:
         # the compiler looks there for its linker first
         environment = {"COMPILER_PATH": self.linkers[arm]} if self.linkers.get(arm) else {}
-        built = self.sessions[arm].reinstall(timeout=self.limits.build_seconds, environment=environment)
+        with self.remotes[arm].restored():
+            built = self.sessions[arm].reinstall(timeout=self.limits.build_seconds, environment=environment)
         self.log.keep(f"rebuilt in {built.seconds:.1f} s; {describe(built)}")
         if built.ok:
             return

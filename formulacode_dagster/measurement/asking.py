@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from formulacode_dagster.items.work import Outcome, R
+from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.problems.judging import Model
 from formulacode_dagster.running.stopping import stop_request
@@ -37,3 +39,15 @@ class AskedFromThread:
             draft, cost = answer.result()
         self.cost += cost
         return draft
+
+
+def with_cost(asked: AskedFromThread, work: Callable[[], Outcome[R]]) -> Outcome[R]:
+    """What *work* comes to, with what was *asked* on the way in its cost, however it ends. Raises as *work* does."""
+    try:
+        outcome = work()
+    except Rejection as rejection:
+        outcome = Outcome(log=rejection.log, rejection=rejection)
+    except ItemFailure as failure:
+        failure.cost += asked.cost
+        raise
+    return replace(outcome, cost=outcome.cost + asked.cost)

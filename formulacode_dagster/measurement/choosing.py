@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
@@ -28,7 +28,10 @@ TRIES = 2
 """Of running a benchmark once on an arm."""
 TELLS_NOTHING = frozenset({FailureKind.BENCHMARKS_FAIL, FailureKind.RELEVANCE_UNKNOWN})
 """Failures that another suite may spare a task."""
+UNFINISHED = frozenset({FailureKind.SURVEY_UNFINISHED, FailureKind.TIMEOUT})
+"""Failures that another attempt may spare a task; where none follows, another suite may."""
 NOTHING_FOUND = "the repository has no suite, and nothing else that was found executes the change"
+NOTHING_ELSE = "nothing else that was found executes the change"
 SURVEY_SHARE = 0.25
 """Of the time that is left, for a survey of one arm."""
 
@@ -74,23 +77,33 @@ class Chooser:
     plan: SamplingPlan
     budget: Budget
     log: Log
+    extensions: set[str] = field(default_factory=set)
+    """Compiled modules that suites have loaded: Python may have been compiled into one, which a line does not tell."""
 
     def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
 
         Raises what the first suite ended with when no later one does better; Rejection (`no_relevant_workload`) where
-        there is no first, and nothing else does.
+        there is no first, and nothing else does. A survey without time to end ends the search where another attempt
+        can go on; else the next is tried, and that failure is raised in the end.
         """
+        unfinished: ItemFailure | None = None
         ended: Rejection | ItemFailure = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, NOTHING_FOUND)
         try:
             if suite is not NO_SUITE:
                 return self._select(suite)
         except (Rejection, ItemFailure) as end:
             if isinstance(end, ItemFailure) and end.kind not in TELLS_NOTHING:
-                raise
+                if not self._is_given_up(end):
+                    raise
+                unfinished = end
             ended = end
         self.log(f"the suite of the {suite.name} tells nothing about the change: {ended}")
-        for other in self.budget.paused_between(others(self._changed(()))):
+        self._restore(suite)
+        for other in self.budget.paused_between(others(self._changed(sorted(self.extensions)))):
+            if suite.sha256 == other.sha256:
+                self.log(f"the suite of the {other.name} is the same")
+                continue
             self.log(f"trying the suite of the {other.name}")
             for arm in Arm:
                 self.remotes[arm].write(other.files or {})
@@ -98,9 +111,21 @@ class Chooser:
                 return self._select(other)
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
-                    raise
+                    if not self._is_given_up(end):
+                        raise
+                    unfinished = unfinished or end
                 self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
-        raise ended
+            self._restore(other)
+        raise ended if unfinished is None else _with_the_rest(unfinished, ended)
+
+    def _is_given_up(self, end: ItemFailure) -> bool:
+        return end.kind in UNFINISHED and not self.surveyed.goes_on
+
+    def _restore(self, suite: SuiteFiles) -> None:
+        """Take out what tells nothing: the next is looked for, and laid, where nothing of it is left."""
+        if suite.files is not None:
+            for remote in self.remotes.values():
+                remote.restore()
 
     def _survey(self, arm: Arm, only: Sequence[str] | None = None, ruled_out: frozenset[str] = frozenset()) -> Survey:
         self.log(f"running {'every benchmark' if only is None else f'{len(only)} benchmarks'} once on the {arm}")
@@ -133,6 +158,7 @@ class Chooser:
             oracle = renewed(oracle, self._survey(Arm.ORACLE, doubtful))
         if base.uninstalled:
             self.log(f"last on the import path, though not installed: {', '.join(base.uninstalled)}")
+        self.extensions.update(base.extensions)
         changed = self._changed(base.extensions)
         lines = {arm: sum(map(len, at.values())) for arm, at in (("base", changed.base), ("oracle", changed.oracle))}
         self.log.keep(f"changed lines: {lines['base']} on the base, {lines['oracle']} with the patch")
@@ -154,3 +180,15 @@ class Chooser:
         if not ready:
             raise nothing_timed(stopped)
         return Choice(suite, ready, [*failures, *stopped], changed)
+
+
+def _with_the_rest(unfinished: ItemFailure, first: Rejection | ItemFailure) -> ItemFailure:
+    """*unfinished*, and that nothing else was found; what the *first* suite ended with, where that is another."""
+    rest = NOTHING_ELSE if first is unfinished else f"{NOTHING_ELSE}: {first}"
+    return ItemFailure(
+        unfinished.kind,
+        f"{unfinished.what}; {rest}",
+        why=unfinished.why,
+        remedy="FC_MEASURE_SECONDS is the time for one attempt: with more it is tried again",
+        log_tail=unfinished.log_tail,
+    )

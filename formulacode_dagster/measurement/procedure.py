@@ -34,7 +34,7 @@ class Procedure(Frozen):
     suite: str = Field(description="`base`, `merge commit` where the PR brings benchmarks, or `later commit …`")
     provenance: Provenance = Field(description="where the benchmarks come from")
     files: dict[str, str] | None = Field(
-        description="what is laid over every arm before it is built, by path below the repository, base64; "
+        description="what is laid over every arm after it is built, by path below the repository, base64; "
         "null: the benchmarks are those of the image's own checkout"
     )
     benchmarks: tuple[str, ...] = Field(min_length=1, description="what was timed, chosen by the lines it executes")

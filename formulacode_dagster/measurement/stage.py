@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
@@ -17,6 +18,7 @@ from formulacode_dagster.correctness.summary import report_of_tests, summary_of_
 from formulacode_dagster.engines.protocol import Engine, keeps
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.items.fingerprint import fingerprint
+from formulacode_dagster.items.pending import is_last_attempt
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
@@ -24,22 +26,26 @@ from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.errors import Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
-from formulacode_dagster.models.items import Cost, Stage
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.models.reasons import RejectionReason
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, PROBLEM_STATEMENTS, PullRequestKey
 from formulacode_dagster.store.blobs import put_blob
+from formulacode_dagster.store.ledger import entries_of
 from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
 from formulacode_dagster.store.spending import Spent, add_spending, spending_of
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.workloads.documents import Shown, shown_at, threads_of
 from formulacode_dagster.workloads.elsewhere import candidates_for, suites_elsewhere
+from formulacode_dagster.workloads.laying import frames_sha256
+from formulacode_dagster.workloads.shown_code import shows_code
+from formulacode_dagster.workloads.snippets import texts_of
 from formulacode_dagster.workloads.suites import other_suites
 from formulacode_dagster.workloads.written import WRITER_VERSION, Writer
 
-from .asking import AskedFromThread, WriterInUse
+from .asking import AskedFromThread, WriterInUse, with_cost
 from .cores import Cores
 from .measure import measure_task
 from .plan import SamplingPlan
@@ -53,6 +59,17 @@ REJECTIONS = {
     Verdict.INCONCLUSIVE: RejectionReason.INCONCLUSIVE,
 }
 """What the others end with: only a task that is faster goes on."""
+
+
+UNAIMED: frozenset[str] = frozenset(
+    {
+        RejectionReason.NO_RELEVANT_WORKLOAD,
+        FailureKind.BENCHMARKS_FAIL,
+        FailureKind.RELEVANCE_UNKNOWN,
+        FailureKind.SURVEY_UNFINISHED,
+    }
+)
+"""What a task ends with for which nothing was found to time."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +122,7 @@ class Measurements:
             images = IMAGES.read_keys(connection, self.run.month, [pr.key for pr in prs])
             environments = ENVIRONMENTS.read_keys(connection, self.run.month, [pr.key for pr in prs])
             spent = Cost.total(spending_of(connection, self.run.month).values())
+            ended = {entry.item: entry for entry in entries_of(connection, self.run.month, self.run.stage)}
         async with AsyncExitStack() as stack:
             model = await stack.enter_async_context(self.writer(spent, self._book)) if self.writer else None
             writer = (model.name, WRITER_VERSION) if model else ()
@@ -117,18 +135,32 @@ class Measurements:
             loop = asyncio.get_running_loop()
 
             def measure(item: WorkItem[MeasuredTask]) -> Outcome[Measured]:
-                asked = AskedFromThread(model, loop) if model else None
-                outcome = self.measure(item, asked)
-                return replace(outcome, cost=asked.cost) if asked else outcome
+                goes_on = not is_last_attempt(item, ended.get(item.name))
+                if model is None:
+                    return self.measure(item, goes_on=goes_on)
+                asked = AskedFromThread(model, loop)
+                return with_cost(asked, lambda: self.measure(item, asked, goes_on=goes_on))
 
-            return await run_items(self.run, items, in_thread(measure), save, concurrency=self.at_once)
+            redo = self._with_new_comments(prs, list(ended.values()))
+            return await run_items(self.run, items, in_thread(measure), save, concurrency=self.at_once, redo=redo)
+
+    def _with_new_comments(self, prs: Sequence[PullRequest], ended: Sequence[LedgerEntry]) -> set[str]:
+        """Those of *prs* that are to be searched again: since they *ended*, comments that show code were stored."""
+        with self.run.database.transaction() as connection:
+            items = restated(ended, entries_of(connection, self.run.month, Stage.PROBLEM_STATEMENTS))
+            stated = PROBLEM_STATEMENTS.read_keys(connection, self.run.month, [p.key for p in prs if p.item in items])
+        return {pr.item for pr in prs if pr.key in stated and shows_code(threads_of(stated[pr.key].walk))}
 
     def _book(self, cost: Cost) -> None:
         with self.run.database.transaction() as connection:
             add_spending(connection, [Spent(self.run.month, self.run.stage, self.run.run_id, cost)])
 
-    def measure(self, item: WorkItem[MeasuredTask], writer: Writer | None = None) -> Outcome[Measured]:
+    def measure(
+        self, item: WorkItem[MeasuredTask], writer: Writer | None = None, *, goes_on: bool = False
+    ) -> Outcome[Measured]:
         """Time the base of *item* against its oracle, and run the tests of both: rejected unless faster and right.
+
+        What a survey leaves open another attempt finds out, if it *goes_on*; else other sources are tried now.
 
         Raises as `measure_task` and `compare_tests`.
         """
@@ -161,7 +193,7 @@ class Measurements:
             limits=self.limits,
             run_id=self.run.run_id,
             writer=writer,
-            surveyed=self._surveyed(item),
+            surveyed=self._surveyed(item, goes_on=goes_on),
             cores=self.cores,
             progress=note,
         )
@@ -173,7 +205,7 @@ class Measurements:
         tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
         return outcome_of(Measured(measured, tested, timed.procedure), timed.log)
 
-    def _surveyed(self, item: WorkItem[MeasuredTask]) -> Surveyed:
+    def _surveyed(self, item: WorkItem[MeasuredTask], *, goes_on: bool) -> Surveyed:
         """What earlier surveys of *item* ruled out, kept beyond this run."""
         key, database = item.value.pr.key, self.run.database
 
@@ -182,12 +214,29 @@ class Measurements:
                 save_survey(connection, self.run.month, key, item.inputs, suite=suite, ruled_out=names)
 
         with database.transaction() as connection:
-            return Surveyed(read_surveys(connection, self.run.month, key, item.inputs), keep)
+            return Surveyed(read_surveys(connection, self.run.month, key, item.inputs), keep, goes_on)
 
 
 def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestKey, BuiltImage]) -> list[PullRequest]:
     """What takes long to build is built several times an arm: begun last, it would be waited for alone."""
     return sorted(prs, key=lambda pr: -images[pr.key].tiers[-1].seconds)
+
+
+def restated(ended: Sequence[LedgerEntry], stated: Sequence[LedgerEntry]) -> set[str]:
+    """Items that *ended* for want of a workload, and of which a statement was *stated* after that had begun.
+
+    The statement brings comments, and need not be there when a task is measured: as an input, it would have whatever
+    was measured before it measured anew.
+    """
+    made = {entry.item: entry.finished_at for entry in stated if entry.state is ItemState.DONE and entry.finished_at}
+    return {
+        entry.item
+        for entry in ended
+        if entry.reason in UNAIMED
+        and entry.finished_at
+        and entry.item in made
+        and made[entry.item] > entry.finished_at - timedelta(seconds=entry.cost.seconds)
+    }
 
 
 def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
@@ -233,6 +282,8 @@ def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, so
         [plan.rule(unit).model_dump(mode="json") for unit in Unit],
         limits.model_dump(mode="json"),
         harness_sha256(),
+        frames_sha256(),
+        texts_of(task.pr.facts),
         tuple(sources),
     )
 

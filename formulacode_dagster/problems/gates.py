@@ -11,7 +11,7 @@ from itertools import islice
 from formulacode_dagster.models.problem import Leak, LeakKind
 
 from .anonymize import People
-from .code_forms import code_lines, forms_of, tokens_of
+from .code_forms import Form, code_lines, forms_of, tokens_of
 from .disguises import encoded_spans, other_readings
 from .markdown import blocks, inline_code
 from .solution import base_lines, leaks, new_lines, new_names, words_of
@@ -82,6 +82,12 @@ class Gates:
             for span in sorted(dict.fromkeys(found))
         ]
 
+    def solution_in(self, text: str) -> bool:
+        """Whether *text* has a line of the solution, with other names too, or a run of its code."""
+        if leaks(text, self._secrets.patch, new_only=True) or any(self._renamed(text)):
+            return True
+        return not self._code_runs.isdisjoint(_runs([text], RUN, of=_code_tokens))
+
     def new_names_in(self, text: str) -> frozenset[str]:
         """The names that the patch adds and shows nowhere before, as far as *text* has them.
 
@@ -104,6 +110,10 @@ class Gates:
         return _runs(new_lines(patch), RUN, of=_code_tokens) - _runs(base_lines(patch), RUN, of=_code_tokens)
 
     @functools.cached_property
+    def _added_forms(self) -> frozenset[Form]:
+        return forms_of(new_lines(self._secrets.patch)) - forms_of(base_lines(self._secrets.patch))
+
+    @functools.cached_property
     def _prose_runs(self) -> frozenset[Run]:
         return _runs([self._secrets.title, *self._secrets.texts], RUN)
 
@@ -112,7 +122,7 @@ class Gates:
         return _runs(self._secrets.later_comments, RUN)
 
     def _renamed(self, text: str) -> Iterator[str]:
-        added = forms_of(new_lines(self._secrets.patch)) - forms_of(base_lines(self._secrets.patch))
+        added = self._added_forms
         return (line for line in code_lines(text) if added and forms_of([line]) & added)
 
     def _shared(self, runs: frozenset[Run], secret: frozenset[Run], excused: frozenset[Run]) -> Iterator[str]:

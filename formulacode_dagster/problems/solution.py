@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 import unicodedata
@@ -43,11 +44,13 @@ def changed_lines(patch: bytes, *, added_only: bool = False) -> frozenset[str]:
     )
 
 
+@functools.lru_cache(maxsize=4)
 def solution_lines(patch: bytes, *, new_only: bool = False) -> tuple[str, ...]:
     """The distinctive lines of the solution, sorted: those that hardly stand in a text by chance.
 
     With *new_only*, those that the patch adds and neither moves nor shows beside: who quotes the base tells nothing.
     """
+    # kept for a while: many texts are held against one patch
     lines = new_lines(patch) if new_only else changed_lines(patch)
     return tuple(sorted(line for line in lines if is_distinctive(line)))
 

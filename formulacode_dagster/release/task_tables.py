@@ -114,7 +114,7 @@ class ProcedureRecord(_OfTask):
     limits: ResourceLimits = Field(description="what a build or a benchmark might use")
     suite: str = Field(description="`base`, `merge commit` where the pull request brings benchmarks, or which other")
     suite_files: tuple[SuiteFile, ...] = Field(
-        description="laid over every arm before it is built; none where the checkout's own benchmarks are timed"
+        description="laid over every arm after it is built; none where the checkout's own benchmarks are timed"
     )
     verdict: Verdict = Field(description="what the rule says of the samples: `faster`")
     rule_version: str = Field(description="version of the rule; a verdict is computed again by its own")

@@ -46,8 +46,13 @@ class SuiteFiles:
             repository=self.repository,
             commit=self.commit,
             sha256=self.sha256,
-            adapted=self.adapted,
+            adapted=tuple(map(printable, self.adapted)),
         )
+
+
+def printable(text: str) -> str:
+    """*text* with escapes in place of what ends a line, or is half a character: paths of a repository may be any."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 BASE_SUITE = SuiteFiles("base")
@@ -64,11 +69,16 @@ def first_suite(reader: CommitReader, pr: PullRequest, benchmark_dir: str, *, su
     if benchmark_dir == WORKLOADS_FOLDER:
         return NO_SUITE
     folder = benchmark_dir.strip("/")
-    if any(file.path.startswith(f"{folder}/") for file in pr.change.files):
+    if touches(pr, folder):
         return suite_at(reader, pr.facts.merge_commit_sha, folder, name="merge commit", source=Source.PULL_REQUEST)
     if suite_sha and suite_sha not in (pr.change.base_sha, pr.facts.merge_commit_sha):
         return suite_at(reader, suite_sha, folder, name=f"later commit {suite_sha[:12]}", source=Source.LATER_SUITE)
     return BASE_SUITE
+
+
+def touches(pr: PullRequest, folder: str) -> bool:
+    """Whether *pr* changes a file of the suite in *folder*."""
+    return any(file.path.startswith(f"{folder}/") for file in pr.change.files)
 
 
 def is_whole_checkout(benchmark_dir: str) -> bool:
@@ -78,5 +88,6 @@ def is_whole_checkout(benchmark_dir: str) -> bool:
 
 def suite_at(reader: CommitReader, commit: str, folder: str, *, name: str, source: Source) -> SuiteFiles:
     """All files of *folder* at *commit*, which come from *source*."""
+    reader.complete(commit, folder=folder)
     contents = ((path, reader.read(commit, path)) for path in reader.list(commit, folder))
     return SuiteFiles(name, {path: content for path, content in contents if content is not None}, source, commit)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from formulacode_dagster.engines.protocol import Completed, Session
 from formulacode_dagster.models.measurement import BaseProfile, Stacks
@@ -67,6 +68,7 @@ class Remote:
         self._environment = dict(environment or {})
         self._start_seconds = start_seconds
         self._benchmark_dir = benchmark_dir
+        self._laid: Mapping[str, bytes] | None = None
         self._root = f"{session.repository}/{benchmark_dir}".rstrip("/")
         self._archive = session.put(
             ARCHIVE, compiled_archive(session.compiler) if session.compiler else harness_archive()
@@ -80,7 +82,7 @@ class Remote:
         return {str(a["path"]): base64.b64decode(str(a["content"])) for a in answers if a["event"] == "file"}
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Put the suite *files*, by path below the repository, in the place of the one in the checkout."""
+        """Put the suite *files*, by path below the repository, in place of the one in the checkout, or laid before."""
         content = {path: base64.b64encode(data).decode() for path, data in files.items()}
         request = {
             "command": "write",
@@ -90,6 +92,24 @@ class Remote:
         }
         completed, answers = self.ask(request, timeout=FILE_SECONDS)
         require_end(completed, answers, "laying the suite over the checkout")
+        self._laid = files
+
+    def restore(self) -> None:
+        """Bring the checkout to what it was before a suite was laid over it, in this session or one that it is like."""
+        request = {"command": "restore", "repository": self._session.repository}
+        completed, answers = self.ask(request, timeout=FILE_SECONDS)
+        require_end(completed, answers, "putting back what a suite was laid over")
+        self._laid = None
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """The checkout as `restore` leaves it; what this one laid is laid again afterwards."""
+        laid = self._laid
+        if laid is not None:
+            self.restore()
+        yield
+        if laid is not None:
+            self.write(laid)
 
     def instrument(self, units: Iterable[str]) -> Coverage:
         """Compilers for a build in which lines are counted of *units*, shell patterns of the names of sources."""

@@ -60,6 +60,9 @@ class ImageRepository:
         entry = self.tree(commit).get(path)
         return None if entry is None else self._object(entry[1], "blob")
 
+    def complete(self, *commits: str, folder: str = "") -> None:
+        """All that it may ever read is here."""
+
     def list(self, commit: str, folder: str = "") -> list[str]:
         """See `CommitReader.list`."""
         start = f"{folder.strip('/')}/" if folder.strip("/") else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from formulacode_dagster.git.reader import CommitReader, HistoryReader
 from formulacode_dagster.models.measurement import Source
@@ -15,6 +15,8 @@ MOST_LATER = 3
 """Later suites that begin to speak of the change: each that is tried costs a survey of both sides."""
 MOST_LATER_COMMITS = 300
 MOST_EARLIER_COMMITS = 50
+READ_AT_ONCE = 25
+"""Commits whose suites are fetched together: the nearest one may do."""
 _WORD = re.compile(rb"[A-Za-z_]\w+")
 
 
@@ -31,13 +33,13 @@ def later_suites(
     before = _words(reader, pr.facts.merge_commit_sha, folder)
     wanted = {name.encode() for name in names} - before
     taken: list[str] = []
-    for commit in commits:
-        if len(taken) == MOST_LATER or not wanted:
-            break
-        if spoken := _words(reader, commit, folder) & wanted:
+    for commit, words in _words_of_each(reader, commits if wanted else (), folder):
+        if spoken := words & wanted:
             yield _suite(reader, commit, folder, Source.LATER_SUITE)
             taken.append(commit)
             wanted -= spoken
+        if len(taken) == MOST_LATER or not wanted:
+            break
     if commits and commits[-1] not in taken and _benchmarks(_words(reader, commits[-1], folder)) - before:
         yield _suite(reader, commits[-1], folder, Source.LATER_SUITE)
 
@@ -51,7 +53,7 @@ def earlier_suites(
     wanted = {name.encode() for name in names} - _words(reader, base, folder)
     # the first of them made the base's own
     commits = reader.earlier(base, f"{folder}/**", most=MOST_EARLIER_COMMITS)[1:] if wanted else ()
-    nearest = next((commit for commit in commits if _words(reader, commit, folder) & wanted), None)
+    nearest = next((commit for commit, words in _words_of_each(reader, commits, folder) if words & wanted), None)
     if nearest is not None:
         yield _suite(reader, nearest, folder, Source.EARLIER_SUITE)
 
@@ -65,7 +67,20 @@ def _benchmarks(words: Collection[bytes]) -> set[bytes]:
     return {word for word in words if BENCHMARK_NAME.match(word.decode())}
 
 
+def _words_of_each(reader: CommitReader, commits: Sequence[str], folder: str) -> Iterator[tuple[str, set[bytes]]]:
+    """Each of *commits* with every identifier in its benchmarks."""
+    for start in range(0, len(commits), READ_AT_ONCE):
+        some = commits[start : start + READ_AT_ONCE]
+        reader.complete(*some, folder=folder)
+        yield from ((commit, _words_at_hand(reader, commit, folder)) for commit in some)
+
+
 def _words(reader: CommitReader, commit: str, folder: str) -> set[bytes]:
+    reader.complete(commit, folder=folder)
+    return _words_at_hand(reader, commit, folder)
+
+
+def _words_at_hand(reader: CommitReader, commit: str, folder: str) -> set[bytes]:
     """Every identifier in the benchmarks of *commit*."""
     files = (reader.read(commit, path) for path in reader.list(commit, folder) if path.endswith(".py"))
     return {word for content in files if content is not None for word in _WORD.findall(content)}

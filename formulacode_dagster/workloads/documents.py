@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,15 @@ from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.links import LinkWalk
 from formulacode_dagster.suites.without import DOCUMENTS, is_benchmark_script
 
-from .shown_code import Snippet, code_in_markdown, entered, has_prompts, parsed, snippets_in_code
+from .shown_code import (
+    Snippet,
+    as_far_as_written,
+    code_in_markdown,
+    entered,
+    has_prompts,
+    parsed,
+    snippets_in_code,
+)
 
 MOST_TEXTS = 20
 """Of each kind: those that speak most of the change."""
@@ -23,7 +32,7 @@ MOST_BYTES = 500_000
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DIRECTIVE = re.compile(
-    r"(?P<indent>[ \t]*)\.\. (?:code|code-block|sourcecode|ipython)::[ \t]*(?:i?python3?|py3?|pycon|ipython3?)?[ \t]*"
+    r"(?P<indent>[ \t]*)\.\. (?:code|code-block|sourcecode|ipython)::[ \t]*(?:(?:i?python3?|py3?|pycon)[ \t]*)?"
 )
 _OPTION = re.compile(r"[ \t]*:[\w-]+:.*")
 
@@ -48,6 +57,7 @@ def shown_at(reader: CommitReader, commit: str, names: Collection[str], *, bench
     What lies in *benchmark_dir* is asv's.
     """
     suite = benchmark_dir.strip("./")
+    reader.complete(commit)
     paths = [path for path in reader.list(commit) if not (suite and path.startswith(f"{suite}/"))]
     documents = [path for path in paths if path.endswith(DOCUMENTS)]
     scripts = [path for path in paths if _is_script(PurePosixPath(path))]
@@ -77,26 +87,34 @@ def snippets_of_documents(shown: Shown) -> Iterator[Snippet]:
     for path, text in shown.texts.items():
         if not path.endswith(DOCUMENTS):
             continue
-        earlier: list[ast.stmt] = []
+        earlier: list[_Earlier] = []
         for code in code_in_markdown(text) if path.endswith(".md") else _code_in_restructured(text):
             if shown.spoken(code):
-                needed = _code(_needed(earlier, code))
-                yield from (_at(path, snippet) for snippet in snippets_in_code(code, needed))
-            earlier += _statements(code)
+                yield from (_at(path, snippet) for snippet in _after(earlier, code))
+            earlier += map(_Earlier, _statements(code))
+
+
+@as_far_as_written
+def _after(earlier: Sequence[_Earlier], code: str) -> Iterator[Snippet]:
+    yield from snippets_in_code(code, "\n".join(statement.code for statement in _needed(earlier, code)))
 
 
 def snippets_of_scripts(shown: Shown) -> Iterator[Snippet]:
     """What scripts time, or run at their end, and functions without arguments, those that speak of the names first."""
     for path, text in shown.texts.items():
         tree = parsed(text) if path.endswith(".py") else None
-        if tree is None:
-            continue
-        body = [statement for statement in tree.body if not _is_guard(statement)]
-        alone = [inner for guard in tree.body if isinstance(guard, ast.If) and _is_guard(guard) for inner in guard.body]
-        yield from (_at(path, snippet) for snippet in snippets_in_code(_code(body + alone)))
-        functions = [each for each in body if isinstance(each, ast.FunctionDef) and _needs_no_argument(each)]
-        for function in sorted(functions, key=lambda each: -shown.spoken(ast.unparse(each))):
-            yield Snippet(_code(body), f"{function.name}()", f"{path}: {function.name}")
+        if tree is not None:
+            yield from _of_script(path, tree, shown)
+
+
+@as_far_as_written
+def _of_script(path: str, tree: ast.Module, shown: Shown) -> Iterator[Snippet]:
+    body = [statement for statement in tree.body if not _is_guard(statement)]
+    alone = [inner for guard in tree.body if isinstance(guard, ast.If) and _is_guard(guard) for inner in guard.body]
+    yield from (_at(path, snippet) for snippet in snippets_in_code(_code(body + alone)))
+    functions = [each for each in body if isinstance(each, ast.FunctionDef) and _needs_no_argument(each)]
+    for function in sorted(functions, key=lambda each: -shown.spoken(ast.unparse(each))):
+        yield Snippet(_code(body), f"{function.name}()", f"{path}: {function.name}")
 
 
 def _is_script(path: PurePosixPath) -> bool:
@@ -131,16 +149,30 @@ def _statements(code: str) -> list[ast.stmt]:
     return tree.body if tree is not None else []
 
 
-def _needed(earlier: Sequence[ast.stmt], code: str) -> list[ast.stmt]:
+class _Earlier:
+    """A statement of an earlier block: looked through once, however many blocks come after it."""
+
+    def __init__(self, statement: ast.stmt) -> None:
+        self._statement = statement
+        self.bound, self.touched = _bound(statement), _touched(statement)
+        self.imported, self.read = _imported(statement), _read(statement)
+
+    @functools.cached_property
+    def code(self) -> str:
+        """It, written out; raises RecursionError where it is nested too deep for that."""
+        return ast.unparse(self._statement)
+
+
+def _needed(earlier: Sequence[_Earlier], code: str) -> list[_Earlier]:
     """Those of *earlier* that make, or do something to, what *code* names, and what they themselves read."""
     wanted = set(_NAME.findall(code))
-    imported = {name for statement in earlier for name in _imported(statement)}
-    needed: list[ast.stmt] = []
+    imported = {name for statement in earlier for name in statement.imported}
+    needed: list[_Earlier] = []
     for statement in reversed(earlier):
         # a call of a module's function does nothing to the module
-        if (_bound(statement) | (_touched(statement) - imported)) & wanted:
+        if not wanted.isdisjoint(statement.bound | (statement.touched - imported)):
             needed.append(statement)
-            wanted |= _read(statement)
+            wanted |= statement.read
     return needed[::-1]
 
 

@@ -68,14 +68,13 @@ def with_aliases(files: Mapping[str, bytes], missed: list[MissedCallable]) -> di
 def _functions(source: bytes) -> dict[tuple[str, str], str]:
     """The meaning of each plain public function and method, by (class or ``, name); none of what cannot be read."""
     try:
-        body = parse_python(source.decode()).body
+        return {
+            (owner, function.name): ast.dump(function)
+            for owner, function in _definitions(parse_python(source.decode()).body)
+            if not function.name.startswith("_") and not function.decorator_list
+        }
     except (SyntaxError, ValueError, RecursionError):
         return {}
-    return {
-        (owner, function.name): ast.dump(function)
-        for owner, function in _definitions(body)
-        if not function.name.startswith("_") and not function.decorator_list
-    }
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.FunctionDef]]:

@@ -18,7 +18,7 @@ from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 
-from .laying import PytestFunction, functions_in, is_same_everywhere, suite_files, words_of
+from .laying import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
 from .scaled import LEAST_SECONDS, grown_files, grown_tests
 from .scaled import MOST_TESTS as MOST_GROWN
 from .sides import Sides
@@ -34,7 +34,7 @@ HASH_SEED = 0
 
 @dataclass(frozen=True)
 class OwnTest:
-    """One test: its file below the repository, what follows it in pytest's id, and the longer of its two runs."""
+    """One test: its file below the repository, what follows it in pytest's id, and the longer of its two calls."""
 
     file: str
     name: str
@@ -88,9 +88,10 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
     """The tests, the files that are laid with them, and whether time was up before the last was run."""
     spec = sides.image.spec
     changed = patch_lines(patch, benchmark_dir=spec.benchmark_dir)
+    laid = [path for path in changed.tests if is_laid(path, spec.package_name)]
     with sides.copies() as (base, oracle):
-        if changed.tests:
-            apply_patch(base, patch, only=changed.tests)
+        if laid:
+            apply_patch(base, patch, only=laid)
         runs = [
             TestRunner(session, spec, most_files=MOST_FILES, budget=RUN_SECONDS, turn=TURN).run(
                 hash_seed=HASH_SEED, words=changed.words, watched=watched
@@ -108,7 +109,7 @@ def _relevant(sides: Sides, patch: bytes) -> tuple[list[OwnTest], dict[str, byte
         ]
         if sides.is_compiled:
             tests = speaking_of(tests, present, changed.words)
-        return tests, remote.read(changed.tests), any(run.no_time for run in runs)
+        return tests, remote.read(laid), any(run.no_time for run in runs)
 
 
 def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: Collection[str]) -> list[OwnTest]:
@@ -126,14 +127,15 @@ def speaking_of(tests: Sequence[OwnTest], sources: Mapping[str, bytes], words: C
 
 
 def relevant_tests(base: TestRun, oracle: TestRun, *, is_compiled: bool = False) -> dict[str, float]:
-    """Names of tests that pass on both sides and execute watched lines on either, longest first.
+    """Names of tests that pass on both sides and whose call executes watched lines on either, longest first.
 
-    Where the change *is_compiled*, all that pass: no line tells.
+    Where the change *is_compiled*, all that pass: no line tells. What a fixture takes and executes is not timed later,
+    and does not count.
 
-    With each the seconds of its longer run. Of a function with many parameters the longest comes before any second.
+    With each the seconds of its longer call. Of a function with many parameters the longest comes before any second.
     """
     seconds = {
-        name: max(test.seconds, after.seconds)
+        name: max(test.call_seconds, after.call_seconds)
         for name, test in base.tests.items()
         if (after := oracle.tests.get(name)) is not None
         and {test.outcome, after.outcome} == {RunOutcome.PASSED}
@@ -160,4 +162,4 @@ def _adapted(functions: Mapping[PytestFunction, Sequence[str]]) -> tuple[str, ..
 
 
 def _executes(test: EndedTest) -> bool:
-    return any(test.lines.values())
+    return any(test.call_lines.values())

@@ -13,7 +13,7 @@ from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
 
-from .laying import PytestFunction, functions_in, is_same_everywhere, suite_files, words_of
+from .laying import PytestFunction, functions_in, is_laid, is_same_everywhere, suite_files, words_of
 
 FIXTURE = "benchmark"
 MOST_FUNCTIONS = 40
@@ -26,24 +26,25 @@ def pytest_benchmark_suites(
     """The tests of the merge commit that use the fixture, as one suite of asv's, if there are any.
 
     Those that speak of *names* come first. pytest-benchmark itself is not needed: what a test hands to the fixture is
-    timed as everything else is. Files of tests that the pull request changes are laid over every arm.
+    timed as everything else is. Files of tests and benchmarks that the pull request changes are laid over every arm.
     """
     commit, folder = pr.facts.merge_commit_sha, spec.benchmark_dir.strip("/")
+    reader.complete(commit)
     every = [path for path in reader.list(commit) if path.endswith(".py") and _may_use_it(PurePosixPath(path))]
     texts = {path: reader.read(commit, path) or b"" for path in every}
-    changed = {file.path for file in pr.change.files if file.path in texts or is_of_tests(PurePosixPath(file.path))}
+    # what lies in the place of the asv suite is gone when another is laid there
+    changed = {file.path for file in pr.change.files if not file.path.startswith(f"{folder}/")}
     words = {
         PytestFunction(path, function): frozenset(names) & spoken
         for path, text in texts.items()
-        # what lies in the place of the asv suite is gone when another is laid there
         if not path.startswith(f"{folder}/") and is_same_everywhere(path, changed, spec.package_name)
         for function, spoken in using_the_fixture(text).items()
     }
     chosen = sorted(words, key=lambda function: (-len(words[function]), function))[:MOST_FUNCTIONS]
     if chosen:
-        contents = ((path, reader.read(commit, path)) for path in changed)
+        contents = ((path, reader.read(commit, path)) for path in changed if is_laid(path, spec.package_name))
         laid = {path: content for path, content in contents if content is not None}
-        files = {**laid, **suite_files(dict.fromkeys(chosen, ()), spec, words=words)}
+        files = {**laid, **suite_files(dict.fromkeys(chosen, ()), spec, words=words, handing=True)}
         adapted = tuple(f"{function.file}: {function.name}" for function in chosen)
         yield SuiteFiles(
             f"{len(chosen)} tests with a benchmark fixture", files, Source.PYTEST_BENCHMARK, commit, adapted
@@ -67,4 +68,4 @@ def _may_use_it(path: PurePosixPath) -> bool:
 
 
 def _is_fixture(function: ast.FunctionDef) -> bool:
-    return any("fixture" in ast.unparse(decorator) for decorator in function.decorator_list)
+    return any("fixture" in word for decorator in function.decorator_list for word in words_of(decorator))

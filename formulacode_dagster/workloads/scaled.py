@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from formulacode_dagster.models.image import BuildSpec
 
 from .laid.growing import REPEATS, SEQUENCES, SIZES
-from .laying import PytestFunction, class_name, suite_files
+from .laying import PytestFunction, class_names, suite_files
 from .sides import Sides, Tried
 
 GROWN = " | "
@@ -43,7 +43,7 @@ def grown_tests(sides: Sides, tests: Growths, laid: Mapping[str, bytes], *, leas
     }
     files = {**laid, **grown_files(growths, sides.image.spec)}
     tried = sides.trial(files, limit=LONGEST_SECONDS, budget=TRIAL_SECONDS).tried
-    owners = {class_name(function): function for function in tests}
+    owners = {name: function for function, name in class_names(tests).items()}
     chosen: dict[PytestFunction, list[str]] = {}
     aimed = [each for each in tried if sides.may_execute_change(each)]
     for (owner, _), growth in least_growths(aimed, least=least).items():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import math
 import re
 import shlex
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import ParamSpec
 
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
 from formulacode_dagster.declarations.python_source import parse_python
@@ -20,12 +23,13 @@ from .laying import imported_as
 
 _LANGUAGES = frozenset({"", "py", "python", "python3", "ipython", "ipython3", "pycon", "py3", "console", "bash", "sh"})
 _PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\.(?: |$)|In \[\d*\]: ?|\.{3,}: ?)")
-_FIRST_PROMPT = re.compile(r"\s*(?:>>>|In \[\d*\]:)")
+_FIRST_PROMPT = re.compile(r"^[ \t]*(?:>>>|In \[\d*\]:)", re.MULTILINE)
 _MAGIC = re.compile(r"(?P<cell>%{1,2})(?:timeit|time)\b(?:[ \t]+-\w+(?:[ \t]*\d+)?)*[ \t]*(?P<rest>.*)")
 _SHELL = re.compile(r"[\s$]*python[\d.]*\s+-m\s+timeit\s+(?P<rest>.+)")
 _ALIASES = {"np": "numpy", "pd": "pandas", "xr": "xarray", "nx": "networkx", "da": "dask.array", "gpd": "geopandas"}
 """What everybody calls them."""
 _TIMERS = frozenset({"timeit", "repeat", "Timer"})
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,26 @@ class Snippet:
     where: str = ""
 
 
+def as_far_as_written(read: Callable[P, Iterator[Snippet]]) -> Callable[P, Iterator[Snippet]]:
+    """*read*, which ends at code that is nested too deep to be written out: `ast` parses more than it unparses."""
+
+    @functools.wraps(read)
+    def passing_over(*given: P.args, **named: P.kwargs) -> Iterator[Snippet]:
+        with suppress(RecursionError):
+            yield from read(*given, **named)
+
+    return passing_over
+
+
 def snippets_in(text: str) -> Iterator[Snippet]:
     """What can be timed of the code blocks of *text*, markdown."""
     for code in code_in_markdown(text):
         yield from snippets_in_code(code)
+
+
+def shows_code(texts: Iterable[tuple[str, str]]) -> bool:
+    """Whether one of *texts*, each by where it stands, has something that can be timed."""
+    return any(True for _, text in texts for _ in snippets_in(text))
 
 
 def code_in_markdown(text: str) -> Iterator[str]:
@@ -65,6 +85,7 @@ def entered(code: str) -> list[str]:
     return [line[match.end() :] for line in lines if (match := _PROMPT.match(line))]
 
 
+@as_far_as_written
 def snippets_in_code(code: str, earlier: str = "") -> Iterator[Snippet]:
     """What can be timed of one block, with what is executed *earlier*."""
     yield from filter(None, map(_of_shell, code.splitlines()))

@@ -15,10 +15,9 @@ from importlib import resources
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
-from formulacode_dagster.models.problem import LeakKind
-from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.problems.gates import Gates, Secrets
-from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout
+from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout, printable
 
 from .documents import Shown, snippets_of_documents, snippets_of_scripts
 from .laid.growing import grown_code
@@ -33,13 +32,11 @@ LONGEST_SECONDS = 30.0
 TRIAL_SECONDS = 60.0
 """For all of one run; what they do not come to is no workload."""
 TOLD = {Source.SCRIPTS: "code of benchmark scripts", Source.SNIPPETS: "code that the authors wrote down"}
-TELLING = frozenset({LeakKind.LINE, LeakKind.RENAMED_LINE, LeakKind.CODE})
-"""What a block must not tell. That it stands in the pull request's text is what it is taken for."""
 
 
 def suites_of_scripts(sides: Sides, shown: Shown, *, commit: str, note: Callable[[str], None]) -> Iterator[SuiteFiles]:
     """The suite of what benchmark scripts among the *shown* texts of *commit* time, as `suites_of_snippets` has it."""
-    yield from _suites(sides, list(snippets_of_scripts(shown)), Source.SCRIPTS, commit, note)
+    yield from _suites(sides, snippets_of_scripts(shown), Source.SCRIPTS, commit, note)
 
 
 def suites_of_snippets(
@@ -60,14 +57,14 @@ def suites_of_snippets(
     of_documents = sorted(snippets_of_documents(shown), key=lambda snippet: -shown.spoken(snippet.timed))
     # neither is to take all the room: the first of each come first
     pairs = itertools.zip_longest(of_functions, of_documents)
-    documented = [snippet for pair in pairs for snippet in pair if snippet is not None]
+    documented = (snippet for pair in pairs for snippet in pair if snippet is not None)
     yield from _suites(
         sides, snippets_of(pr, patch, documented, shown.threads), Source.SNIPPETS, pr.change.base_sha, note
     )
 
 
 def _suites(
-    sides: Sides, every: Sequence[Snippet], source: Source, commit: str, note: Callable[[str], None]
+    sides: Sides, every: Iterable[Snippet], source: Source, commit: str, note: Callable[[str], None]
 ) -> Iterator[SuiteFiles]:
     spec = sides.image.spec
     if not sides.can_be_aimed or is_whole_checkout(spec.benchmark_dir):
@@ -75,7 +72,7 @@ def _suites(
     if not sides.is_confined:
         note(f"{TOLD[source]} is run in containers alone")
         return
-    snippets = every[:MOST_SNIPPETS]
+    snippets = list(itertools.islice(every, MOST_SNIPPETS))
     if not snippets:
         note(f"{TOLD[source]} shows nothing of the change")
         return
@@ -126,7 +123,10 @@ def _grown(sides: Sides, short: Sequence[Snippet]) -> dict[Snippet, Snippet]:
 
 
 def _larger(snippet: Snippet, rule: str, factor: int) -> Snippet | None:
-    parts = [grown_code(code, rule, factor) for code in (snippet.before, snippet.timed)]
+    try:
+        parts = [grown_code(code, rule, factor) for code in (snippet.before, snippet.timed)]
+    except RecursionError:
+        return None
     if not any(parts):
         return None
     return Snippet(parts[0] or snippet.before, parts[1] or snippet.timed, growth_name(snippet.where, rule, factor))
@@ -134,23 +134,27 @@ def _larger(snippet: Snippet, rule: str, factor: int) -> Snippet | None:
 
 def snippets_of(
     pr: PullRequest, patch: bytes, documented: Iterable[Snippet] = (), threads: Iterable[tuple[str, str]] = ()
-) -> list[Snippet]:
+) -> Iterator[Snippet]:
     """What can be timed of the texts of *pr*, its own first, of *threads*, and of what is *documented*, none twice.
 
-    What tells something of *patch* is left out.
+    What tells something of *patch* is left out; each is looked at when it is asked for.
     """
     facts = pr.facts
     gates = Gates(Secrets(facts.repository, facts.number, patch))
-    texts = [("pull request", facts.body)]
-    texts += [(f"{issue.repository}#{issue.number}", issue.body) for issue in facts.linked_issues]
-    texts += threads
-    shown = [replace(snippet, where=where) for where, text in texts for snippet in snippets_in(text)]
-    unique = {(snippet.before, snippet.timed): snippet for snippet in reversed([*shown, *documented])}
-    return [
-        snippet
-        for snippet in reversed(unique.values())
-        if not any(leak.kind in TELLING for leak in gates.judge(_as_written(snippet), snippet.where))
-    ]
+    texts = (*texts_of(facts), *threads)
+    shown = (replace(snippet, where=where) for where, text in texts for snippet in snippets_in(text))
+    known: set[tuple[str, str]] = set()
+    for snippet in itertools.chain(shown, documented):
+        code = snippet.before, snippet.timed
+        if code not in known and not gates.solution_in(_as_written(snippet)):
+            yield snippet
+        known.add(code)
+
+
+def texts_of(facts: MergedPullRequest) -> list[tuple[str, str]]:
+    """The texts of a pull request and of the issues that it closes, each by what it is told as."""
+    issues = [(f"{issue.repository}#{issue.number}", issue.body) for issue in facts.linked_issues]
+    return [("pull request", facts.body), *issues]
 
 
 def _as_written(snippet: Snippet) -> str:
@@ -162,7 +166,7 @@ def snippet_files(snippets: Sequence[Snippet], spec: BuildSpec) -> dict[str, byt
     folder = spec.benchmark_dir.strip("/")
     parts = [resources.files("formulacode_dagster.workloads").joinpath("laid", f"{MODULE}.py").read_text("utf-8")]
     for number, snippet in enumerate(snippets):
-        parts.append(f"\n\nclass {_class_name(number)}(_Snippet):\n    # {snippet.where}\n")
+        parts.append(f"\n\nclass {_class_name(number)}(_Snippet):\n    # {printable(snippet.where)}\n")
         parts.append(f"    before = {snippet.before!r}\n    timed = {snippet.timed!r}\n")
     return {f"{folder}/__init__.py": b"", f"{folder}/{MODULE}.py": "".join(parts).encode()}
 

@@ -10,7 +10,7 @@ from formulacode_dagster.git.reader import CommitReader, HistoryReader
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
-from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout, suite_at
+from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout, suite_at, touches
 
 from .commits import earlier_suites, later_suites
 from .missed import missed_callables, with_aliases
@@ -27,15 +27,16 @@ def other_suites(
 ) -> Iterator[SuiteFiles]:
     """Suites beside the first, for *names* of what the patch changes, no two of the same files.
 
-    First what the pull request brought that asv does not collect, then later commits, nearest first, then an earlier
-    one, those that other repositories have for this one, then what uses pytest-benchmark. Each is read when it is asked
-    for: who finds enough workloads asks no more.
+    First what the pull request brought that asv does not collect, then the base's own where the pull request changes
+    it, then later commits, nearest first, then an earlier one, those that other repositories have for this one, then
+    what uses pytest-benchmark. Each is read when it is asked for: who finds enough workloads asks no more.
     """
     benchmark_dir = spec.benchmark_dir
     if is_whole_checkout(benchmark_dir):
         return
     sources = (
         missed_suites(reader, pr, benchmark_dir),
+        base_suites(reader, pr, benchmark_dir),
         later_suites(reader, pr, benchmark_dir, names),
         earlier_suites(reader, pr, benchmark_dir, names),
         elsewhere,
@@ -51,7 +52,7 @@ def other_suites(
 def missed_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> Iterator[SuiteFiles]:
     """The suite of the merge commit, with benchmarks of the pull request's own that asv would not collect, if any."""
     folder = benchmark_dir.strip("/")
-    if not any(file.path.startswith(f"{folder}/") for file in pr.change.files):
+    if not touches(pr, folder):
         return
     merged, base = (
         suite_at(reader, commit, folder, name="merge commit", source=Source.MISSED_BY_RULE)
@@ -62,3 +63,19 @@ def missed_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> 
         adapted = tuple(f"{callable_.path}: {callable_.alias}" for callable_ in missed)
         name = f"{merged.name} with {len(missed)} that asv's rule of names leaves out"
         yield replace(merged, name=name, files=with_aliases(files, missed), adapted=adapted)
+
+
+def base_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> Iterator[SuiteFiles]:
+    """The base's own suite where the pull request's took its place: that may drop or rename what executes the change.
+
+    None where the two have the same files, or the base has none.
+    """
+    folder = benchmark_dir.strip("/")
+    if not touches(pr, folder):
+        return
+    merged, base = (
+        suite_at(reader, commit, folder, name="base", source=Source.BASE_SUITE)
+        for commit in (pr.facts.merge_commit_sha, pr.change.base_sha)
+    )
+    if base.files and base.files != merged.files:
+        yield base

@@ -45,6 +45,9 @@ class DictReader:
     def list(self, commit: str, folder: str = "") -> list[str]:
         return sorted(path for path in self._commits.get(commit, {}) if path.startswith(folder))
 
+    def complete(self, *commits: str, folder: str = "") -> None:
+        """All is at hand."""
+
     def submodules(self, commit: str) -> dict[str, str]:
         """The `.gitmodules` of these readers names them with their commits, as `sha = …`."""
         text = self._commits.get(commit, {}).get(".gitmodules", "")

@@ -156,7 +156,7 @@ class Grading:
         for arm in ARMS:
             try:
                 patch, files = self._patch if arm == "oracle" else b"", changes if arm == AGENT else {}
-                place = places.make(arm, self._task, patch, files)
+                place = places.make(arm, patch, files)
                 linkers[arm] = self._harness.linkers(place, 0, 0) if self._task["rule"]["unit"] == "build" else ""
                 places.install(place, self._task, with_linkers(linkers[arm]))
             # what an agent's files are called can be too long for where they are laid

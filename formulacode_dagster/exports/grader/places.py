@@ -29,13 +29,14 @@ SOURCES = re.compile(
 )
 """What a new file may be; others may only be changed, and only as text."""
 HOW_TO_TEST = re.compile(
-    r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
+    r"(^|/)tests?/|^testing/|(^|/)(test_[^/]*|[^/]*_tests?|conftest|noxfile)\.py$|(^|/)(pytest\.ini|tox\.ini)$|"
     r"(^|/)asv[^/]*\.json$"
 )
 HOW_TO_BUILD = re.compile(
-    r"(^|/)(setup\.cfg|pyproject\.toml|MANIFEST\.in|sitecustomize\.py|usercustomize\.py|[^/]*\.pth)$"
+    r"(^|/)(setup\.cfg|pyproject\.toml|MANIFEST\.in|sitecustomize\.py|usercustomize\.py|[^/]*\.pth)$|(^|/)testing/"
 )
-"""These may bring plug-ins of pytest or start with the interpreter; an agent changes them only where the author did."""
+"""These may bring plug-ins of pytest, start with the interpreter, or be what tests compare with (`pkg/testing/`, which
+may be what is timed too): an agent changes them only where the author did."""
 
 
 class ArmFailedError(Exception):
@@ -53,6 +54,8 @@ class Place:
         self.python = os.path.join(self.venv, "bin", "python")
         self.user = FIRST_USER + 2 * ARMS.index(arm)
         self.builder = self.user + 1
+        self._kept = f"{self.folder}-kept"
+        self._laid: list[str] = []
 
     def run(
         self, argv: list[str], *, timeout: float, environment: dict[str, str], stdin: bytes = b"", build: bool = False
@@ -97,9 +100,36 @@ class Place:
                 with open(target, "xb") as file:
                     file.write(content)
 
+    def lay_suite(self, suite: dict[str, bytes], benchmark_dir: str) -> None:
+        """Write the files of *suite* in place of the benchmark folder; what was there waits for `take_suite_out`."""
+        os.mkdir(self._kept, 0o700)
+        self._laid = [benchmark_dir, *(path for path in suite if not path.startswith(f"{benchmark_dir}/"))]
+        for number, path in enumerate(self._laid):
+            _move(self._own(path), os.path.join(self._kept, str(number)))
+        self.lay({**suite})
 
-def make(arm: str, task: dict[str, Any], patch: bytes, changes: dict[str, bytes | None]) -> Place:
-    """The *arm*, not built yet: the base with a *patch* or *changes*, the task's suite laid over.
+    def take_suite_out(self) -> None:
+        """Bring the checkout to what it was before `lay_suite`."""
+        for number, path in enumerate(self._laid):
+            target = self._own(path)
+            _remove(target)
+            _move(os.path.join(self._kept, str(number)), target)
+        self._laid = []
+        _remove(self._kept)
+
+    def _own(self, path: str) -> str:
+        """Where *path* is in the checkout itself: a build may leave links in its way, which lead to another arm's."""
+        target = self.repository
+        *folders, name = path.split("/")
+        for folder in folders:
+            target = os.path.join(target, folder)
+            if os.path.lexists(target) and (os.path.islink(target) or not os.path.isdir(target)):
+                os.unlink(target)
+        return os.path.join(target, name)
+
+
+def make(arm: str, patch: bytes, changes: dict[str, bytes | None]) -> Place:
+    """The *arm*, not built yet: the base with a *patch* or *changes*. Its suite is laid by `install`.
 
     Raises ArmFailedError when the patch does not apply.
     """
@@ -114,14 +144,14 @@ def make(arm: str, task: dict[str, Any], patch: bytes, changes: dict[str, bytes 
         _require(
             subprocess.run(command, input=patch, cwd=place.repository, env=here, stderr=subprocess.PIPE, check=False)
         )
-    if task["suite_files"] is not None:
-        shutil.rmtree(os.path.join(place.repository, task["benchmark_dir"]), ignore_errors=True)
-        place.lay({path: base64.b64decode(content) for path, content in task["suite_files"].items()})
     return place
 
 
 def install(place: Place, task: dict[str, Any], environment: dict[str, str] | None = None) -> None:
-    """Build and install the package from the arm's checkout; only what is the package's own is taken of the agent's.
+    """Build and install the package from the arm's checkout, and lay the task's suite over that.
+
+    Only what is the package's own is taken of the agent's. Nothing of the suite is there while it is built, here as
+    where the task was measured: part of it may be the author's.
 
     Raises ArmFailedError with what the build said.
     """
@@ -130,6 +160,7 @@ def install(place: Place, task: dict[str, Any], environment: dict[str, str] | No
         "FC_REPOSITORY": place.repository,
         "FC_SCRATCH": f"{place.folder}-builder/build",
     }
+    place.take_suite_out()
     place.open_to(place.builder)
     script = ["/opt/formulacode/bin/install-package"]
     own.update(environment or {})
@@ -139,6 +170,9 @@ def install(place: Place, task: dict[str, Any], environment: dict[str, str] | No
         raise ArmFailedError(f"the package {'takes too long to build' if done.timed_out else 'does not build'}\n{told}")
     if place.arm == AGENT:
         _keep_package_alone(place)
+    if task["suite_files"] is not None:
+        suite = {path: base64.b64decode(content) for path, content in task["suite_files"].items()}
+        place.lay_suite(suite, task["benchmark_dir"].strip("/"))
     place.close()
 
 
@@ -186,6 +220,19 @@ def _is_same(before: str, after: str) -> bool:
     return os.path.isdir(before) and all(
         _is_same(os.path.join(before, name), os.path.join(after, name)) for name in os.listdir(after)
     )
+
+
+def _move(source: str, target: str) -> None:
+    if os.path.lexists(source):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.rename(source, target)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
 
 
 def _libraries(place: Place) -> list[str]:

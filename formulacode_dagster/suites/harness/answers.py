@@ -16,7 +16,7 @@ else:
     Protocol = object  # came with CPython 3.8
 
 
-WITHOUT_RUNNER = frozenset({"read", "write", "vary", "keep", "relink", "idlest", "test", "instrument"})
+WITHOUT_RUNNER = frozenset({"read", "write", "restore", "vary", "keep", "relink", "idlest", "test", "instrument"})
 
 
 class Emit(Protocol):
@@ -55,6 +55,7 @@ def main() -> None:
         "relink": ("builds", "relink"),
         "read": ("files", "read"),
         "write": ("files", "write"),
+        "restore": ("files", "restore"),
         "instrument": ("native", "instrument"),
     }[request["command"]]
     answer = getattr(importlib.import_module(f"{__package__}.{module}"), function)

@@ -9,6 +9,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .files import KEPT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -16,7 +18,7 @@ _TEST_FILE = re.compile(r"^(test_.*|.*_tests?|tests)\.py$")
 _CONFIGURATIONS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _PYTHON_FILES = re.compile(r"^python_files\s*=(.*\n?(?:[ \t]+.*\n?)*)", re.MULTILINE)
 _PATTERN = re.compile(r"[^\s\"',\[\]]+")
-_NO_TESTS = frozenset({".git", "node_modules", "__pycache__"})
+_NO_TESTS = frozenset({".git", KEPT, "node_modules", "__pycache__"})
 _WORD = re.compile(r"[A-Za-z_]\w{3,}")
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import signal
 import sys
 import time
+import unittest
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,7 @@ from .lines import LineWatch, executable_lines
 from .mutations import mutate_on_import, mutations
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
     from types import FrameType
 
     from .answers import Emit
@@ -39,7 +43,8 @@ def run_tests(request: dict[str, Any], emit: Emit) -> None:
     Those `named` are run, if any are; else those of at most `most` files, first of what is named after `words`, then
     of what speaks of them: `turn` tests of each and then the next of each, or all of each where it is 0. None of
     `without` is run: they have ended a process. `watched` are lines by file of `repository`: which of them can be
-    executed at all is told before, which were by importing after collecting, and which a test executes with that test.
+    executed at all is told before, which were by importing after collecting, and which a test executes with that test;
+    of those and of its seconds, which are the call's own, without fixtures, `setUp` and `tearDown`.
     With a `mutation` its file is imported with that mistake, and the first test that does not pass is the last.
     """
     folder = Path(request["folder"])
@@ -135,6 +140,7 @@ class Runs:
         self._turn = int(request["turn"])
         self._deadline = time.monotonic() + float(request["budget"])
         self._outcome, self._message, self._seconds = "", "", 0.0
+        self._call_seconds: float | None = None
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Only those asked for; what importing executed is told once all are imported."""
@@ -156,13 +162,40 @@ class Runs:
         """Named before it runs, so that one which ends the process is known."""
         del location
         self._outcome, self._message, self._seconds = "passed", "", 0.0
+        self._call_seconds = None
         self._emit(event="started", name=self._names[nodeid])
         self._watching.clear()
         signal.setitimer(signal.ITIMER_REAL, self._limit)
 
+    def pytest_runtest_call(self, item: Any) -> None:
+        """Of a test of unittest pytest calls `setUp` and `tearDown` as well: its method alone is looked at."""
+        case = getattr(item, "_testcase", None) or getattr(item, "instance", None)
+        if isinstance(case, unittest.TestCase) and not inspect.iscoroutinefunction(item.obj):
+            # which of the two it takes depends on pytest's version
+            item.obj = self._looked_at(item.obj)
+            setattr(case, item.name, item.obj)
+
+    def _looked_at(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            self._watching.begin_call()
+            began = time.perf_counter()
+            try:
+                return method(*arguments, **keywords)
+            finally:
+                self._call_seconds = time.perf_counter() - began
+                self._watching.end_call()
+
+        return call
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """One of setup, call and teardown has ended: the worst of them is how the test ended."""
         self._seconds += float(report.duration)
+        if report.when == "setup":
+            self._watching.begin_call()
+        elif report.when == "call" and self._call_seconds is None:
+            self._call_seconds = float(report.duration)
+            self._watching.end_call()
         if report.failed:
             text = str(report.longrepr)
             self._outcome = "timeout" if TooLongError.__name__ in text else "failed"
@@ -174,8 +207,15 @@ class Runs:
         """The test has ended, whatever came of it."""
         del location
         signal.setitimer(signal.ITIMER_REAL, 0)
-        name, seconds = self._names[nodeid], self._seconds
-        self._watching.tell(event="test", name=name, outcome=self._outcome, seconds=seconds, message=self._message)
+        self._watching.tell(
+            event="test",
+            name=self._names[nodeid],
+            outcome=self._outcome,
+            seconds=self._seconds,
+            message=self._message,
+            call_seconds=self._call_seconds or 0.0,
+            call_lines=self._watching.called,
+        )
 
     def pytest_runtest_protocol(self, item: Any, nextitem: object) -> None:
         """Stop before the first test for which there is no time."""
@@ -200,18 +240,38 @@ class _Watching:
             self._watched[path] = whole[path] & frozenset(lines)
             places = mutations(source, self._watched[path])
             emit(event="executable", path=path, lines=sorted(self._watched[path]), mutations=places)
+        self._before: dict[str, set[int]] = {}
+        self.called: dict[str, list[int]] = {}
+        """What the last call executed of the lines that are watched."""
         self._watch = LineWatch(whole)
         self._watch.start()
 
     def clear(self) -> None:
         """Forget what was executed until now."""
+        self._before, self.called = {}, {}
         self._watch.clear()
+
+    def begin_call(self) -> None:
+        """Look at a call by itself, and keep what was executed before."""
+        self._before = self._executed()
+        self._watch.clear()
+
+    def end_call(self) -> None:
+        """The call that was begun last has ended."""
+        self.called = self._of_watched(self._watch.executed())
 
     def tell(self, **fields: object) -> None:
         """Send *fields*, with what was executed since the last `clear`."""
-        executed = self._watch.executed()
-        lines = {path: sorted(self._watched[path].intersection(all_lines)) for path, all_lines in executed.items()}
-        self._emit(lines={path: some for path, some in lines.items() if some}, entered=sorted(executed), **fields)
+        executed = self._executed()
+        self._emit(lines=self._of_watched(executed), entered=sorted(executed), **fields)
+
+    def _executed(self) -> dict[str, set[int]]:
+        now = self._watch.executed()
+        return {path: self._before.get(path, set()).union(now.get(path, ())) for path in {*self._before, *now}}
+
+    def _of_watched(self, executed: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+        lines = {path: sorted(self._watched[path].intersection(every)) for path, every in executed.items()}
+        return {path: some for path, some in lines.items() if some}
 
     def stop(self) -> None:
         """Look no more."""

@@ -110,7 +110,11 @@ class _Workload:
 
     def teardown(self, _test: str) -> None:
         if isinstance(self._case, unittest.TestCase):
-            self._case.tearDown()
+            try:
+                self._case.tearDown()
+            finally:
+                # the next call would find what they undo
+                self._case.doCleanups()
         self._run("teardown", nextitem=None)
         os.chdir(self._before)
 
@@ -149,8 +153,10 @@ def _collected(file: str, functions: list[str]) -> dict[str, Any] | Exception:
         session = Session.from_config(config) if hasattr(Session, "from_config") else Session(config)
         config.hook.pytest_sessionstart(session=session)
         return {item.nodeid.partition("::")[2]: item for item in session.perform_collect()}
-    except Exception as error:  # noqa: BLE001 - a plugin or a module of tests may raise anything
-        return error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a plugin or a module of tests may raise anything, pytest's own too
+        return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
     finally:
         os.chdir(before)
 

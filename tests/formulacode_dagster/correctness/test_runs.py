@@ -60,6 +60,56 @@ def test_tests_are_found_again_where_pytest_is_configured_in_a_folder_of_tests(s
     assert list(again.tests) == ["tests/deep/test_b.py::test_it"]
 
 
+CALLED = """
+import time
+import unittest
+
+import pytest
+from pkg import core
+
+
+@pytest.fixture
+def made():
+    time.sleep(0.05)
+    yield core.one()
+    core.three()
+
+
+def test_call(made):
+    core.two()
+
+
+class TestCase(unittest.TestCase):
+    def setUp(self):
+        time.sleep(0.05)
+        core.one()
+
+    def tearDown(self):
+        core.three()
+
+    def test_call(self):
+        core.two()
+
+    @unittest.skip("not here")
+    def test_skipped(self):
+        core.two()
+"""
+
+
+def test_what_the_call_of_a_test_takes_and_executes_is_told_apart_from_all_of_it(session, lay) -> None:
+    functions = "".join(f"def {name}():\n    pass\n" for name in ("one", "two", "three"))
+    lay(session.folder / "repository", {"pkg/__init__.py": "", "pkg/core.py": functions, "test_a.py": CALLED})
+    run = TestRunner(session, SPEC).run(hash_seed=1, watched={"pkg/core.py": [2, 4, 6]})
+    skipped = run.tests.pop("test_a.py::TestCase::test_skipped")
+    assert (skipped.outcome, skipped.call_lines) == (RunOutcome.SKIPPED, {})
+    assert len(run.tests) == 2
+    for test in run.tests.values():
+        assert test.outcome is RunOutcome.PASSED
+        assert test.lines == {"pkg/core.py": {2, 4, 6}}
+        assert test.call_lines == {"pkg/core.py": {4}}
+        assert test.call_seconds < 0.05 <= test.seconds
+
+
 @pytest.mark.slow
 def test_tests_that_all_end_the_process_are_given_up(session, lay) -> None:
     lay(session.folder / "repository", {"test_a.py": "import os\nos._exit(7)\n"})

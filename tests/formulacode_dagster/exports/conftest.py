@@ -12,6 +12,9 @@ from formulacode_dagster.exports.formats import Format, solution
 from formulacode_dagster.exports.write import export_task
 from tests.support.docker import MakeDockerEngine
 from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows
+from tests.support.measurement import lay
+
+__all__ = ["lay"]
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,10 @@ def test_a_task_of_harbor_runs_the_published_image_by_its_digest_without_a_netwo
     told = json.loads((folder / "tests/task.json").read_text())
     assert (told["patched_paths"], told["packages"]) == (["f.py"], ["fast"])
     assert told["environment"]["A"] == told["environment"]["OMP_NUM_THREADS"] == "1"
+    # where what it is timed by comes from is told, and by which name and hash
+    provenance = json.loads(row["procedure"])["provenance"]
+    assert (told["suite"], told["suite_provenance"]) == ("base", provenance)
+    assert (task["metadata"]["workload_source"], task["metadata"]["workload_sha256"]) == ("base_suite", "")
     # nothing of the solution is where an agent could read it
     for path in ("environment/Dockerfile", "instruction.md", "task.toml"):
         assert "faster = 2" not in (folder / path).read_text()

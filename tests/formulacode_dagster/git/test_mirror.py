@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from formulacode_dagster.git import command
-from formulacode_dagster.git.blobs import is_filtered
+from formulacode_dagster.git import command, history
+from formulacode_dagster.git.blobs import fetch_missing, is_filtered
 from formulacode_dagster.git.changes import change_of, prepare
 from formulacode_dagster.git.mirror import MirrorCache
 from tests.support.git_origin import NAME
@@ -190,3 +190,19 @@ def test_nothing_of_this_machine_reaches_git(monkeypatch, tmp_path, origin, cach
         assert mirror.has(origin.sha())
     assert not (tmp_path / "hooked").exists()
     assert not {"GH_TOKENS", "GIT_DIR"} & set(command.environment())
+
+
+def test_a_folder_of_several_commits_is_fetched_in_one_go(origin, tmp_path, monkeypatch):
+    before = origin.sha()
+    origin.write({"docs/c.txt": "other\n"})
+    after = origin.commit("More")
+    origin.publish()
+    fetched = []
+    monkeypatch.setattr(
+        history, "fetch_missing", lambda path, wanted: fetched.append(wanted) or fetch_missing(path, wanted)
+    )
+    with MirrorCache(tmp_path / "mirrors", origin.url, filtered=True).ensure(NAME, commits=[before, after]) as mirror:
+        mirror.complete(before, after, folder="docs")
+        assert len(fetched) == 1
+        shutil.move(origin.host, tmp_path / "elsewhere")
+        assert [mirror.read(commit, "docs/c.txt") for commit in (before, after)] == [b"c\n", b"other\n"]

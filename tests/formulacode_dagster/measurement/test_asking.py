@@ -9,8 +9,11 @@ import time
 
 import pytest
 
-from formulacode_dagster.measurement.asking import AskedFromThread
+from formulacode_dagster.items.work import Outcome
+from formulacode_dagster.measurement.asking import AskedFromThread, with_cost
+from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.items import Cost
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
 from formulacode_dagster.prompting.sections import sectioned
 from formulacode_dagster.running.loops import in_thread, run_loop
 from formulacode_dagster.running.stopping import Stopped, interrupted_once, signals_heard
@@ -105,3 +108,26 @@ def test_a_stop_ends_the_wait_for_a_draft_and_the_question_itself():
 
 def test_without_a_name_no_model_writes(drafted):
     assert drafted("") == (None, [])
+
+
+PAID = Cost(model_calls=3, tokens_in=900, dollars=0.5)
+
+
+def asked_for(price=PAID):
+    return AskedFromThread(Thinking(), None, price)
+
+
+def ending(end):
+    raise end
+
+
+def test_what_a_model_cost_is_told_however_the_task_ends():
+    assert with_cost(asked_for(), lambda: Outcome("row", Cost(bytes=1))) == Outcome("row", PAID + Cost(bytes=1))
+    rejection = Rejection(RejectionReason.NO_RELEVANT_WORKLOAD, "nothing executes it")
+    rejection.log = "the log"
+    assert with_cost(asked_for(), lambda: ending(rejection)) == Outcome(cost=PAID, log="the log", rejection=rejection)
+    failure = ItemFailure(FailureKind.MODEL_ANSWER, "no JSON", cost=Cost(model_calls=1))
+    with pytest.raises(ItemFailure) as caught:
+        with_cost(asked_for(), lambda: ending(failure))
+    assert caught.value is failure
+    assert caught.value.cost == PAID + Cost(model_calls=1)

@@ -1,37 +1,48 @@
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from formulacode_dagster.items.work import StageRun
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.measurement.stage import (
     REJECTIONS,
     Measured,
     MeasuredTask,
+    Measurements,
     inputs_of,
     longest_build_first,
     outcome_of,
+    restated,
     save,
     summary_of,
     work_item,
 )
 from formulacode_dagster.models.environment import Environment
 from formulacode_dagster.models.image import ResourceLimits, Tier
+from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
+from formulacode_dagster.models.links import LinkWalk, ThreadComment
 from formulacode_dagster.models.measurement import Look, Returned, Verdict
-from formulacode_dagster.models.reasons import RejectionReason
-from formulacode_dagster.store.artifacts import MEASUREMENTS
+from formulacode_dagster.models.pull_request import LinkedIssue
+from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+from formulacode_dagster.store.artifacts import MEASUREMENTS, PROBLEM_STATEMENTS
 from formulacode_dagster.store.blobs import get_blob
+from formulacode_dagster.store.ledger import record
 from formulacode_dagster.suites.overlays import BASE_SUITE
-from tests.records import KEY, make_image, make_measurement, make_merged, make_pull_request
+from formulacode_dagster.workloads.laying import frames_sha256
+from tests.records import KEY, make_image, make_measurement, make_merged, make_pull_request, make_statement
 from tests.support.correctness import correctness_row, reaching_test
 
 PLAN, LIMITS = SamplingPlan(), ResourceLimits()
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
 def task():
     """A task; with changes in its parts, by the part's name."""
 
-    def make(*, pr=None, image=None, environment=None):
-        facts = make_merged()
+    def make(*, pr=None, image=None, environment=None, facts=None):
+        facts = make_merged(**(facts or {}))
         return MeasuredTask(
             make_pull_request(facts, **(pr or {})),
             make_image(**(image or {})),
@@ -43,8 +54,18 @@ def task():
 
 @pytest.mark.parametrize(
     "change",
-    [{"pr": {"patch_sha256": "1" * 64}}, {"image": {"digest": "sha256:2"}}, {"environment": {"suite_sha": "b" * 40}}],
-    ids=["patch", "image", "suite"],
+    [
+        {"pr": {"patch_sha256": "1" * 64}},
+        {"image": {"digest": "sha256:2"}},
+        {"environment": {"suite_sha": "b" * 40}},
+        {"facts": {"body": "```\nimport pkg\npkg.f(3)\n```"}},
+        {
+            "facts": {
+                "linked_issues": (LinkedIssue(repository="a/b", number=3, title="", body="slow", created_at=NOON),)
+            }
+        },
+    ],
+    ids=["patch", "image", "suite", "text", "issue"],
 )
 def test_what_a_measurement_depends_on_is_measured_again_when_it_changes(task, change):
     assert inputs_of(task(), PLAN, LIMITS) == inputs_of(task(), PLAN, LIMITS)
@@ -70,13 +91,77 @@ def test_another_plan_rule_or_limit_is_another_measurement(task, plan, limits):
     assert inputs_of(task(), plan, limits) != inputs_of(task(), PLAN, LIMITS)
 
 
-def test_the_harness_and_the_rules_version_are_part_of_it(task, monkeypatch):
+@pytest.mark.parametrize("code", ["harness_sha256", "frames_sha256"])
+def test_what_runs_in_the_sessions_and_the_rules_version_are_part_of_it(task, monkeypatch, code):
     before = inputs_of(task(), PLAN, LIMITS)
     with monkeypatch.context() as patched:
-        patched.setattr("formulacode_dagster.measurement.stage.harness_sha256", lambda: "another")
+        patched.setattr(f"formulacode_dagster.measurement.stage.{code}", lambda: "another")
         assert inputs_of(task(), PLAN, LIMITS) != before
     monkeypatch.setattr("formulacode_dagster.measurement.plan.RULE_VERSION", "of tomorrow")
     assert inputs_of(task(), PLAN, LIMITS) != before
+
+
+def test_any_file_that_is_laid_around_what_is_timed_counts(tmp_path):
+    hashes = set()
+    for name, text in (("own_tests.py", "a"), ("own_tests.py", "b"), ("snippets.py", "a")):
+        tmp_path.joinpath(name).write_text(text)
+        frames_sha256.cache_clear()
+        hashes.add(frames_sha256(tmp_path))
+    assert len(hashes | {frames_sha256()}) == 4
+
+
+@pytest.mark.parametrize(
+    ("reason", "stated", "again"),
+    [
+        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, NOON, True, id="stated after"),
+        pytest.param(FailureKind.SURVEY_UNFINISHED, NOON, True, id="a failure of the search"),
+        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, NOON - timedelta(minutes=3), True, id="stated meanwhile"),
+        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, NOON - timedelta(minutes=9), False, id="stated before"),
+        pytest.param(RejectionReason.NO_SPEEDUP, NOON, False, id="measured"),
+        pytest.param(RejectionReason.NO_RELEVANT_WORKLOAD, None, False, id="never stated"),
+    ],
+)
+def test_what_lacked_a_workload_is_searched_again_once_more_may_have_been_written(reason, stated, again):
+    known = {"month": "2026-02", "item": "a/b#1"}
+    ended = LedgerEntry(
+        stage=Stage.MEASUREMENTS,
+        state=ItemState.REJECTED,
+        reason=reason,
+        cost=Cost(seconds=300),
+        finished_at=NOON - timedelta(minutes=1),
+        **known,
+    )
+    made = LedgerEntry(stage=Stage.PROBLEM_STATEMENTS, state=ItemState.DONE, finished_at=stated, **known)
+    assert restated([ended], [made]) == ({"a/b#1"} if again else set())
+
+
+def test_comments_that_show_code_are_what_a_task_is_searched_again_for(database):
+    texts = {1: "It is slow.", 2: "```\nimport pkg\npkg.total(3)\n```", 3: "```\nimport pkg\npkg.total(3)\n```"}
+    prs = [make_pull_request(make_merged(number=number)) for number in texts]
+    ended = [
+        LedgerEntry(
+            stage=Stage.MEASUREMENTS,
+            month="2026-02",
+            item=pr.item,
+            state=ItemState.REJECTED,
+            reason=RejectionReason.NO_SPEEDUP if pr.facts.number == 3 else RejectionReason.NO_RELEVANT_WORKLOAD,
+            finished_at=NOON,
+        )
+        for pr in prs
+    ]
+    later = {"stage": Stage.PROBLEM_STATEMENTS, "state": ItemState.DONE, "finished_at": NOON + timedelta(days=1)}
+    rows = [
+        make_statement(
+            "It is slow.", number=number, walk=LinkWalk(later=(ThreadComment(author="a", body=text, created_at=NOON),))
+        )
+        for number, text in texts.items()
+    ]
+    run = StageRun(database, Stage.MEASUREMENTS, "2026-02", "run")
+    with database.transaction() as connection:
+        PROBLEM_STATEMENTS.save(connection, rows)
+        record(connection, [entry.model_copy(update=later) for entry in ended])
+    measurements = Measurements(run, None, None, PLAN, LIMITS)
+    assert measurements._with_new_comments(prs, ended) == {prs[1].item}
 
 
 def test_every_verdict_but_faster_is_a_rejection_of_its_own():

@@ -15,6 +15,9 @@ class Reader:
     def read(self, commit, path):
         return self.commits[commit].get(path)
 
+    def complete(self, *commits, folder=""):
+        """All is at hand."""
+
     def list(self, commit, folder=""):
         return sorted(path for path in self.commits[commit] if path.startswith(f"{folder}/"))
 
@@ -59,3 +62,9 @@ def test_a_suite_that_was_found_in_a_later_commit_is_brought_from_there(touching
 
 def test_without_a_suite_none_is_taken_for_the_first(touching):
     assert first_suite(Reader({MERGE: {}}), touching("pkg/core.py"), WORKLOADS_FOLDER, suite_sha=BASE) is NO_SUITE
+
+
+def test_what_was_adapted_is_kept_as_text_whatever_its_path_is():
+    suite = SuiteFiles("snippets", {}, adapted=("docs/é\udcff.rst\nx: Snippet1",))
+    assert suite.provenance.adapted == (r"docs/é\udcff.rst\nx: Snippet1",)
+    assert suite.provenance.model_dump_json()

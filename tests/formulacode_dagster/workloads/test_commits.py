@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.workloads.commits import MOST_LATER, earlier_suites, later_suites
+from formulacode_dagster.workloads.documents import shown_at
+from formulacode_dagster.workloads.suites import other_suites
+from tests.records import make_spec
 
 from .conftest import TOTAL
 
@@ -61,3 +65,23 @@ def test_a_benchmark_that_was_dropped_before_the_change_executes_it(world):
 def test_an_earlier_suite_that_spoke_of_nothing_else_is_left_alone(world):
     assert earlier(world(before=(OF_TOTAL + "# older",), base=OF_TOTAL)) == []
     assert earlier(world(before=("# nothing",), base=UNTOUCHED), {"total"}) == []
+
+
+def test_what_is_read_of_a_commit_is_fetched_together_and_so_are_commits(world, monkeypatch):
+    place = world(
+        before=(OF_TOTAL, UNTOUCHED), base=UNTOUCHED + "# base", merged=UNTOUCHED, after=("# a", "# b", "# c")
+    )
+    calls, read = [], Mirror.read
+
+    def read_at_hand(mirror, commit, path):
+        assert any(commit in commits for commits in calls), path
+        return read(mirror, commit, path)
+
+    monkeypatch.setattr(Mirror, "complete", lambda _mirror, *commits, **_: calls.append(commits))
+    monkeypatch.setattr(Mirror, "read", read_at_hand)
+    list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="benchmarks"), NAMES))
+    later = place.mirror.later(place.pr.facts.merge_commit_sha, "benchmarks/**")
+    assert later in calls
+    calls.clear()
+    shown_at(place.mirror, place.pr.change.base_sha, NAMES, benchmark_dir="benchmarks")
+    assert calls == [(place.pr.change.base_sha,)]

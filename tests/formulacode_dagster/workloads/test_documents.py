@@ -1,5 +1,8 @@
+import ast
+
 import pytest
 
+from formulacode_dagster.workloads import documents as module
 from formulacode_dagster.workloads.documents import Shown, shown_at, snippets_of_documents, snippets_of_scripts
 from formulacode_dagster.workloads.shown_code import Snippet
 
@@ -71,6 +74,9 @@ class Reader:
 
     def read(self, _commit, path):
         return self.files[path].encode()
+
+    def complete(self, *_commits, folder=""):
+        """All is at hand."""
 
     def list(self, _commit, _folder=""):
         return sorted(self.files)
@@ -151,3 +157,32 @@ def test_documents_and_scripts_that_speak_of_the_change_are_taken_and_neither_su
     }
     shown = shown_at(Reader(files), "a" * 40, {"total", "double"}, benchmark_dir="asv_bench/benchmarks")
     assert list(shown.texts) == ["benchmarks/run.py", "docs/more.rst", "README.md"]
+
+
+CHAIN = " + ".join(["1"] * 500)
+"""What the parser takes, and what cannot be written out again."""
+
+
+def test_code_that_is_nested_too_deep_to_be_written_out_is_passed_over_alone():
+    tree = ast.parse(CHAIN)
+    with pytest.raises(RecursionError):
+        ast.unparse(tree)
+    deep = f"```python\nimport pkg\nx = {CHAIN}\n```\n```python\npkg.total(x)\n```\n```python\npkg.total(3)\n```\n"
+    texts = {"a.md": deep, "benchmarks/deep.py": f"import pkg\npkg.total({CHAIN})\n", "benchmarks/sums.py": SCRIPT}
+    shown = Shown(texts, NAMES)
+    assert list(snippets_of_documents(shown)) == [Snippet("import pkg", "pkg.total(3)", "a.md")]
+    assert {snippet.where.partition(":")[0] for snippet in snippets_of_scripts(shown)} == {"benchmarks/sums.py"}
+
+
+def test_a_statement_is_looked_through_once_however_many_blocks_come_after_it(monkeypatch):
+    walked = []
+    bound = module._bound
+    monkeypatch.setattr(module, "_bound", lambda statement: walked.append(statement) or bound(statement))
+    blocks = "".join(f"```python\npkg.total({number})\n```\n" for number in range(30))
+    assert len(list(snippets_of_documents(Shown({"a.md": blocks}, NAMES)))) == 30
+    assert len(walked) == 30
+
+
+def test_a_directive_of_many_blanks_is_read_in_no_time():
+    text = f".. code::{' ' * 200_000}x\n\n>>> total(3)\n"
+    assert [snippet.timed for snippet in snippets_of_documents(Shown({"docs/a.rst": text}, NAMES))] == ["total(3)"]

@@ -97,9 +97,32 @@ def test_every_source_is_asked_in_its_order_and_no_two_suites_are_the_same(world
         after=(later,) * 2,
     )
     suites = list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="benchmarks"), {"grand_total", "total"}))
-    assert [suite.source for suite in suites] == [Source.MISSED_BY_RULE, Source.LATER_SUITE, Source.EARLIER_SUITE]
+    assert [suite.source for suite in suites] == [
+        Source.MISSED_BY_RULE,
+        Source.BASE_SUITE,
+        Source.LATER_SUITE,
+        Source.EARLIER_SUITE,
+    ]
 
 
 def test_nothing_is_laid_in_the_place_of_a_whole_checkout(world):
     place = world(base=BASE, merged=BASE + ADDED)
     assert list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="."), {"total"})) == []
+
+
+def test_a_benchmark_that_the_pull_request_drops_is_found_in_the_suite_of_the_base(world):
+    place = world(base=BASE, merged="import nothing_there\n")
+    (suite, *_) = other_suites(place.mirror, place.pr, make_spec(benchmark_dir="benchmarks"), {"total"})
+    provenance = suite.provenance
+    assert (provenance.source, provenance.commit) == (Source.BASE_SUITE, place.pr.change.base_sha)
+    assert suite.files["benchmarks/bench.py"].decode() == BASE
+
+
+@pytest.mark.parametrize("merged", [pytest.param(None, id="untouched"), pytest.param(BASE, id="the same again")])
+def test_the_suite_of_the_base_is_not_tried_twice(world, merged):
+    place = world(base=BASE, merged=merged)
+    assert list(other_suites(place.mirror, place.pr, make_spec(benchmark_dir="benchmarks"), {"total"})) == []
+
+
+def test_code_that_is_nested_too_deep_is_missed_with_its_file():
+    assert missed(f"{BASE}\n\ndef test_deep():\n    return {' + '.join(['1'] * 3000)}\n") == []

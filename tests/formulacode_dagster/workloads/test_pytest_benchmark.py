@@ -64,6 +64,17 @@ def test_a_suite_that_the_pull_request_changes_is_laid_over_every_arm(world):
     assert suite.files["tests/test_core.py"] == BENCH.encode()
 
 
+def test_code_of_the_package_is_not_laid_though_its_path_speaks_of_benchmarks(world):
+    place = world(base="", tests={"perf/bench_core.py": BENCH, "pkg/benching.py": "", "pkg/testing/data.py": ""})
+    paths = ("perf/bench_core.py", "pkg/benching.py", "pkg/testing/data.py", "benchmarks/bench.py")
+    files = tuple(ChangedFile(path=path, status="M") for path in paths)
+    place.pr = place.pr.model_copy(update={"change": place.pr.change.model_copy(update={"files": files})})
+    (suite,) = suites(place)
+    assert set(suite.files) == {"perf/bench_core.py", "benchmarks/__init__.py", "benchmarks/own_tests.py"}
+    # what is handed over may be short: it is called in batches
+    assert suite.files["benchmarks/own_tests.py"].count(b"    number = 0\n") == 2
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [
@@ -76,3 +87,10 @@ def test_a_suite_that_the_pull_request_changes_is_laid_over_every_arm(world):
 )
 def test_who_uses_the_fixture_is_told_from_the_source(source, found):
     assert using_the_fixture(source.encode()).keys() == found
+
+
+def test_a_test_that_is_nested_too_deep_to_be_written_out_still_speaks_of_what_it_calls():
+    chain = " + ".join(["1"] * 500)
+    source = f"@mark({chain})\ndef test_total(benchmark):\n    benchmark(core.total, {chain}, 'of sums')\n"
+    (words,) = using_the_fixture(source.encode()).values()
+    assert words >= {"test_total", "benchmark", "core", "total", "of", "sums", "mark"}

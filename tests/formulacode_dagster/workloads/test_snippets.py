@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -14,14 +15,24 @@ from formulacode_dagster.models.links import Link, LinkWalk, ThreadComment
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import LinkedIssue
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.problems import solution
+from formulacode_dagster.problems.gates import Gates
 from formulacode_dagster.suites.patching import apply_patch
 from formulacode_dagster.suites.remote import Remote
 from formulacode_dagster.workloads import snippets as module
 from formulacode_dagster.workloads.documents import Shown, threads_of
-from formulacode_dagster.workloads.shown_code import Snippet, docstrings, snippets_in
+from formulacode_dagster.workloads.shown_code import Snippet, docstrings, has_prompts, snippets_in
 from formulacode_dagster.workloads.sides import Sides
-from formulacode_dagster.workloads.snippets import snippets_of, suites_of_scripts, suites_of_snippets
+from formulacode_dagster.workloads.snippets import (
+    MOST_SNIPPETS,
+    snippet_files,
+    snippets_of,
+    suites_of_scripts,
+    suites_of_snippets,
+)
 
+CHAIN = " + ".join(["1"] * 500)
+"""What the parser takes, and what cannot be written out again."""
 CORE = "import time\n\n\ndef total(n):\n    return sum(range(n))\n\n\ndef wrong(n):\n    return total(n)\n"
 FASTER = CORE.replace("sum(range(n))", "n * (n - 1) // 2").replace("return total(n)", "return total(n) + 1")
 LINES = {"pkg/core.py": [5, 9]}
@@ -142,7 +153,7 @@ def test_comments_of_linked_issues_come_after_the_issues_and_later_ones_last(wri
 def test_what_tells_the_solution_is_no_workload(written, git_patch, tmp_path, code, taken):
     after = CORE.replace("return sum(range(n))", "totals = numpy.cumsum(values, dtype=object)\n    return totals[-1]")
     patch = git_patch(tmp_path, {"pkg/core.py": CORE}, {"pkg/core.py": after})
-    assert bool(snippets_of(written(fenced(code)), patch)) is taken
+    assert bool(list(snippets_of(written(fenced(code)), patch))) is taken
 
 
 NOTHING = Shown()
@@ -288,3 +299,55 @@ def test_doctests_of_what_changes_come_first_the_nearest_before_what_it_is_in():
     last = len(source.splitlines())
     timed = [snippet.timed for snippet in docstrings({"pkg/core.py": source.encode()}, "pkg", {"pkg/core.py": [last]})]
     assert timed == ["total(2)", "total(3)", "total(1)"]
+
+
+@pytest.mark.parametrize(
+    "code", [f"pkg.total({CHAIN})", f"{CHAIN.replace('1 +', 'f(1) +', 1)}\npkg.total(3)"], ids=["timed", "before it"]
+)
+def test_a_block_that_cannot_be_written_out_is_passed_over_alone(code):
+    assert [each.timed for each in snippets_in(fenced(code) + fenced("pkg.total(5)"))] == ["pkg.total(5)"]
+
+
+def test_what_is_timed_as_it_stands_and_cannot_be_written_out_is_not_grown(written, image, monkeypatch):
+    monkeypatch.setattr(module, "_fit", lambda _sides, snippets: dict.fromkeys(snippets, 0.001))
+    sides = Sides(None, image, (None, None), (LINES, LINES), "run")
+    magic = fenced(f"%timeit pkg.total({CHAIN}, n=4)")
+    (suite,) = suites_of_snippets(sides, written(magic), b"", {}, Shown(), [].append)
+    assert suite.adapted == ("pull request: Snippet1",)
+
+
+def test_a_text_of_many_blanks_is_read_in_no_time():
+    """Each blank was where a prompt might begin."""
+    blanks = " " * 200_000
+    assert not has_prompts(blanks)
+    assert not has_prompts("\n" * 200_000)
+    assert has_prompts(f"{blanks}\n  >>> total(3)")
+    assert [each.timed for each in snippets_in(f"{blanks}\n>>> total(3)\n")] == ["total(3)"]
+
+
+def test_no_more_is_judged_than_is_tried_and_the_patch_is_read_once(written, image, git_patch, tmp_path, monkeypatch):
+    judged, split = [], []
+    in_gates, in_solution = Gates.solution_in, solution.split_patch
+    monkeypatch.setattr(Gates, "solution_in", lambda gates, text: judged.append(text) or in_gates(gates, text))
+    monkeypatch.setattr(solution, "split_patch", lambda patch: split.append(patch) or in_solution(patch))
+    monkeypatch.setattr(module, "_fit", lambda _sides, snippets: dict.fromkeys(snippets, 1.0))
+    patch = git_patch(tmp_path, {"pkg/core.py": CORE}, {"pkg/core.py": FASTER.replace("+ 1", "+ 1  # once")})
+    body = "".join(fenced(f"pkg.total({number})") for number in range(200))
+    sides = Sides(None, image, (None, None), (LINES, LINES), "run")
+    (suite,) = suites_of_snippets(sides, written(body), patch, {}, Shown(), [].append)
+    assert len(suite.adapted) == len(judged) == MOST_SNIPPETS
+    before = len(split)
+    gates = snippets_of(written(body), patch)
+    list(itertools.islice(gates, 1))
+    first = len(split) - before
+    list(gates)
+    assert len(split) - before == first > 0, "each that is judged reads it again"
+
+
+@pytest.mark.parametrize("path", ["docs/\udcff.rst", "docs/a\nraise SystemExit  #.rst", "docs/a\x85b.rst"])
+def test_a_snippet_is_told_by_whatever_path_it_stands_in(image, path):
+    (text,) = (text for text in snippet_files([Snippet("", "f()", path)], image.spec).values() if text)
+    laid = {}
+    exec(compile(text, "snippets.py", "exec"), laid)  # noqa: S102 - as a suite is imported
+    assert laid["Snippet1"].timed == "f()"
+    assert ascii(path)[1:-1].replace("'", "") in text.decode()

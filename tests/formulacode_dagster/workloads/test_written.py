@@ -152,6 +152,10 @@ def test_the_first_try_that_does_is_taken_and_marked(asked):
     assert "NameError: x" in writer.materials[1]
     assert "x = 1" in writer.materials[1]
     assert "at least 2 sizes" in writer.materials[2]
+    # what code of others says ends nowhere but between tags
+    opened, told = writer.materials[1].rpartition("NameError: x")[::2]
+    assert opened.rpartition("<")[2].startswith("fault-")
+    assert told.strip() == f"</{opened.rpartition('<')[2].partition('>')[0]}>"
 
 
 def test_after_three_tries_it_is_given_up(asked):

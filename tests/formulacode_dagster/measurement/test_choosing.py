@@ -1,0 +1,118 @@
+"""Which suites are tried, and in what state of the checkouts."""
+
+from __future__ import annotations
+
+import pytest
+
+from formulacode_dagster.measurement.budget import Budget
+from formulacode_dagster.measurement.choosing import Chooser
+from formulacode_dagster.measurement.log import Log
+from formulacode_dagster.measurement.patch import changed_files
+from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.surveyed import Surveyed
+from formulacode_dagster.models.errors import ItemFailure, Rejection
+from formulacode_dagster.models.image import ResourceLimits
+from formulacode_dagster.models.measurement import Arm
+from formulacode_dagster.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
+from formulacode_dagster.suites.questions import Survey
+
+BEFORE, AFTER = b"def total(n):\n    return sum(range(n))\n", b"def total(n):\n    return n\n"
+PATCH = b"""diff --git a/pkg/core.py b/pkg/core.py
+--- a/pkg/core.py
++++ b/pkg/core.py
+@@ -1,2 +1,2 @@
+ def total(n):
+-    return sum(range(n))
++    return n
+"""
+ONE, OTHER = (SuiteFiles(name, {f"benchmarks/{name}.py": b""}) for name in ("one", "other"))
+
+
+class Listening:
+    """A session whose suites hold no benchmark, and load `pkg.core` as a compiled module."""
+
+    def __init__(self):
+        self.asked = []
+
+    def write(self, files):
+        self.asked.append(("write", *files))
+
+    def restore(self):
+        self.asked.append(("restore",))
+
+    def survey(self, **_):
+        self.asked.append(("survey",))
+        return Survey(benchmarks=(), lost={}, extensions=("pkg.core",))
+
+
+class Nothing:
+    """No build with coverage."""
+
+    def settle(self, candidates, _changed, _suite):
+        return list(candidates)
+
+
+@pytest.fixture
+def chosen():
+    """`chosen(suite, others)`: what was asked of each arm when none of them tells anything."""
+
+    def run(suite, others):
+        remote = Listening()
+        sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
+        plan = SamplingPlan()
+        chooser = Chooser(
+            # one stands for all arms
+            dict.fromkeys(Arm, remote),
+            changed_files(PATCH),
+            sources,
+            Nothing(),
+            Surveyed(),
+            "benchmarks",
+            ResourceLimits(),
+            plan,
+            Budget(plan.max_seconds),
+            Log(None),
+        )
+        with pytest.raises((ItemFailure, Rejection)):
+            chooser.choose(suite, others)
+        return remote.asked
+
+    return run
+
+
+def test_a_suite_is_gone_before_the_next_is_looked_for(chosen):
+    asked = []
+
+    def others(_changed):
+        asked.append("one")
+        yield ONE
+        asked.append("other")
+        yield OTHER
+
+    calls = chosen(BASE_SUITE, others)
+    assert asked == ["one", "other"]
+    laid = [call for call in dict.fromkeys(calls) if call[0] == "write"]
+    assert laid == [("write", "benchmarks/one.py"), ("write", "benchmarks/other.py")]
+    between = calls[calls.index(laid[0]) : calls.index(laid[1])]
+    assert between[-3:] == [("restore",)] * 3
+
+
+def test_the_first_suite_is_not_surveyed_again_under_another_name(chosen):
+    first = SuiteFiles("merge commit", ONE.files)
+    once = chosen(first, lambda _: ())
+    assert chosen(first, lambda _: [ONE]) == once
+
+
+def test_python_that_a_suite_loads_compiled_is_told_to_those_who_look_for_others(chosen):
+    told = []
+
+    def others(changed):
+        told.append(changed)
+        return ()
+
+    chosen(BASE_SUITE, others)
+    chosen(NO_SUITE, others)
+    known, unknown = told
+    assert [change.path for change in known.compiled] == ["pkg/core.py"]
+    assert not unknown.compiled
+    assert unknown.base == {"pkg/core.py": frozenset({2})}
