@@ -1,7 +1,8 @@
 """How often a patch without effect is called faster, how often one with an effect is found, and what a task costs.
 
 Every task is a patch, rebuilt and sampled on this machine, and judged by the rule that judges real ones. What is kept
-in `build/bench-aa.jsonl` is not done again: stop and start it as you like. Needs the package index once, for images.
+in `build/bench-aa.jsonl`, by the same plan and rule, is not done again: stop and start it as you like. Needs the
+package index once, for images.
 
     python bench/aa.py --tasks 300 --per-effect 20 --arms both --repositories DIR --found LOGS
 
@@ -16,6 +17,7 @@ The last line is JSON, with the figures of each way to run the arms of a round: 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import random
@@ -42,7 +44,7 @@ from formulacode_dagster.measurement.cores import Cores
 from formulacode_dagster.measurement.log import Log
 from formulacode_dagster.measurement.measure import sample
 from formulacode_dagster.measurement.patch import changed_files
-from formulacode_dagster.measurement.plan import SamplingPlan
+from formulacode_dagster.measurement.plan import RULE_VERSION, SamplingPlan
 from formulacode_dagster.measurement.relevance import Candidate
 from formulacode_dagster.measurement.statistics.chance import clopper_pearson
 from formulacode_dagster.measurement.statistics.contrasts import contrast_of
@@ -85,6 +87,8 @@ class Outcome:
     machine: str
     source: str = Source.BASE_SUITE
     """Where what was timed comes from."""
+    rule: str = ""
+    """As `rule_of` has it: what was judged by another says nothing of this one."""
 
 
 def main() -> None:
@@ -99,7 +103,7 @@ def main() -> None:
     parser.add_argument("--found", type=Path, help="folder of workloads that `make yield LOGS=…` found in these")
     parser.add_argument("--kept", type=Path, default=KEPT)
     options = parser.parse_args()
-    done = read(options.kept)
+    done = read(options.kept, rule_of(options.sample_seconds))
     ways = list(Arms) if options.arms == "both" else [Arms(options.arms)]
     if options.found and not options.repositories:
         parser.error("--found needs --repositories, in which its workloads were found")
@@ -202,6 +206,7 @@ class Bench:
             seconds=round(time.monotonic() - start, 1),
             machine=taken.machine,
             source=subject.suite.source,
+            rule=rule_of(self._sample_seconds),
         )
 
     def _subject(self, task: AaTask, generator: random.Random) -> Subject | None:
@@ -247,19 +252,28 @@ def _false_accepts(same: Sequence[Outcome], source: str) -> dict[str, object]:
     return {"tasks": len(mine), "false_accepts": accepted, "false_accept_interval": interval}
 
 
+def rule_of(sample_seconds: float) -> str:
+    """Version of the rule, and a digest of the plan, but for what each task has of its own."""
+    plan = SamplingPlan(seconds_per_sample=sample_seconds).model_dump_json(exclude={"seed", "at_once"})
+    return f"{RULE_VERSION} {hashlib.sha256(plan.encode()).hexdigest()[:12]}"
+
+
 def cpu_seconds() -> float:
-    """What this process and its ended children have used."""
+    """What this process and its ended children have used, and no container."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def read(kept: Path) -> dict[tuple[AaTask, Arms], Outcome]:
-    """What was measured before."""
+def read(kept: Path, rule: str) -> dict[tuple[AaTask, Arms], Outcome]:
+    """What was measured before by the same *rule*; says how much was by another."""
     if not kept.exists():
         return {}
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
     outcomes = [Outcome(**{**row, "task": AaTask(**row["task"]), "arms": Arms(row["arms"])}) for row in rows]
-    return {(outcome.task, outcome.arms): outcome for outcome in outcomes}
+    same = {(outcome.task, outcome.arms): outcome for outcome in outcomes if outcome.rule == rule}
+    if others := sum(outcome.rule != rule for outcome in outcomes):
+        print(f"{others} tasks in {kept} were measured by another plan or rule: not counted", file=sys.stderr)
+    return same
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
@@ -278,7 +292,9 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
         if (measured := [outcome for outcome in outcomes if outcome.task.effect == effect])
     }
     for kind in ("py", "c"):
-        cost = [outcome for outcome in outcomes if outcome.task.kind.startswith(f"{kind} ")]
+        # those of real repositories are spent in containers
+        own = [outcome for outcome in outcomes if not outcome.task.repository]
+        cost = [outcome for outcome in own if outcome.task.kind.startswith(f"{kind} ")]
         if cost:
             told[f"cpu_seconds_{kind}"] = round(sum(outcome.cpu_seconds for outcome in cost) / len(cost), 1)
             told[f"seconds_{kind}"] = round(sum(outcome.seconds for outcome in cost) / len(cost), 1)
@@ -288,7 +304,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, object]:
             told[f"sd_after_a_cpu_second_{kind}"] = round(median(after), 4)
     told["by_source"] = {source: _false_accepts(same, source) for source in sorted({each.source for each in same})}
     told["repositories"] = dict(Counter(outcome.task.repository for outcome in same if outcome.task.repository))
-    told["machine"] = outcomes[-1].machine if outcomes else ""
+    told["machines"] = sorted({outcome.machine for outcome in outcomes})
     return told
 
 

@@ -46,7 +46,7 @@ def aa(monkeypatch, tmp_path):
                 task=task, arms=arms, verdict="faster" if is_found else "unchanged", speedup=task.effect, control=1.0,
                 unit="build" if task.is_compiled else "process", rounds=8 if is_found else 4, disturbed=False,
                 spread=0.02 if arms is module.Arms.AT_ONCE else 0.06, round_cpu_seconds=4.0, cpu_seconds=16.0,
-                seconds=20.0, machine="a machine",
+                seconds=20.0, machine="a machine", rule=module.rule_of(self.seconds),
             )  # fmt: skip
 
     monkeypatch.setattr(module, "Bench", Scripted)
@@ -172,6 +172,18 @@ def test_false_accepts_are_told_by_the_source_of_what_was_timed(aa):
         "own_tests": (1, 1),
         "snippets": (1, 0),
     }
+
+
+def test_what_was_judged_by_another_plan_or_rule_is_measured_again(aa, capsys, monkeypatch):
+    asked = len(aa("--tasks", "5", "--per-effect", "0"))
+    assert aa("--tasks", "5", "--per-effect", "0") == []
+    assert len(aa("--tasks", "5", "--per-effect", "0", "--sample-seconds", "0.1")) == asked
+    capsys.readouterr()
+    monkeypatch.setattr(aa.module, "RULE_VERSION", "of tomorrow")
+    assert len(aa("--tasks", "5", "--per-effect", "0")) == asked
+    told = capsys.readouterr()
+    assert f"{2 * asked} tasks in " in told.err
+    assert json.loads(told.out.splitlines()[-1])["at_once"]["tasks"] == asked
 
 
 def test_found_workloads_are_asked_of_mirrors(aa, capsys):
