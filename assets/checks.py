@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from formulacode_dagster.items.failures import judge_failures
-from formulacode_dagster.models.check import CheckVerdict, Judgement
+from formulacode_dagster.models.check import CheckVerdict, Doubt, Judgement
 from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.items import ItemState, Stage
 from formulacode_dagster.store import ledger
@@ -69,7 +69,8 @@ class MonthCheck:
     def verdict(self, month: JudgedMonth, **resources: Any) -> CheckVerdict:
         """Judge *month* of an asset, and keep what was found."""
         judgement = self.judge(month, **resources)
-        named = {"stage": month.stage, "month": month.key, "check": self.name, "blocking": self.blocking}
+        blocking = self.blocking and not isinstance(judgement, Doubt)
+        named = {"stage": month.stage, "month": month.key, "check": self.name, "blocking": blocking}
         verdict = CheckVerdict(**dict(judgement), **named)
         with month.database.transaction() as connection:
             record_verdict(connection, verdict, month.run_id)

@@ -43,6 +43,7 @@ class ItemConfig(dg.Config):
     limit_per_repository: int | None = Field(default=None, description="at most so many pull requests of a repository")
     max_concurrency: int = Field(default=8, description="items worked on at the same time")
     force: bool = Field(default=False, description="do again what is already done")
+    reason: str = Field(default="", description="with force: why, as a measurement that is forced keeps it")
     reask: bool = Field(default=False, description="with force: pay a model for new answers, kept beside the old ones")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")

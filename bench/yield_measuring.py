@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from yield_report import DONE, Trial
@@ -83,7 +83,7 @@ class Measuring:
             log=timed.log,
         )
         if row.is_faster and not row.returning_other:
-            trial = self._tested(trial)
+            trial = self._tested(trial, timed.hidden)
         elif row.returning_other:
             trial = replace(trial, tests=CHANGED, tested=f"returns something else: {', '.join(row.returning_other)}")
         seconds = time.perf_counter() - started
@@ -116,9 +116,11 @@ class Measuring:
         folder = self.image.spec.benchmark_dir
         return shown_at(self.mirror, self.pr.change.base_sha, names, benchmark_dir=folder)
 
-    def _tested(self, trial: Trial) -> Trial:
+    def _tested(self, trial: Trial, hidden: Sequence[str]) -> Trial:
         try:
-            tested = compare_tests(self.engine, self.image, patch=self.patch, limits=self.limits, run_id=RUN)
+            tested = compare_tests(
+                self.engine, self.image, patch=self.patch, limits=self.limits, run_id=RUN, hidden=hidden
+            )
         except ItemFailure as failure:
             return replace(trial, tests=failure.kind, tested=str(failure))
         return replace(trial, tests=BROKEN if tested.broken else HOLD, tested=summary_of_tests(tested))

@@ -18,6 +18,7 @@ from formulacode_dagster.engines.machines import Machine
 from formulacode_dagster.engines.process.image_store import ProcessImageStore
 from formulacode_dagster.engines.process.interpreters import installed_interpreters
 from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.engines.seclusion import is_set_apart
 from formulacode_dagster.engines.select import choose_engine, require_same_engine
 from formulacode_dagster.environments.resolver import Resolver
 from formulacode_dagster.housekeeping.cleanup import Budgets
@@ -59,6 +60,11 @@ class ContainersResource(SettingsResource):
         versions = engine.interpreters()
         if versions is not None and not versions:
             return False, f"{why}; it has no interpreter: set FC_OS_IMAGE to an image that is here or can be pulled"
+        if engine.name is EngineName.PROCESS and not is_set_apart():
+            return False, (
+                f"{why}; this user may open no user namespaces: what is built and measured runs as you do, and can read"
+                " the environment of your other processes. Allow them (user.max_user_namespaces), or build with Docker"
+            )
         return True, f"{why}; interpreters: {', '.join(sorted(versions)) if versions else 'any'}"
 
     def resolver(self) -> Resolver:

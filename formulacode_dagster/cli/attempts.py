@@ -89,7 +89,7 @@ def show_measurements(console: Console, connection: Connection, item: ItemName) 
     for measured in measurements:
         table.add_row(
             str(measured.attempt),
-            measured.occasion.value,
+            escape(": ".join(filter(None, [measured.occasion, plain(measured.reason)]))),
             measured.verdict.value,
             measured.speedup_text,
             f"{measured.low:.2f} to {measured.high:.2f}",

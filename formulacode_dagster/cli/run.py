@@ -36,6 +36,9 @@ OfflineSource = Annotated[
     ),
 ]
 Resume = Annotated[bool, _how("--resume/--force", help="Do what is not done yet, or everything again.")]
+Reason = Annotated[
+    str, _how(help="With --force: why, as a measurement that is forced keeps it.", show_default="none is given")
+]
 Reask = Annotated[
     bool,
     _how("--reask", help="With --force: pay the model for new answers, kept beside the old ones.", show_default="no"),
@@ -73,6 +76,7 @@ def run(
     limit_per_repository: LimitPerRepository = None,
     offline_source: OfflineSource = None,
     resume: Resume = True,
+    reason: Reason = "",
     reask: Reask = False,
     dry_run: DryRun = False,
     max_concurrency: Concurrency = 8,
@@ -91,12 +95,17 @@ def run(
         raise ConfigurationError(
             "--reask alone would ask about nothing that is judged already", remedy="Give --force too, and --only"
         )
+    if reason and resume:
+        raise ConfigurationError(
+            "--reason says why something is done again, and nothing is", remedy="Give --force too, and --only"
+        )
     months = months_of(month, start_date, end_date)
     options = RunOptions(
         only=tuple(str(ItemName.parse(text)) for text in only or ()),
         limit_per_repository=limit_per_repository,
         max_concurrency=max_concurrency,
         force=not resume,
+        reason=reason,
         reask=reask,
         dry_run=dry_run,
         correction=correction,

@@ -34,7 +34,14 @@ def _problems(row: Correctness) -> Iterator[str]:
     for fate in (Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS, Fate.FLAKY, Fate.BROKEN):
         if names_of(row.tests, fate) != getattr(row, fate.value):
             yield f"its outcomes say of other tests that they are {fate}"
-    if row.weak_tests is not are_weak(row.tests, row.mutants, changed=row.changed_lines, covered=row.covered_lines):
+    is_weak = are_weak(
+        row.tests,
+        row.mutants,
+        changed=row.changed_lines,
+        covered=row.covered_lines,
+        untraceable=row.untraceable,
+    )
+    if row.weak_tests is not is_weak:
         yield f"says weak_tests={row.weak_tests}, its outcomes say otherwise"
     if broken := names_of(row.tests, Fate.BROKEN):
         yield f"the author's patch breaks {', '.join(broken[:3])}"

@@ -33,16 +33,22 @@ _places = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
 def compare_tests(
-    engine: Engine, image: BuiltImage, *, patch: bytes, limits: ResourceLimits, run_id: str
+    engine: Engine,
+    image: BuiltImage,
+    *,
+    patch: bytes,
+    limits: ResourceLimits,
+    run_id: str,
+    hidden: Sequence[str],
 ) -> Correctness:
     """Run the tests of *image*'s repository that reach what *patch* changes, three times a side.
 
     The base has the tests of the patch, and its own code. The first run of a side also tells which tests reach the
-    change; every run has a session and a hash seed of its own. Raises ItemFailure: `oracle_does_not_apply`,
-    `oracle_does_not_build`, `tests_do_not_run`, `timeout`.
+    change, but for what runs compiled: of Python, *hidden* names that. Every run has a session and a hash seed of its
+    own. Raises ItemFailure: `oracle_does_not_apply`, `oracle_does_not_build`, `tests_do_not_run`, `timeout`.
     """
     started = time.monotonic()
-    changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir)
+    changed = patch_lines(patch, benchmark_dir=image.spec.benchmark_dir, hidden=hidden)
     sides = [_Side(engine, image, limits, run_id, patch, changed, is_oracle=is_oracle) for is_oracle in (False, True)]
     with ExitStack() as stack:
         stacks = [stack.enter_context(ExitStack()) for _ in sides]
@@ -76,7 +82,7 @@ def compare_tests(
         covered_lines=covered,
         untraceable=changed.untraceable,
         mutants=mutants,
-        weak_tests=are_weak(tests, mutants, changed=lines, covered=covered),
+        weak_tests=are_weak(tests, mutants, changed=lines, covered=covered, untraceable=changed.untraceable),
         problem=_problem(first),
         seconds=round(time.monotonic() - started, 2),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -23,15 +23,18 @@ class PatchLines:
     oracle: Mapping[str, frozenset[int]]
     """Added lines by the path of their Python file."""
     untraceable: tuple[str, ...]
-    """Changed sources of compiled code."""
+    """Changed sources of compiled code, and what else of Python runs compiled."""
     tests: tuple[str, ...]
     """Changed files that belong to tests, by their paths after the change, or before it where they are deleted."""
     words: frozenset[str]
     """What the changed sources are called, and what their changed lines speak of."""
 
 
-def patch_lines(patch: bytes, *, benchmark_dir: str) -> PatchLines:
-    """Sort the lines of *patch*, a git diff; what it does to the benchmarks is left out."""
+def patch_lines(patch: bytes, *, benchmark_dir: str, hidden: Iterable[str] = ()) -> PatchLines:
+    """Sort the lines of *patch*, a git diff; what it does to the benchmarks is left out.
+
+    *hidden* is what of it is known to run compiled: the patch alone does not tell that of Python.
+    """
     base: dict[str, frozenset[int]] = {}
     oracle: dict[str, frozenset[int]] = {}
     untraceable: list[str] = []
@@ -55,4 +58,5 @@ def patch_lines(patch: bytes, *, benchmark_dir: str) -> PatchLines:
         else:
             continue
         words |= {path.stem, *(word for line in file.changed_lines() for word in _WORD.findall(line.text))}
-    return PatchLines(base, oracle, tuple(untraceable), tuple(tests), frozenset(words))
+    unseen = tuple(dict.fromkeys([*untraceable, *hidden]))
+    return PatchLines(base, oracle, unseen, tuple(tests), frozenset(words))

@@ -18,6 +18,9 @@ def summary_of_tests(row: Correctness) -> str:
         return f"the author's patch breaks {', '.join(row.broken[:SHOWN])}{others}"
     text = f"{len(row.pass_to_pass)} tests pass as before, {len(row.fail_to_pass)} begin to, {len(row.flaky)} are flaky"
     covered = f"{row.covered_lines} of {row.changed_lines} changed lines executed"
+    if row.untraceable:
+        more = f" and {len(row.untraceable) - SHOWN} others" if len(row.untraceable) > SHOWN else ""
+        covered += f", what executes {', '.join(row.untraceable[:SHOWN])}{more} is unknown"
     if row.mutants:
         covered += f", {sum(mutant.killed for mutant in row.mutants)} of {len(row.mutants)} mutants killed"
     return f"{text}, {covered}{', weak' if row.weak_tests else ''}"

@@ -63,13 +63,21 @@ def holding(tests: Iterable[ReachingTest]) -> list[ReachingTest]:
     return [test for test in tests if fate_of(test) in {Fate.PASS_TO_PASS, Fate.FAIL_TO_PASS}]
 
 
-def are_weak(tests: Sequence[ReachingTest], mutants: Sequence[Mutant], *, changed: int, covered: int) -> bool:
+def are_weak(
+    tests: Sequence[ReachingTest],
+    mutants: Sequence[Mutant],
+    *,
+    changed: int,
+    covered: int,
+    untraceable: Sequence[str],
+) -> bool:
     """Whether *tests* may let a wrong change through.
 
-    They may when none of them passes with it, when they execute too little of it, or notice none of its *mutants*.
+    They may when none of them passes with it, when they execute too little of it, or notice none of its *mutants*; and
+    when part of it is *untraceable*: nothing shows that any of them executes that.
     """
     unnoticed = bool(mutants) and not any(mutant.killed for mutant in mutants)
-    return not holding(tests) or covered < MIN_COVERAGE * changed or unnoticed
+    return not holding(tests) or covered < MIN_COVERAGE * changed or unnoticed or bool(untraceable)
 
 
 def compared(

@@ -19,6 +19,7 @@ import sys
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
+PR_SET_DUMPABLE = 4
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
@@ -59,6 +60,8 @@ def main() -> int:
         except OSError as error:
             os.write(2, f"cannot start {task['argv'][0]}: {error}\n".encode())
             os._exit(127 if isinstance(error, FileNotFoundError) else CANNOT_CONFINE)
+    # the child is not to look in here, either; it needs its own files of /proc until it is started
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     ended = wait(child, lifeline)
     kill_descendants()
     if not ended:

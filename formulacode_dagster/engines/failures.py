@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import re
 
-from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.answers import note_answer
 
+INDEX = "package index"
+"""What errors call the index that packages are installed from."""
 TAIL_LINES = 60
 _DISK_FULL = re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)
 _INDEX_DEAD = re.compile(
-    r"dns error|failed to lookup address|client error \(connect\)|connection refused|network is unreachable"
+    # lines of uv and pip alone, where BuildKit quotes them too: what a source distribution says stands deeper
+    r"^(?:#\d+ )?(?:\d+\.\d+ )?(?:error: |  cause: |  Caused by: |(?:WARNING|ERROR): .*\burl\b|WARNING: Retrying ).*?"
+    r"(?:dns error|failed to lookup address|client error \(connect\)|connection refused|network is unreachable"
     r"|temporary failure in name resolution|invalid peer certificate|error sending request|operation timed out"
-    r"|http status server error|429 too many requests",
-    re.IGNORECASE,
+    r"|http status server error|429 too many requests)",
+    re.IGNORECASE | re.MULTILINE,
 )
+_APT_DEAD = re.compile(
+    r"^(?:#\d+ )?(?:\d+\.\d+ )?E: (?:failed to fetch|unable to (?:fetch|connect)).*?"
+    r"(?:could not connect|unable to connect|connection (?:failed|refused|reset|timed out)|temporary failure resolving"
+    r"|could not resolve|  (?:429|5\d\d)  )",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PREPARED = re.compile(r"\bPrepared \d+ packages? in ")
+"""Uv's words, which it does not say where all of them are in its cache."""
+_SUSPECTED = ((INDEX, _INDEX_DEAD), ("apt", _APT_DEAD))
+"""Systems that a step of a build asks, and the words of whoever asked one in vain."""
 _DOCKER_DEAD = re.compile(
-    r"cannot connect to the docker daemon|error during connect|connection reset|failed to create endpoint"
+    # what the client says itself; a line of the build's comes with the number of its step, or its time
+    r"^(?=ERROR: |error: |docker: |cannot connect to the docker daemon|error during connect)"
+    r"(?!.*did not complete successfully: exit code: \d).*?"
+    r"(?:cannot connect to the docker daemon|error during connect|failed to create endpoint"
     r"|failed to set up container networking|failed to create shim task|rpc error: code = unavailable"
-    r"|closing transport|failed to start daemon",
-    re.IGNORECASE,
+    r"|closing transport|failed to start daemon)"
+    # of what is being solved, it is the connection to a registry
+    r"|^(?=ERROR: |error: |docker: )(?!.*failed to solve: ).*?connection reset",
+    re.IGNORECASE | re.MULTILINE,
 )
 _REGISTRY_BUSY = re.compile(
     r"toomanyrequests|429 too many requests|rate limit|50\d (internal server error|bad gateway|service unavailable)"
-    r"|504 gateway time-?out|tls handshake timeout|i/o timeout|context deadline exceeded",
+    r"|connection reset|504 gateway time-?out|tls handshake timeout|i/o timeout|context deadline exceeded",
     re.IGNORECASE,
 )
 _STEP_CODE = re.compile(r"did not complete successfully: exit code: (\d+)")
@@ -63,7 +83,10 @@ def last_line(text: str) -> str:
 
 
 def docker_is_dead(end: str) -> bool:
-    """Whether the *end* of a log says that the daemon is gone, or can run nothing any more."""
+    """Whether Docker's client says at the *end* of its output that the daemon is gone, or can run nothing any more.
+
+    What a step of the build says of a connection of its own tells nothing of the daemon.
+    """
     return _DOCKER_DEAD.search(end) is not None
 
 
@@ -92,6 +115,12 @@ def code_of_step(end: str) -> int | None:
     return int(codes[-1]) if codes else None
 
 
+def note_index(log: str) -> None:
+    """Remember that the index answers, where the *log* of a build says that something came from it and no cache."""
+    if _PREPARED.search(log):
+        note_answer(INDEX)
+
+
 def failure_of(
     what: str, *, stage: str, log: str, online: bool, timed_out: bool, seconds: float, rc: int | None
 ) -> FormulaCodeError:
@@ -101,11 +130,12 @@ def failure_of(
         return OutsideSystemError("disk", f"{what}: no space left", remedy="Free some space, then run again")
     if timed_out:
         return BuildFailure(FailureKind.TIMEOUT, f"{what} was killed after {seconds:.0f} s", log=log, stage=stage)
-    if online and _INDEX_DEAD.search(end):
-        return OutsideSystemError(
-            "package index",
-            f"{what}: no answer",
-            why=last_line(end),
-            remedy="Check the network and the index settings",
+    dead = next((system for system, words in _SUSPECTED if online and words.search(end)), None)
+    if dead is not None:
+        remedy = "Check the network, and which index is set"
+        lost = SuspectedOutage(
+            dead, FailureKind.TIMEOUT, f"{what}: {dead} gave no answer", why=last_line(end), remedy=remedy, log_tail=end
         )
+        lost.log = log
+        return lost
     return BuildFailure(FailureKind.BUILD, f"{what} failed", log=log, stage=stage, rc=rc, why=last_line(end))

@@ -1,9 +1,9 @@
-"""What goes on at the machine of an image store: images are built, or benchmarks are timed, but not both at once."""
+"""What goes on at the machine of an image store: it builds and tests, or benchmarks are timed, but not both at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from formulacode_dagster.running.stopping import stop_request
@@ -11,7 +11,7 @@ from formulacode_dagster.store.database import Database
 
 WAIT_SECONDS = 1.0
 """Between two looks at whether what one waits for is over."""
-REMEDY = "FC_BUILD_CGROUP gives builds cores of their own"
+REMEDY = "FC_BUILD_CGROUP gives builds of images cores of their own"
 
 Turn = Callable[[], AbstractContextManager[None]]
 """Holds off, for the length of a block, what would disturb it; waits before as long as needed."""
@@ -28,7 +28,7 @@ class Machine:
     database: Database
     store: str
     has_build_cores: bool = False
-    """Builds have cores of their own: nobody waits for anybody."""
+    """Builds of images have cores of their own: they wait for nobody, and nobody for them."""
     note: Callable[[str], None] | None = None
     """Is told once of each wait."""
     wait_seconds: float = WAIT_SECONDS
@@ -39,24 +39,25 @@ class Machine:
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Time something in the block, beside no build of an image. Raises OutsideSystemError when Postgres is gone."""
-        if self.has_build_cores:
-            yield
-            return
+        """Time something in the block, beside no build and no test. Raises OutsideSystemError when Postgres is gone."""
         # held while it waits, so that builds do not begin one after the other before it
         with self.database.share(self._timing) as is_held:
             if is_held(self._building):
-                self._tell("waits until no image is built on this machine")
+                self._tell("waits until nothing is built or tested on this machine")
                 while is_held(self._building):
                     self._wait()
             yield
 
+    def building(self) -> AbstractContextManager[None]:
+        """Build an image in the block, while nothing is timed; raises as `working`."""
+        return nullcontext() if self.has_build_cores else self.working()
+
     @contextmanager
-    def building(self) -> Iterator[None]:
-        """Build an image in the block, while nothing is timed. Raises OutsideSystemError when Postgres is gone."""
-        if self.has_build_cores:
-            yield
-            return
+    def working(self) -> Iterator[None]:
+        """Build or test in sessions in the block, while nothing is timed: these have no cores of their own.
+
+        Raises OutsideSystemError when Postgres is gone.
+        """
         is_told = False
         while True:
             # let go of between two looks: who is timed waits for everybody who holds it
@@ -79,7 +80,7 @@ class Machine:
 
     def _tell(self, what: str) -> None:
         if self.note is not None:
-            self.note(f"{what}; {REMEDY}")
+            self.note(what if self.has_build_cores else f"{what}; {REMEDY}")
 
     def _wait(self) -> None:
         stop_request().sleep(self.wait_seconds)

@@ -24,6 +24,7 @@ from formulacode_dagster.running.stopping import stop_request
 
 from . import confine
 from .protocol import Completed, Progress
+from .seclusion import seclude
 
 KEPT_BYTES = 32 * 1024 * 1024
 """Of each stream of a command, so that no benchmark can fill the host's memory."""
@@ -36,7 +37,8 @@ FILE_BYTES = 8 * 1024**3
 class Bounds:
     """In what bounds a command runs, see `confine`; without *limits* only its lifetime is bounded.
 
-    What has limits is code of others: it runs *apart*, and cannot look into processes outside, which hold tokens.
+    What has limits is code of others: it runs *apart*, and cannot look into processes outside, which hold tokens; where
+    it can only run as we do, it cannot look into this one.
     """
 
     limits: ResourceLimits | None = None
@@ -44,11 +46,16 @@ class Bounds:
     nice: int = 0
     apart: bool = False
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether code of others runs in them."""
+        return self.apart or self.limits is not None
+
     def describe(self, timeout: float) -> dict[str, object]:
         """The bounds as `confine` reads them."""
         described: dict[str, object] = {
             "isolate_network": self.isolate_network,
-            "apart": self.apart or self.limits is not None,
+            "apart": self.is_apart,
             "limits": None,
         }
         if self.limits is not None:
@@ -81,6 +88,8 @@ def run_bounded(
     machine has no memory or process left to start it, Stopped when the run is to stop.
     """
     stop_request().raise_if_requested()
+    if bounds.is_apart:
+        seclude()
     lifeline = _Lifeline()
     task = {"argv": list(argv), "lifeline": lifeline.reading, **bounds.describe(timeout)}
     started = time.monotonic()

@@ -15,10 +15,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from formulacode_dagster.declarations.declared_requirement import requirement_name
-from formulacode_dagster.engines.failures import last_line
+from formulacode_dagster.engines.failures import INDEX, last_line
 from formulacode_dagster.engines.uv_runner import UvResult, UvRunner
 from formulacode_dagster.models.errors import ConfigurationError, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.answers import note_answer
 
 from . import uv_messages
 from .lock import read_lock
@@ -144,7 +145,7 @@ class Resolver:
             if nothing_left or any(requirement_name(item.requirement) == "setuptools" for item in gone):
                 # One wrong setting would otherwise turn every environment into an empty one.
                 what = f"knows nothing of {gone[0].requirement}"
-                raise OutsideSystemError("package index", what, remedy="Check uv's index settings")
+                raise OutsideSystemError(INDEX, what, remedy="Check uv's index settings")
         pylock = without_index(answer.pylock)
         resolution = Resolution(
             lock=requirements_of(pylock),
@@ -173,11 +174,13 @@ class Resolver:
         log = uv_messages.scrub(answer.log)
         if answer.timed_out:
             raise SuspectedOutage(
-                "package index",
+                INDEX,
                 FailureKind.TIMEOUT,
                 f"resolving {len(request.requirements)} requirements took longer than {self._timeout:.0f} s",
                 log_tail=log[-_LOG_TAIL:],
             )
+        if answer.rc == 0:
+            note_answer(INDEX)
         return replace(answer, log=log)
 
     def _ceiling(self, name: str, python: str, cut_off: datetime) -> str:
@@ -199,7 +202,7 @@ class Resolver:
             refused = False
         if refused or (uv_messages.UNREACHABLE.search(log) and not uv_messages.GONE.search(log)):
             return OutsideSystemError(
-                "package index",
+                INDEX,
                 "does not answer",
                 why=last_line(words) or "uv says nothing",
                 remedy="Check the network and uv's index settings, then run the month again",

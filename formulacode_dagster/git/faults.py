@@ -95,10 +95,13 @@ def translate(error: GitError, what: str, repository: str) -> FormulaCodeError:
     match fault:
         case Fault.DISK:
             return OutsideSystemError("disk", f"cannot {subject}", why=why, remedy="Free space under FC_MIRRORS_DIR")
-        case Fault.HOST | Fault.PASSING:
+        case Fault.HOST:
             return OutsideSystemError(
                 SYSTEM, f"cannot {subject}", why=why, remedy="See whether the host in GITHUB_CLONE_URL answers"
             )
+        case Fault.PASSING:
+            what, remedy = f"git was cut off while it was to {subject}", "Run again to try again"
+            return SuspectedOutage(SYSTEM, FailureKind.INCOMPLETE, what, why=why, remedy=remedy)
         case Fault.VANISHED:
             what = f"{repository} cannot be cloned: it is gone, or private"
             return SuspectedOutage(SYSTEM, FailureKind.VANISHED, what, why=why)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.answers import note_answer
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.running.stopping import stop_request
 
@@ -35,7 +36,7 @@ def checked_name(repository: str) -> str:
 
 
 class Remote:
-    """Clones and fetches; passing faults are tried again, a dead host raises OutsideSystemError."""
+    """Clones and fetches; passing faults are tried again; what stays is the item's, of a dead host everybody's."""
 
     def __init__(self, clone_url: str, *, filtered: bool | None = None, backoff: Backoff = BACKOFF) -> None:
         self._url = clone_url.rstrip("/")
@@ -153,4 +154,5 @@ class Remote:
                 else:
                     self._sleep(self._backoff.seconds(number))
             else:
+                note_answer(SYSTEM)
                 return

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from formulacode_dagster.github.transport.client import GitHubClient
-from formulacode_dagster.models.errors import ItemFailure
-from formulacode_dagster.models.reasons import FailureKind
 
 from .nodes import Answered, read
 from .queries import CODE_SEARCH_PATH
@@ -89,11 +87,12 @@ class _Slice:
 
 @dataclass(frozen=True)
 class Gap:
-    """A search that stayed short of its own count, however often it was asked."""
+    """A search that stayed short of its own count, or over which GitHub ran out of time, however often it was asked."""
 
     query: str
     counted: int
     found: int
+    ran_out: bool = False
 
 
 async def find_files(
@@ -101,7 +100,7 @@ async def find_files(
 ) -> tuple[tuple[CodeHit, ...], tuple[Gap, ...]]:
     """All files named exactly *name*, by repository and path, and where GitHub showed fewer than it counts.
 
-    *tell* hears how far it is. Raises ItemFailure (kind `incomplete`), naming the search, when GitHub runs out of time.
+    *tell* hears how far it is.
     """
     finder = _Finder(client, name, tell, limits)
     exact = {hit for hit in await finder.find() if hit.path.rpartition("/")[2] == name}
@@ -135,10 +134,11 @@ class _Finder:
             self._note_gap(self._whole, self._total, len(self._hits))
         return self._hits
 
-    def _note_gap(self, piece: _Slice, counted: int, found: int) -> None:
-        if found < counted:
-            self._tell(f"{piece.query}: {found} of {counted} files, also when asked again")
-            self.gaps.append(Gap(piece.query, counted, found))
+    def _note_gap(self, piece: _Slice, counted: int, found: int, *, ran_out: bool = False) -> None:
+        if found < counted or ran_out:
+            out = ", GitHub ran out of time" if ran_out else ""
+            self._tell(f"{piece.query}: {found} of {counted} files, also when asked again{out}")
+            self.gaps.append(Gap(piece.query, counted, found, ran_out))
 
     async def _sweep(self) -> None:
         """From small files to large ones, a slice at a time, as large as the counts so far let hope."""
@@ -181,12 +181,14 @@ class _Finder:
         self._note_gap(piece, first.total_count, counted)
 
     async def _open(self, piece: _Slice) -> _Page:
-        """The first page of *piece*, with its count; asked again when GitHub ran out of time over it."""
-        for _ in range(ATTEMPTS):
-            page = await self._page(piece, 1)
-            if not page.incomplete_results:
-                return page
-        raise _incomplete(piece, "GitHub ran out of time over it")
+        """The first page of *piece*, with its count; asked again when GitHub ran out of time over it.
+
+        What it runs out of time over every time is still marked so: whoever takes it notes the gap.
+        """
+        pages = [page := await self._page(piece, 1)]
+        while page.incomplete_results and len(pages) < ATTEMPTS:
+            pages.append(page := await self._page(piece, 1))
+        return max(pages, key=lambda page: (not page.incomplete_results, page.total_count))
 
     async def _take(self, piece: _Slice, first: _Page) -> None:
         """All hits of *piece*; what a repeated question finds in addition counts, and what none finds is a gap."""
@@ -202,9 +204,7 @@ class _Finder:
             ran_out = any(page.incomplete_results for page in pages)
             if len(hits) >= opened.total_count and not ran_out:
                 break
-        if ran_out:
-            raise _incomplete(piece, f"{len(hits)} of {opened.total_count} files, when GitHub ran out of time")
-        self._note_gap(piece, opened.total_count, len(hits))
+        self._note_gap(piece, opened.total_count, len(hits), ran_out=ran_out)
         self._hits |= hits
         self._tell(f"{self._whole.name}: {len(self._hits)} of {self._total} files")
 
@@ -232,9 +232,3 @@ def _guess(low: int, below: int, overflows: list[tuple[int, int]], shown: int) -
 def _ceiling(low: int) -> int:
     """A size that few files from *low* on exceed; a server of one's own may search larger ones."""
     return max(LARGEST_FILE, 4 * (low + 1))
-
-
-def _incomplete(piece: _Slice, why: str) -> ItemFailure:
-    return ItemFailure(
-        FailureKind.INCOMPLETE, f"the code search for {piece.query!r} is not complete", why=why, remedy="Try again"
-    )

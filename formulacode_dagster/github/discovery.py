@@ -46,8 +46,7 @@ async def discover_repositories(
     """Repositories with an asv configuration at any depth, and those *wanted* by name whatever they hold; by name.
 
     Renames are followed. What is on the list or in the index and not on GitHub any more is told as vanished; *on_gap*
-    hears of searches that do not show all that they count. Raises ItemFailure (kind `incomplete`) when GitHub runs out
-    of time over one.
+    hears of searches that do not show all that they count, or over which GitHub ran out of time.
     """
     hits: list[CodeHit] = []
     for name in FILE_NAMES:
@@ -55,7 +54,10 @@ async def discover_repositories(
         hits += shown
         for gap in gaps:
             if on_gap is not None:
-                on_gap(SearchGap(month=month.key, query=gap.query, counted=gap.counted, found=gap.found))
+                row = SearchGap(
+                    month=month.key, query=gap.query, counted=gap.counted, found=gap.found, ran_out=gap.ran_out
+                )
+                on_gap(row)
     by_node = _by_node(hits)
     _tell(f"asking about {len(by_node)} repositories")
     about = await repositories_by_id(client, list(by_node))

@@ -14,7 +14,7 @@ from .failures import FAILURES_WITHIN_BUDGET
 
 
 def require_open(database: Database, month: str, gates: Sequence[tuple[Stage, str]]) -> None:
-    """Raise GateClosedError unless each of *gates* (stage, check) was judged and passed for *month*.
+    """Raise GateClosedError unless each of *gates* (stage, check) was judged and passed for *month*, or only warns.
 
     A gate that nobody judged is shut too.
     """
@@ -30,7 +30,7 @@ def _require(verdict: CheckVerdict | None, stage: Stage, check: str, month: str)
             f"the gate {stage}/{check} was never judged for {month}",
             remedy=f"Materialize {stage} of {month} with its checks first",
         )
-    if not verdict.passed:
+    if verdict.blocking and not verdict.passed:
         offenders = f" ({', '.join(verdict.offenders[:5])})" if verdict.offenders else ""
         remedy = f"Mend the cause, materialize {stage} of {month} again with its checks, then this asset"
         if check == FAILURES_WITHIN_BUDGET:

@@ -133,7 +133,8 @@ class Synthesizer:
         containers = ContainersResource()
         engine, _ = containers.engine_for(store, month)
         os_image, authors = containers.settings.os_image, self._authors(run)
-        builds = TaskBuilds(run, engine, MirrorsResource().cache(), containers.resolver(), os_image, authors)
+        turn = containers.machine(store, engine, run.note).building
+        builds = TaskBuilds(run, engine, MirrorsResource().cache(), containers.resolver(), os_image, authors, turn)
         work = WorkItem(pr.item, inputs_of(environment, os_image, engine.name), (pr, environment))
         with store.month_lock(Stage.IMAGES, month, run.run_id):
             with store.transaction() as connection:

@@ -43,7 +43,7 @@ def measure_again(
     the procedure's benchmarks can be timed here, since a verdict over others would be none about the task; and as
     `measure_task`, but for what it says of relevance.
     """
-    log = Log(progress)
+    log, cores = Log(progress), cores or Cores()
     with log.told_by_failures():
         if procedure.rule.version != RULE_VERSION:
             raise ItemFailure(
@@ -55,10 +55,10 @@ def measure_again(
         suite, budget = procedure.suite_files, Budget(plan.max_seconds)
         log.keep(f"measuring {image.spec.task_id} again in {image.location} ({image.digest})")
         with Arms.open(engine, image, run_id=run_id, limits=procedure.limits, log=log) as arms:
-            with budget.paused():
+            with budget.building(cores.building()):
                 arms.prepare(changed_files(patch), patch, suite)
             candidates = _candidates(arms, procedure, budget)
-            with budget.paused_at_first((cores or Cores()).reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
+            with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 taken = sample(arms, candidates, rule=procedure.rule, plan=plan, budget=budget, core=core, log=log)
             seconds, is_faster = budget.spent, taken.judged.verdict is Verdict.FASTER
             names = procedure.benchmarks

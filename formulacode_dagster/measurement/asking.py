@@ -14,7 +14,7 @@ from formulacode_dagster.problems.judging import Model
 from formulacode_dagster.running.stopping import stop_request
 from formulacode_dagster.workloads.written import Draft
 
-WriterInUse = Callable[[Cost, Callable[[Cost], None]], AbstractAsyncContextManager[Model | None]]
+WriterInUse = Callable[[Cost, Callable[[Cost], Cost]], AbstractAsyncContextManager[Model | None]]
 """Opens the model that writes benchmarks, if one is set, with what was spent, and where to book what it spends."""
 
 

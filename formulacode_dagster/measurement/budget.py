@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -18,6 +18,7 @@ class Budget:
         self._seconds = seconds
         self._start = clock()
         self._elsewhere = 0.0
+        self._building = 0.0
 
     @property
     def spent(self) -> float:
@@ -30,9 +31,9 @@ class Budget:
         return max(0.0, self._seconds - self.spent)
 
     @property
-    def elsewhere(self) -> float:
-        """Seconds spent while it was paused."""
-        return self._elsewhere
+    def built(self) -> float:
+        """Seconds spent on builds, what they waited for left out."""
+        return self._building
 
     def paused_between(self, items: Iterable[T]) -> Iterator[T]:
         """*items*, paused while each is made: those who make them have limits of their own."""
@@ -54,8 +55,18 @@ class Budget:
             yield entered
 
     @contextmanager
+    def building(self, turn: AbstractContextManager[None] | None = None) -> Iterator[None]:
+        """Build in the block, in *turn* where there is one: builds have a limit of their own, waiting has none."""
+        with self.paused_at_first(turn or nullcontext()), self.paused():
+            start = self._clock()
+            try:
+                yield
+            finally:
+                self._building += self._clock() - start
+
+    @contextmanager
     def paused(self) -> Iterator[None]:
-        """Builds have a limit of their own."""
+        """Count nothing in the block."""
         start = self._clock()
         try:
             yield

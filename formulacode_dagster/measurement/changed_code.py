@@ -35,6 +35,8 @@ class ChangedCode:
     """Those files among them that are compiled."""
     names: frozenset[str] = frozenset()
     """Names a benchmark of the change would use: changed functions, their classes, and what is public beside them."""
+    hidden: tuple[str, ...] = ()
+    """What runs compiled, whoever executes it: the files in `compiled`, and functions that a decorator compiles."""
 
 
 def changed_code(
@@ -54,7 +56,8 @@ def changed_code(
     """
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]] = ({}, {})
     compiled: list[FileChange] = []
-    untraceable: list[str] = []
+    jitted: list[str] = []
+    others: list[str] = []
     build_files: list[str] = []
     for change in files:
         path = PurePosixPath(change.path)
@@ -65,13 +68,16 @@ def changed_code(
         elif _is_compiled(path, extensions):
             compiled += [] if _is_beside_the_package(path) else [change]
         elif path.suffix == ".py":
-            hidden = _compare(change, base, oracle, changed)
-            untraceable += [] if _is_beside_the_package(path) else hidden
-    untraceable = [*(change.path for change in compiled), *untraceable]
+            functions, unread = _compare(change, base, oracle, changed)
+            if not _is_beside_the_package(path):
+                jitted += functions
+                others += unread
+    hidden = [*(change.path for change in compiled), *jitted]
+    untraceable = [*hidden, *others]
     if not any(changed) and not untraceable:
         untraceable = build_files
     names = {name for change in files for name in _names(change, base, oracle, benchmark_dir)}
-    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names))
+    return ChangedCode(*changed, tuple(untraceable), tuple(compiled), frozenset(names), tuple(hidden))
 
 
 def _is_beside_the_package(path: PurePosixPath) -> bool:
@@ -93,9 +99,12 @@ def _compare(
     base: Mapping[str, bytes],
     oracle: Mapping[str, bytes],
     changed: tuple[dict[str, frozenset[int]], dict[str, frozenset[int]]],
-) -> list[str]:
-    """Add what *change* alters in one Python file to *changed* (base, oracle); what of it cannot be traced."""
-    untraceable: dict[str, None] = {}
+) -> tuple[list[str], list[str]]:
+    """Add what *change* alters in one Python file to *changed* (base, oracle).
+
+    Returned is what of it cannot be traced: functions that a decorator compiles, and what else.
+    """
+    functions: dict[str, None] = {}
     unread = False
     try:
         before = Source(base.get(change.base_path or "", b""))
@@ -107,11 +116,11 @@ def _compare(
             found = changed_lines(source, other, lines)
             if path is not None and found.lines:
                 side[path] = found.lines
-            untraceable |= {f"{path}:{name}": None for name in found.compiled}
+            functions |= {f"{path}:{name}": None for name in found.compiled}
             unread = unread or found.unread
     except (SyntaxError, ValueError):
-        return [change.path]
-    return [*untraceable, *([f"{change.path}: module level"] if unread else [])]
+        return [], [change.path]
+    return [*functions], [f"{change.path}: module level"] if unread else []
 
 
 def _names(

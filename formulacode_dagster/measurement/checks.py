@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from formulacode_dagster.models.check import Judgement
+from formulacode_dagster.models.check import Doubt, Judgement
 from formulacode_dagster.models.measurement import Arm, BenchmarkResult, Measurement, Quantity, Unit, Verdict
 
+from .plan import RULE_VERSION
 from .statistics.chance import clopper_pearson
 from .statistics.contrasts import Samples
 from .statistics.verdict import accepts_control, judge
@@ -18,11 +19,16 @@ FIGURES = (
     *("control_speedup", "control_low", "control_high"),
 )
 RESULT_FIGURES = ("speedup", "low", "high", "faster_p", "slower_p", "control_speedup")
+LEAST_ACCEPTED = 2
+"""Controls called faster that can shut the gate: one alone, however few there are, is one event and bounds no rate."""
 CLAIMS = ("verdict", "disturbed", "metric", "faster", "slower", "needs")
 
 
 def speedup_is_real(month: str, measurements: Sequence[Measurement]) -> Judgement:
-    """Pass when every stored figure and verdict is what the stored samples say, and the samples are enough."""
+    """Pass when every stored figure and verdict is what the stored samples say, and the samples are enough.
+
+    A row that another version of the rule has judged is refused: this one may say something else of the same samples.
+    """
     offenders = [
         f"{measurement.repository_id}#{measurement.number}: {problem}"
         for measurement in measurements
@@ -45,7 +51,8 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
     """Pass unless more controls than promised, judged as if they were patches, would have been called faster.
 
     A control is the base once more, so each that is called faster is a false accept. So few as a month has bound
-    nothing by themselves: the check fires where the lower bound of their share is above the promise.
+    nothing by themselves: the check fires where the lower bound of their share is above the promise. Of one or two
+    controls a single one does that; it only warns.
     """
     accepted = [row for row in measurements if accepts_control(_samples(row), row.rule, row.look, _quantities(row))]
     promised = max((row.rule.alpha for row in measurements), default=0.0)
@@ -54,8 +61,12 @@ def controls_within_promise(measurements: Sequence[Measurement]) -> Judgement:
     figures = {"controls": len(measurements), "accepted": len(accepted), "promised": promised, "upper_bound": high}
     told = f"{len(accepted)} of {len(measurements)} controls would have been called faster, promised are {promised:.1%}"
     is_kept = low <= promised
-    summary = told if is_kept else f"{told}: what is measured here cannot be told from noise"
-    return Judgement(passed=is_kept, summary=summary, offenders=() if is_kept else tuple(offenders), figures=figures)
+    if is_kept:
+        return Judgement(passed=True, summary=told, figures=figures)
+    if len(accepted) < LEAST_ACCEPTED:
+        return Doubt(summary=f"{told}: one alone bounds no rate", offenders=tuple(offenders), figures=figures)
+    told += ": what is measured here cannot be told from noise"
+    return Judgement(passed=False, summary=told, offenders=tuple(offenders), figures=figures)
 
 
 def _samples(measurement: Measurement) -> Samples:
@@ -81,6 +92,12 @@ def _problems(month: str, measurement: Measurement) -> Iterator[str]:
         return
     if measurement.verdict is Verdict.FASTER and (short := _shortage(measurement)):
         yield short
+    if measurement.rule.version != RULE_VERSION:
+        yield (
+            f"was judged by version {measurement.rule.version} of the rule, and here it is {RULE_VERSION}: its samples"
+            " cannot be judged again; measure it again, or judge it with the platform that measured it"
+        )
+        return
     try:
         again = judge(_samples(measurement), measurement.rule, measurement.look, _quantities(measurement))
     except ValueError as error:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Self
 
+from formulacode_dagster.engines.machines import Turn
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
@@ -43,6 +44,8 @@ class CompiledLines:
     plan: SamplingPlan
     budget: Budget
     log: Callable[[str], None]
+    turn: Turn = nullcontext
+    """Of who builds on the machine."""
     _builds: dict[Arm, tuple[Remote, Coverage | None]] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -115,7 +118,7 @@ class CompiledLines:
                 apply_patch(session, self.patch)
             self.log(f"building the {arm} with coverage")
             coverage = remote.instrument(_units(lines))
-            with self.budget.paused():
+            with self.budget.building(self.turn()):
                 built = session.reinstall(timeout=self.limits.build_seconds, environment={"PATH": coverage.path})
             if not built.ok:
                 self.log(f"the {arm} does not build with coverage: {describe(built)}")

@@ -24,13 +24,19 @@ class Cores:
         lease: Lease = lambda _: nullcontext(True),
         *,
         turn: Turn = nullcontext,
+        building: Turn = nullcontext,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        """What is timed by other runs on this machine is kept off by *lease*, and what is built there by *turn*."""
+        """What is timed by other runs on this machine is kept off by *lease*, and what is built there by *turn*.
+
+        *building* is the turn of who builds or tests there.
+        """
         self._lock = threading.Lock()
         self._taken: list[int] = []
         self._lease = lease
         self._turn = turn
+        self.building = building
+        """Holds off what others would time, while a task is built or tested; none waits to time within it."""
         self._wait_seconds = wait_seconds
 
     @contextmanager
@@ -74,5 +80,5 @@ class Cores:
 
 
 def leased_cores(machine: Machine) -> Cores:
-    """Cores of *machine*, each leased from its database as long as it is used, while no image is built beside it."""
-    return Cores(machine.core, turn=machine.timing)
+    """Cores of *machine*, each leased from its database as long as it is used, while nothing is built beside it."""
+    return Cores(machine.core, turn=machine.timing, building=machine.working)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from formulacode_dagster.engines.protocol import Engine
+from formulacode_dagster.models.errors import FormulaCodeError
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import (
     Arm,
-    BaseProfile,
     BenchmarkFailure,
     DecisionRule,
     Measurement,
     Returned,
     Unit,
-    Verdict,
 )
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.suites.overlays import SuiteFiles
@@ -50,6 +50,16 @@ class TimedTask:
     measurement: Measurement
     procedure: Procedure
     log: str
+    hidden: tuple[str, ...]
+    """What of the change runs compiled, whoever executes it."""
+
+
+Keep = Callable[[TimedTask], object]
+"""Is given what was timed, where what comes after the samples breaks off."""
+
+
+def keep_nothing(_timed: TimedTask) -> None:
+    """Leave it to who measures."""
 
 
 def measure_task(
@@ -67,6 +77,7 @@ def measure_task(
     writer: Writer | None = None,
     surveyed: Surveyed | None = None,
     cores: Cores | None = None,
+    keep: Keep = keep_nothing,
     progress: Progress | None = None,
 ) -> TimedTask:
     """Measure *patch* against the base of *image*.
@@ -75,22 +86,24 @@ def measure_task(
     those that *later* gives for the names of the changed code are tried, then the scripts *shown* for them, its own
     tests, what its authors wrote down, there too, and what *writer* writes. What was *surveyed* before is not run to
     find relevant benchmarks, and what this survey finds is added. Benchmarks are kept on one core, which others that
-    share *cores* leave alone. A measurement that is not faster is returned as well.
+    share *cores* leave alone. A measurement that is not faster is returned as well. *keep* gets one that was ended by
+    what broke off after its samples, without what was not learnt of it.
 
     Raises ItemFailure, with the end of the log: `malformed_patch`, `oracle_does_not_apply`, `oracle_does_not_build`,
     `base_does_not_build`, `oracle_breaks_benchmarks`, `benchmarks_fail`, `relevance_unknown`,
     `survey_unfinished`, `timeout`. Raises Rejection (`no_relevant_workload`) when no benchmark executes the change.
     """
-    log = Log(progress)
-    with log.told_by_failures():
+    log, cores = Log(progress), cores or Cores()
+    sampled: list[TimedTask] = []
+    with log.told_by_failures(), _kept(sampled, keep):
         files = changed_files(patch)
         log.keep(f"measuring {pr.item} in {image.tag} ({image.digest})")
         budget = Budget(plan.max_seconds)
         with Arms.open(engine, image, run_id=run_id, limits=limits, log=log) as arms:
-            with budget.paused():
+            with budget.building(cores.building()):
                 sources = arms.prepare(files, patch, suite)
             folder = image.spec.benchmark_dir
-            with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log) as compiled:
+            with CompiledLines(engine, image, run_id, patch, limits, plan, budget, log, cores.building) as compiled:
                 chooser = Chooser(
                     arms.remotes, files, sources, compiled, surveyed or Surveyed(), folder, limits, plan, budget, log
                 )
@@ -110,39 +123,45 @@ def measure_task(
 
                 choice = chooser.choose(suite, others)
             is_compiled = bool(choice.changed.untraceable)
-            with budget.paused_at_first((cores or Cores()).reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
+            with budget.paused_at_first(cores.reserved(arms.remotes[Arm.BASE].idlest_core)) as core:
                 taken = sample(
                     arms, choice.candidates, is_compiled=is_compiled, plan=plan, budget=budget, core=core, log=log
                 )
-            seconds = budget.spent
+            for failure in [*choice.failures, *taken.failures]:
+                log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
             names = [result.benchmark for result in taken.judged.results]
-            is_faster = taken.judged.verdict is Verdict.FASTER
-            returned = compare_returned(arms.remotes, names, limits, plan, log) if is_faster else {}
-            # after the samples: nothing of ours runs beside a timing
-            timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
-            profile = profile_base(arms.remotes[Arm.BASE], timed, log) if is_faster else None
-        for failure in [*choice.failures, *taken.failures]:
-            log.keep(f"{failure.benchmark} failed on the {failure.arm}: {failure.kind}\n{failure.message}")
-        procedure = Procedure.of(
-            image,
-            patch=patch,
-            suite=choice.suite,
-            benchmarks=names,
-            plan=plan,
-            rule=taken.rule,
-            limits=limits,
-        )
-        row = measurement_row(
-            image,
-            choice.suite,
-            choice.candidates,
-            taken,
-            returned=returned,
-            profile=profile,
-            seconds=seconds,
-            failures=choice.failures,
-        )
-        return TimedTask(row, procedure, "\n".join(log.lines))
+            procedure = Procedure.of(
+                image,
+                patch=patch,
+                suite=choice.suite,
+                benchmarks=names,
+                plan=plan,
+                rule=taken.rule,
+                limits=limits,
+            )
+            row = measurement_row(
+                image, choice.suite, choice.candidates, taken, seconds=budget.spent, failures=choice.failures
+            )
+            sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
+            if row.is_faster:
+                # after the samples: nothing of ours runs beside a timing
+                returned = compare_returned(arms.remotes, names, limits, plan, log)
+                timed = [candidate.by_arm[Arm.BASE] for candidate in choice.candidates if candidate.name in set(names)]
+                profile = profile_base(arms.remotes[Arm.BASE], timed, log)
+                row = row.model_copy(update={"returned": returned, "profile": profile})
+                sampled.append(TimedTask(row, procedure, "\n".join(log.lines), choice.changed.hidden))
+        return sampled[-1]
+
+
+@contextmanager
+def _kept(sampled: Sequence[TimedTask], keep: Keep) -> Iterator[None]:
+    """Give *keep* the last of what is *sampled* in the block, when the block breaks off afterwards."""
+    try:
+        yield
+    except FormulaCodeError:
+        if sampled:
+            keep(sampled[-1])
+        raise
 
 
 def sample(
@@ -173,7 +192,8 @@ def sample(
     def make_build(arm: Arm) -> KeptBuild:
         if unit is Unit.PROCESS:
             return KeptBuild(objects=objects[arm])
-        with budget.paused():
+        # within the turn of what is timed: nobody else builds meanwhile, and the task times nothing itself
+        with budget.building():
             return arms.build_anew(arm, layouts)
 
     sampler = Sampler(
@@ -204,8 +224,7 @@ def measurement_row(
     candidates: Sequence[Candidate],
     taken: Taken,
     *,
-    returned: dict[str, Returned],
-    profile: BaseProfile | None = None,
+    returned: dict[str, Returned] | None = None,
     seconds: float,
     failures: Sequence[BenchmarkFailure] = (),
 ) -> Measurement:
@@ -224,8 +243,7 @@ def measurement_row(
         rule=taken.rule,
         look=taken.look,
         rounds=taken.rounds,
-        returned=returned,
-        profile=profile,
+        returned=returned or {},
         failures=(*failures, *taken.failures),
         untimed=taken.untimed,
         conditions=taken.conditions,

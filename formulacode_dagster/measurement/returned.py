@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Returned
 from formulacode_dagster.suites.questions import ReturnValue
 from formulacode_dagster.suites.remote import Remote
 
+from .choosing import TRIES
 from .log import Log
 from .plan import SamplingPlan
 
@@ -18,16 +20,25 @@ def compare_returned(
 ) -> dict[str, Returned]:
     """Call each of the benchmarks *names* once on base and oracle; where they differ, once more on either side.
 
-    Each call has a hash seed of its own, as it would elsewhere. Raises ItemFailure as `Remote.survey`.
+    Each call has a hash seed of its own, as it would elsewhere. Where the harness itself breaks off twice, nothing was
+    seen of that side: the samples are taken by then and stand without.
     """
 
     def values(arm: Arm, only: Sequence[str]) -> dict[str, ReturnValue]:
-        if not only:
-            return {}
-        survey = remotes[arm].survey(
-            lines={}, limit=float(limits.benchmark_seconds), budget=plan.max_survey_seconds, only=only, results=True
-        )
-        return {each.name: each.returned for each in survey.benchmarks if each.returned is not None}
+        for _ in range(TRIES if only else 0):
+            try:
+                survey = remotes[arm].survey(
+                    lines={},
+                    limit=float(limits.benchmark_seconds),
+                    budget=plan.max_survey_seconds,
+                    only=only,
+                    results=True,
+                )
+            except ItemFailure as failure:
+                log(f"what benchmarks return on the {arm} cannot be told: {failure}")
+                continue
+            return {each.name: each.returned for each in survey.benchmarks if each.returned is not None}
+        return {}
 
     log("comparing what benchmarks return")
     base, oracle = (values(arm, names) for arm in (Arm.BASE, Arm.ORACLE))

@@ -129,7 +129,7 @@ class Sampler:
 
     def _has_time(self) -> bool:
         """Whether another round fits, and the builds of it may be begun."""
-        return self._budget.left >= self._round_seconds and self._budget.elsewhere < self._plan.max_build_seconds
+        return self._budget.left >= self._round_seconds and self._budget.built < self._plan.max_build_seconds
 
     def _out_of_time(self, judged: Judged) -> Judged:
         """*judged*, saying what a round takes where it is rounds that are missing."""

@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-
-from sqlalchemy import Connection
+from functools import partial
 
 from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.correctness.summary import report_of_tests, summary_of_tests
@@ -22,20 +21,18 @@ from formulacode_dagster.items.pending import is_last_attempt
 from formulacode_dagster.items.progress import listener
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, WorkItem
-from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.models.measurement import Measurement, Occasion, Unit, Verdict
 from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
-from formulacode_dagster.store.artifacts import CORRECTNESS, ENVIRONMENTS, IMAGES, PROBLEM_STATEMENTS, PullRequestKey
-from formulacode_dagster.store.blobs import put_blob
+from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, PROBLEM_STATEMENTS, PullRequestKey
 from formulacode_dagster.store.ledger import entries_of
-from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_measurements, save_survey
+from formulacode_dagster.store.measurements import last_attempt, read_surveys, save_survey
 from formulacode_dagster.store.pull_requests import done_in, patch_of
-from formulacode_dagster.store.spending import Spent, add_spending, spending_of
+from formulacode_dagster.store.spending import Spent, book_call, spending_of
 from formulacode_dagster.suites.overlays import first_suite
 from formulacode_dagster.workloads.documents import Shown, shown_at, threads_of
 from formulacode_dagster.workloads.elsewhere import candidates_for, suites_elsewhere
@@ -47,9 +44,10 @@ from formulacode_dagster.workloads.written import WRITER_VERSION, Writer
 
 from .asking import AskedFromThread, WriterInUse, with_cost
 from .cores import Cores
-from .measure import measure_task
+from .keeping import Measured, keep, save, untested
+from .measure import TimedTask, measure_task
 from .plan import SamplingPlan
-from .procedure import PROCEDURE_BLOB, Procedure, harness_sha256
+from .procedure import harness_sha256
 from .surveyed import Surveyed
 
 REJECTIONS = {
@@ -79,15 +77,6 @@ class MeasuredTask:
     pr: PullRequest
     image: BuiltImage
     environment: Environment
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What is kept of one pull request; of what is not faster, or wrong, no tests are run and none is replayed."""
-
-    measurement: Measurement
-    correctness: Correctness | None = None
-    procedure: Procedure | None = None
 
 
 def work_item(task: MeasuredTask, inputs: str, engine: Engine) -> WorkItem[MeasuredTask]:
@@ -151,29 +140,45 @@ class Measurements:
             stated = PROBLEM_STATEMENTS.read_keys(connection, self.run.month, [p.key for p in prs if p.item in items])
         return {pr.item for pr in prs if pr.key in stated and shows_code(threads_of(stated[pr.key].walk))}
 
-    def _book(self, cost: Cost) -> None:
+    def _book(self, cost: Cost) -> Cost:
         with self.run.database.transaction() as connection:
-            add_spending(connection, [Spent(self.run.month, self.run.stage, self.run.run_id, cost)])
+            return book_call(connection, Spent(self.run.month, self.run.stage, self.run.run_id, cost))
 
     def measure(
         self, item: WorkItem[MeasuredTask], writer: Writer | None = None, *, goes_on: bool = False
     ) -> Outcome[Measured]:
         """Time the base of *item* against its oracle, and run the tests of both: rejected unless faster and right.
 
-        What a survey leaves open another attempt finds out, if it *goes_on*; else other sources are tried now.
+        What a survey leaves open another attempt finds out, if it *goes_on*; else other sources are tried now. What an
+        attempt before timed and could not test is not timed again, unless it is forced.
 
-        Raises as `measure_task` and `compare_tests`.
+        Raises as `measure_task` and `compare_tests`; what was timed by then is kept.
         """
         pr, image = item.value.pr, item.value.image
         with self.run.database.transaction() as connection:
             patch = patch_of(connection, pr)
             before = last_attempt(connection, self.run.month, pr.key)
+            timed_before = untested(connection, self.run.month, pr.key, item.inputs)
             stated = PROBLEM_STATEMENTS.read_keys(connection, self.run.month, [pr.key]).get(pr.key)
+        note = partial(_note, item.name)
+        if timed_before is not None and not self.run.options.force:
+            log = f"{_told(timed_before.measurement)} was kept, and is not taken again"
+            note(log)
+            return self._tested(item, timed_before, patch, log)
         mirror = self.cache.ensure(pr.facts.repository, commits=(pr.facts.merge_commit_sha,))
         folder = image.spec.benchmark_dir
+        options = self.run.options
+        occasion = Occasion.FORCED if options.force else Occasion.CHANGED if before else Occasion.FIRST
+        why = {"occasion": occasion, "reason": options.reason if options.force else ""}
 
-        def note(line: str) -> None:
-            listener().note(Stage.MEASUREMENTS, f"{item.name}: {line}")
+        def kept(timed: TimedTask) -> Measured:
+            known = {**why, "inputs": item.inputs, "run_id": self.run.run_id, "compiled": timed.hidden}
+            row = timed.measurement.model_copy(update=known)
+            is_task = row.is_faster and not row.returning_other
+            with self.run.database.transaction() as connection:
+                measured = keep(connection, Measured(row, procedure=timed.procedure if is_task else None))
+            note(f"{_told(measured.measurement)} is kept")
+            return measured
 
         def shown(names: Collection[str]) -> Shown:
             texts = shown_at(mirror, pr.change.base_sha, names, benchmark_dir=folder)
@@ -195,15 +200,27 @@ class Measurements:
             writer=writer,
             surveyed=self._surveyed(item, goes_on=goes_on),
             cores=self.cores,
+            keep=kept,
             progress=note,
         )
-        occasion = Occasion.FORCED if self.run.options.force else Occasion.CHANGED if before else Occasion.FIRST
-        measured = timed.measurement.model_copy(update={"occasion": occasion, "run_id": self.run.run_id})
-        if not measured.is_faster or measured.returning_other:
-            return outcome_of(Measured(measured), timed.log)
-        note("running the repository's own tests on both sides")
-        tested = compare_tests(self.engine, image, patch=patch, limits=self.limits, run_id=self.run.run_id)
-        return outcome_of(Measured(measured, tested, timed.procedure), timed.log)
+        measured = kept(timed)
+        if not measured.measurement.is_faster or measured.measurement.returning_other:
+            return outcome_of(measured, timed.log)
+        return self._tested(item, measured, patch, timed.log)
+
+    def _tested(self, item: WorkItem[MeasuredTask], measured: Measured, patch: bytes, log: str) -> Outcome[Measured]:
+        """Run the tests of both sides of *item*, which was *measured*; raises as `compare_tests`."""
+        _note(item.name, "running the repository's own tests on both sides")
+        image, run_id, compiled = item.value.image, self.run.run_id, measured.measurement.compiled
+        try:
+            with self.cores.building():
+                tested = compare_tests(
+                    self.engine, image, patch=patch, limits=self.limits, run_id=run_id, hidden=compiled
+                )
+        except ItemFailure as failure:
+            failure.log = "\n".join(filter(None, [log, str(failure), failure.log or failure.log_tail]))
+            raise
+        return outcome_of(replace(measured, correctness=tested), log)
 
     def _surveyed(self, item: WorkItem[MeasuredTask], *, goes_on: bool) -> Surveyed:
         """What earlier surveys of *item* ruled out, kept beyond this run."""
@@ -215,6 +232,14 @@ class Measurements:
 
         with database.transaction() as connection:
             return Surveyed(read_surveys(connection, self.run.month, key, item.inputs), keep, goes_on)
+
+
+def _note(item: str, line: str) -> None:
+    listener().note(Stage.MEASUREMENTS, f"{item}: {line}")
+
+
+def _told(row: Measurement) -> str:
+    return f"measurement {row.attempt} ({row.verdict}, {row.speedup_text})"
 
 
 def longest_build_first(prs: Sequence[PullRequest], images: Mapping[PullRequestKey, BuiltImage]) -> list[PullRequest]:
@@ -252,19 +277,6 @@ def outcome_of(measured: Measured, log: str) -> Outcome[Measured]:
     wrong = Rejection(RejectionReason.ORACLE_BREAKS_TESTS) if tested.broken else None
     log = f"{log}\n{report_of_tests(tested)}"
     return Outcome(measured, detail=f"{detail}; {summary_of_tests(tested)}", log=log, rejection=wrong)
-
-
-def save(connection: Connection, rows: Sequence[Measured]) -> None:
-    """Keep *rows*, with what measuring a task again takes."""
-    save_measurements(connection, [_with_procedure(connection, row) for row in rows])
-    CORRECTNESS.save(connection, [row.correctness for row in rows if row.correctness is not None])
-
-
-def _with_procedure(connection: Connection, row: Measured) -> Measurement:
-    if row.procedure is None:
-        return row.measurement
-    kept = put_blob(connection, PROCEDURE_BLOB, row.procedure.to_json().encode())
-    return row.measurement.model_copy(update={"procedure_sha256": kept})
 
 
 def inputs_of(task: MeasuredTask, plan: SamplingPlan, limits: ResourceLimits, sources: Sequence[str] = ()) -> str:

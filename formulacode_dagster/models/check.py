@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -42,8 +42,14 @@ class Judgement(Frozen):
         )
 
 
+class Doubt(Judgement):
+    """A judgement that did not pass, on too little to stop what comes after: a check that blocks only warns of it."""
+
+    passed: Literal[False] = False
+
+
 class CheckVerdict(Judgement):
-    """A judgement as it is kept: of which check, asset and month it is, and whether it blocks."""
+    """A judgement as it is kept: of which check, asset and month it is, and whether it blocks if it did not pass."""
 
     stage: Stage
     month: str

@@ -92,12 +92,15 @@ class Correctness(PullRequestRow):
     broken: tuple[str, ...] = Field(description="those that pass in every run of the base and none of the patch")
     changed_lines: int = Field(description="removed and added lines that are executable Python, outside of tests")
     covered_lines: int = Field(description="those of them that a test executes, or importing does for tests")
-    untraceable: tuple[str, ...] = Field(description="changed sources whose execution Python cannot trace")
+    untraceable: tuple[str, ...] = Field(
+        description="changed sources and functions that run compiled: nothing tells which tests execute them"
+    )
     mutants: tuple[Mutant, ...] = Field(
         default=(), description="mistakes in executed lines of the patch that were tried, up to the first noticed"
     )
     weak_tests: bool = Field(
-        description="whether no test holds the change, under half of its lines are executed, or no mutant was noticed"
+        description="whether no test holds the change, under half of its lines are executed, no mutant was noticed, "
+        "or part of it is untraceable"
     )
     problem: str = Field(default="", description="why no test could be run")
     seconds: float = Field(description="what all of it took")

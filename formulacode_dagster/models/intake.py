@@ -57,11 +57,15 @@ class ApiUsage(ApiFigures):
 
 
 class SearchGap(MonthRow):
-    """A search that showed fewer files than it counted, also when asked again: GitHub's counts are approximate."""
+    """A search that showed fewer files than it counted, also when asked again: GitHub's counts are approximate.
+
+    Or one over which GitHub ran out of time, also when asked again: its count is of what was searched by then.
+    """
 
     query: str = Field(description="the search, as it was sent")
     counted: int = Field(description="files that GitHub counts")
     found: int = Field(description="files that it showed")
+    ran_out: bool = Field(default=False, description="GitHub ran out of time over it: nobody knows how many it lacks")
 
 
 OnGap = Callable[[SearchGap], None]

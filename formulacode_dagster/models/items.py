@@ -92,6 +92,7 @@ class RunOptions(Frozen):
     limit_per_repository: int | None = Field(default=None, ge=1)
     max_concurrency: int = Field(default=8, ge=1)
     force: bool = Field(default=False, description="do again what is already done")
+    reason: str = Field(default="", description="with `force`: why, as a measurement that is forced keeps it")
     reask: bool = Field(default=False, description="with `force`: pay a model for new answers, kept beside the old")
     dry_run: bool = Field(default=False, description="say what would be done, do nothing")
     correction: str = Field(default="", description="why a released month is released again, as a revision")

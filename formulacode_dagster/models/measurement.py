@@ -77,7 +77,7 @@ class Look(Frozen):
 class DecisionRule(Frozen):
     """How samples are judged, fixed before they are taken; the alphas of all looks together bound false accepts."""
 
-    version: str = Field(description="of the rule; a verdict is computed again by its own")
+    version: str = Field(description="of the rule; by another one a verdict is not computed again")
     unit: Unit = Field(description="process or build")
     looks: tuple[Look, ...] = Field(min_length=1, description="when it may be decided, and at what level")
     metrics: tuple[Metric, ...] = Field(
@@ -282,6 +282,7 @@ class Measurement(PullRequestRow):
     attempt: int = Field(default=1, ge=1, description="how many times it was measured by then; none is ever replaced")
     occasion: Occasion = Field(default=Occasion.FIRST, description="why: `first`, `changed` or `forced`")
     reason: str = Field(default="", description="what the person who forced it said")
+    inputs: str = Field(default="", description="fingerprint of all that it depends on")
     run_id: str = Field(default="", description="the run that measured it")
     engine: str = Field(description="docker or process")
     image_digest: str = Field(description="the image it was measured in")
@@ -290,6 +291,9 @@ class Measurement(PullRequestRow):
     provenance: Provenance = Field(default=Provenance(), description="where the benchmarks that were timed come from")
     executed: dict[str, dict[str, dict[str, tuple[int, ...]]]] = Field(
         default_factory=dict, description="changed lines that each benchmark executes: by benchmark, arm and path"
+    )
+    compiled: tuple[str, ...] = Field(
+        default=(), description="what of the change runs compiled, so that no line of Python tells who executes it"
     )
     procedure_sha256: str = Field(
         default="", description="address of what measuring it again takes; empty where it is no task"

@@ -124,7 +124,8 @@ class TaskRecord(Frozen):
     changed_lines: int = Field(description="executable lines of Python that the patch removes or adds, tests apart")
     covered_lines: int = Field(description="those of them that a test executes")
     weak_tests: bool = Field(
-        description="whether no test holds the change, under half of its lines are executed, or mistakes in them pass"
+        description="whether no test holds the change, under half of its lines are executed, mistakes in them pass, "
+        "or part of it runs compiled, where nothing tells which tests execute it"
     )
     machine: str = Field(description="CPU model and cores that it was measured on")
     procedure: str | None = Field(

@@ -25,7 +25,7 @@ from formulacode_dagster.models.problem import BranchCommit, ProblemStatement
 from formulacode_dagster.models.pull_request import MergedPullRequest, PullRequest
 from formulacode_dagster.store.artifacts import PROBLEM_STATEMENTS, REPOSITORIES
 from formulacode_dagster.store.pull_requests import done_in, patch_of
-from formulacode_dagster.store.spending import Spent, add_spending, spending_of
+from formulacode_dagster.store.spending import Spent, book_call, spending_of
 
 from .judging import JUDGES_VERSION
 from .model_writing import Models, improve
@@ -34,7 +34,7 @@ from .writing import TEMPLATE_VERSION
 
 MOST_OF_A_MESSAGE = 20_000
 _NOBODY = re.compile(r"\[bot\]|^GitHub <|<noreply@github\.com>|^(?:root|unknown|nobody) <", re.IGNORECASE)
-ModelsInUse = Callable[[Cost, Callable[[Cost], None]], AbstractAsyncContextManager[Models]]
+ModelsInUse = Callable[[Cost, Callable[[Cost], Cost]], AbstractAsyncContextManager[Models]]
 """Opens the models, which are closed afterwards."""
 
 
@@ -73,9 +73,9 @@ async def render_statements(
         (row.repository_id, row.number) for row in before if links and not row.walk and not is_stand_in(row.number)
     }
 
-    def book(cost: Cost) -> None:
+    def book(cost: Cost) -> Cost:
         with run.database.transaction() as connection:
-            add_spending(connection, [Spent(run.month, run.stage, run.run_id, cost)])
+            return book_call(connection, Spent(run.month, run.stage, run.run_id, cost))
 
     def render(pr: PullRequest, walk: LinkWalk | None) -> tuple[Stated, bytes]:
         with run.database.transaction() as connection:

@@ -37,6 +37,7 @@ class Prices(Frozen):
 class Budget:
     """The tokens and dollars left for one month, shared by concurrent calls of one event loop.
 
+    What other runs spend is learnt with every call that is booked: they pass the limits by the calls under way at most.
     A call holds what it may cost at worst before it is made, so that the limits are never passed, however many are
     under way; what it did cost is charged afterwards. None means no limit.
     """
@@ -61,6 +62,11 @@ class Budget:
     def charge(self, cost: Cost) -> None:
         """Book what a call did cost."""
         self.spent += cost
+
+    def learn(self, spent: Cost) -> None:
+        """Take in what the month *spent* by the store, where other runs book as well; no less than is known here."""
+        mine, booked = self.spent.model_dump(), spent.model_dump()
+        self.spent = Cost(**{name: max(mine[name], booked[name]) for name in mine})
 
     def require_left(self) -> None:
         """Raise OutsideSystemError when what is held for calls under way would pass a limit, after some cost more."""

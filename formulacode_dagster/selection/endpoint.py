@@ -9,6 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -119,7 +120,7 @@ class Endpoint:
         """The reply to *messages*, asked to follow JSON *schema*, and the *capabilities* it was understood with.
 
         A field that is refused by name is left out or called by its other name. *lose* hears of each call that brought
-        none, and whether it timed out: the endpoint may have worked on it.
+        none, and whether it timed out or was broken off: the endpoint may have worked on it.
 
         Raises ItemFailure (`timeout`, `model_answer`, `model_request`, `moderated`) when this question got no reply;
         OutsideSystemError when the endpoint refuses us for good, cannot be reached, or has left several questions in a
@@ -133,6 +134,11 @@ class Endpoint:
             await self._turn()
             try:
                 completion = await self._create(capabilities, messages, name, schema)
+            except asyncio.CancelledError:
+                # it was asked, and what nobody waits for is paid for all the same
+                with suppress(OutsideSystemError):
+                    lose(True)
+                raise
             except openai.APITimeoutError:
                 timeouts += 1
                 lose(True)

@@ -16,6 +16,7 @@ from formulacode_dagster.models.completion import Completion, CompletionCache, O
 from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.running.answers import note_answer
 
 from .budget import Budget, Prices
 from .endpoint import SYSTEM, Endpoint
@@ -24,8 +25,8 @@ from .replies import Reply
 from .requests import Capabilities, Message
 
 Answer = TypeVar("Answer", bound=BaseModel)
-Book = Callable[[Cost], None]
-"""Is told what was spent."""
+Book = Callable[[Cost], Cost | None]
+"""Is told what was spent; tells what the month has cost by then, where others spend of the same budget."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class LanguageModel:
             cost += price
             parsed, problem = _judge(reply, answer, requirement)
             if parsed is not None:
+                note_answer(SYSTEM)
                 completion = self._completion(key, reply.content, cost, capabilities)
                 await asyncio.to_thread(self.cache.put, completion)
                 return Answered(parsed, cost, completion.mode, completion.temperature)
@@ -188,7 +190,9 @@ class LanguageModel:
                 raise
             finally:
                 if self.book is not None and spent != Cost():
-                    await asyncio.to_thread(self.book, spent)
+                    booked = await asyncio.to_thread(self.book, spent)
+                    if booked is not None:
+                        self.budget.learn(booked)
         return reply, understood, spent
 
     def _key(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:

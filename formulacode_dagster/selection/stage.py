@@ -17,7 +17,7 @@ from formulacode_dagster.models.pull_request import PullRequest
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS, PullRequestKey
 from formulacode_dagster.store.pull_requests import iterate_done, patch_of, pull_request_of
-from formulacode_dagster.store.spending import Spent, add_spending, spending_of
+from formulacode_dagster.store.spending import Spent, book_call, spending_of
 
 from .classifier import Judges, classify
 from .language_model import Book
@@ -49,9 +49,9 @@ async def classify_month(
         ]
         spent = Cost.total(spending_of(connection, run.month).values())
 
-    def book(cost: Cost) -> None:
+    def book(cost: Cost) -> Cost:
         with run.database.transaction() as connection:
-            add_spending(connection, [Spent(run.month, run.stage, run.run_id, cost)])
+            return book_call(connection, Spent(run.month, run.stage, run.run_id, cost))
 
     def read(key: PullRequestKey) -> tuple[PullRequest, bytes]:
         with run.database.transaction() as connection:

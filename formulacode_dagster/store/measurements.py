@@ -17,19 +17,31 @@ _EVER, _REPLAYS = MEASUREMENTS_EVER.c, REPLAYS.table.c
 
 
 def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> None:
-    """Add *rows* to all there ever were, numbered on, and make each the newest of its task."""
-    for row in rows:
-        attempt = last_attempt(connection, row.month, (row.repository_id, row.number)) + 1
-        numbered = row.model_copy(update={"attempt": attempt})
-        key = {"month": row.month, "repository_id": row.repository_id, "number": row.number, "attempt": attempt}
-        insert_new(connection, MEASUREMENTS_EVER, [{**key, "document": numbered.model_dump(mode="json")}])
-        MEASUREMENTS.save(connection, [numbered])
+    """Add *rows* to all there ever were, and make each the newest of its task."""
+    MEASUREMENTS.save(connection, [add_measurement(connection, row) for row in rows])
+
+
+def add_measurement(connection: Connection, row: Measurement) -> Measurement:
+    """Add *row* to all there ever were; returns it, numbered on. What people read of its task stays as it is."""
+    attempt = last_attempt(connection, row.month, (row.repository_id, row.number)) + 1
+    numbered = row.model_copy(update={"attempt": attempt})
+    key = {"month": row.month, "repository_id": row.repository_id, "number": row.number, "attempt": attempt}
+    insert_new(connection, MEASUREMENTS_EVER, [{**key, "document": numbered.model_dump(mode="json")}])
+    return numbered
 
 
 def last_attempt(connection: Connection, month: str, key: PullRequestKey) -> int:
     """Number of the newest measurement of the task with this (repository id, number); 0 when there is none."""
     statement = select(func.coalesce(func.max(_EVER.attempt), 0)).where(_of_task(MEASUREMENTS_EVER, month, key))
     return int(connection.execute(statement).scalar_one())
+
+
+def newest_measurement(connection: Connection, month: str, key: PullRequestKey) -> Measurement | None:
+    """The newest measurement of the task with this (repository id, number), however it ended; None without any."""
+    of_task = _of_task(MEASUREMENTS_EVER, month, key)
+    document = connection.execute(select(_EVER.document).where(of_task).order_by(_EVER.attempt.desc()).limit(1))
+    newest = document.scalar_one_or_none()
+    return Measurement.model_validate(newest) if newest and "rule" in newest else None
 
 
 def measurements_of(connection: Connection, month: str, key: PullRequestKey) -> list[Measurement]:

@@ -42,6 +42,12 @@ def add_spending(connection: Connection, lines: Sequence[Spent]) -> None:
     insert_new(connection, SPENDING, rows)
 
 
+def book_call(connection: Connection, call: Spent) -> Cost:
+    """Append *call*; returns what its month has cost with it, by this run and by all others that work for the month."""
+    add_spending(connection, [call])
+    return Cost.total(spending_of(connection, call.month).values())
+
+
 def spending_of(connection: Connection, month: str) -> dict[Stage, Cost]:
     """What each stage of *month* has cost, over all its runs and attempts."""
     columns = SPENDING.c

@@ -175,6 +175,7 @@ SEARCH_GAPS = Table(
     METADATA,
     *_text("month", "query", key=True),
     *(Column(name, Integer, nullable=False) for name in ("counted", "found")),
+    *_bool("ran_out"),
 )
 
 HOOK_RESULTS = Table(
@@ -287,6 +288,14 @@ SURVEYS = Table(
 REPRODUCTIONS = Table("reproduction_documents", METADATA, *_pull_request_key(), *_json("document"))
 PROFILES = Table("profile_documents", METADATA, *_pull_request_key(), *_json("document"))
 CORRECTNESS = Table("correctness_documents", METADATA, *_pull_request_key(), *_json("document"))
+CORRECTNESS_EVER = Table(
+    "correctness_ever",
+    METADATA,
+    *_pull_request_key(),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    *_int("measurement"),
+    *_json("document"),
+)
 MEASUREMENTS = Table("measurement_documents", METADATA, *_pull_request_key(), *_json("document"))
 MEASUREMENTS_EVER = Table(
     "measurements_ever",

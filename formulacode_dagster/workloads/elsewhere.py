@@ -13,6 +13,7 @@ from formulacode_dagster.git.mirror import Mirror, MirrorCache
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.pull_request import PullRequest
+from formulacode_dagster.models.reasons import TRANSIENT_KINDS
 from formulacode_dagster.suites.overlays import SuiteFiles, is_whole_checkout, suite_at
 
 _ADDRESS = re.compile(r"(?:.*[/:])?(?P<name>[^/:]+/[^/]+?)(?:\.git)?/?", re.DOTALL)
@@ -30,6 +31,9 @@ def suites_elsewhere(
             with cache.ensure(name, since=pr.facts.merged_at) as mirror:
                 suites = _suites(mirror, name, pr, benchmark_dir)
         except ItemFailure as failure:
+            if failure.kind in TRANSIENT_KINDS:
+                # it may be read the next time: nothing is decided without it
+                raise
             note(f"the suite of {name} cannot be read: {failure}")
             continue
         yield from suites

@@ -2,7 +2,7 @@ import dagster as dg
 import pytest
 from sqlalchemy import event
 
-from assets.checks import JudgedMonth, failures_within_budget
+from assets.checks import JudgedMonth, failures_within_budget, month_check, result_of
 from assets.classifications import share_of_positives
 from assets.images import verifications_hold
 from assets.materialize import ItemConfig, report, stage_run
@@ -10,6 +10,7 @@ from assets.partitions import MONTHS
 from assets.stage_asset import stage_asset
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import Outcome, WorkItem
+from formulacode_dagster.models.check import Doubt, Judgement
 from formulacode_dagster.models.classification import Category, Classification, Difficulty
 from formulacode_dagster.models.image import Verification
 from formulacode_dagster.models.items import ItemState, LedgerEntry, Stage
@@ -94,6 +95,18 @@ def test_a_row_of_an_earlier_version_shuts_the_gate_and_the_table_tells_which_ve
         (kept,) = verdicts(connection, "2026-02")
     assert (kept.stage, kept.check, kept.blocking) == (Stage.IMAGES, "verifications_hold", True)
     assert kept.offenders == (f"{image.spec.task_id}: {missing} not made",)
+
+
+@pytest.mark.parametrize("judgement", [Judgement(passed=False, summary="noise"), Doubt(summary="one alone")])
+def test_a_check_that_blocks_only_warns_of_a_doubt(database: Database, judgement: Judgement) -> None:
+    check = month_check(blocking=True)(lambda _: judgement)
+    verdict = check.verdict(JudgedMonth(database, Stage.MEASUREMENTS, "2026-02", "run"))
+    blocks = not isinstance(judgement, Doubt)
+    assert (verdict.passed, verdict.blocking) == (False, blocks)
+    severity = dg.AssetCheckSeverity.ERROR if blocks else dg.AssetCheckSeverity.WARN
+    assert result_of(verdict, blocking=verdict.blocking).severity is severity
+    with database.transaction() as connection:
+        assert verdicts(connection, "2026-02") == [verdict]
 
 
 @pytest.mark.slow

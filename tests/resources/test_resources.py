@@ -314,5 +314,14 @@ def test_builds_keep_off_timings_unless_docker_holds_them_in_a_cgroup(
     monkeypatch.setitem(vars(engine), "store", "here")
     machine = ContainersResource().machine(database, engine)
     assert machine.has_build_cores is apart
-    with machine.timing(), database.share("asks") as is_held:
-        assert is_held("timing on here") is not apart
+    with machine.building(), database.share("asks") as is_held:
+        assert is_held("building on here") is not apart
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_preflight_warns_where_code_of_others_runs_as_the_user(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.containers.is_set_apart", lambda: apart)
+    monkeypatch.setenv("FC_ENGINE", "process")
+    healthy, said = ContainersResource().preflight()
+    assert healthy is apart
+    assert ("user.max_user_namespaces" in said) is not apart

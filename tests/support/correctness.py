@@ -23,7 +23,12 @@ def reaching_test(base: str, oracle: str, name: str = "t.py::test") -> ReachingT
 
 
 def correctness_row(
-    *tests: ReachingTest, changed: int = 4, covered: int = 4, mutants: Sequence[Mutant] = (), **changes: object
+    *tests: ReachingTest,
+    changed: int = 4,
+    covered: int = 4,
+    mutants: Sequence[Mutant] = (),
+    untraceable: Sequence[str] = (),
+    **changes: object,
 ) -> Correctness:
     names = {fate.value: names_of(tests, fate) for fate in Fate if fate is not Fate.NEVER_PASSES}
     fields: dict[str, object] = {
@@ -39,9 +44,9 @@ def correctness_row(
         "tests": tests,
         "changed_lines": changed,
         "covered_lines": covered,
-        "untraceable": (),
+        "untraceable": untraceable,
         "mutants": mutants,
-        "weak_tests": are_weak(tests, mutants, changed=changed, covered=covered),
+        "weak_tests": are_weak(tests, mutants, changed=changed, covered=covered, untraceable=untraceable),
         "seconds": 1.0,
         **names,
         **changes,

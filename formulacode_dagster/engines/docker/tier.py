@@ -15,6 +15,7 @@ from formulacode_dagster.engines.failures import (
     code_of_step,
     docker_is_dead,
     failure_of,
+    note_index,
     registry_is_busy,
     registry_outage,
 )
@@ -138,6 +139,7 @@ class TierBuilder:
             )
         if not done.ok:
             raise self._failure(name, arguments, timed_out=done.timed_out)
+        note_index(self.log)
 
     def _failure(self, tier: str, arguments: Mapping[str, str], *, timed_out: bool) -> FormulaCodeError:
         end = "\n".join(self._lines[-15:])

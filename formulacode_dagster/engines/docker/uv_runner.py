@@ -91,7 +91,8 @@ def _read(folder: Path, name: str) -> str:
 
 def _lost(python: str, log: str, *, seconds: float) -> FormulaCodeError:
     what = f"reading source distributions with Python {python}"
-    if docker_is_dead(tail(log)):
+    # not by its tail, where a carriage return of the code's would begin a line of the client's
+    if docker_is_dead(log):
         return OutsideSystemError("docker", f"{what}: the daemon is gone", remedy="Start Docker, then run again")
     # not of the index, whatever the log says: code that is read must not stop a stage with its words
     return failure_of(

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formulacode_dagster.engines.failures import failure_of
+from formulacode_dagster.engines.failures import failure_of, note_index
 from formulacode_dagster.engines.folders import remove_tree, size_of
 from formulacode_dagster.engines.processes import Bounds, run_bounded
 from formulacode_dagster.engines.protocol import Completed, Progress
@@ -163,6 +163,8 @@ class ProcessBuild:
         )
         stage, seconds = _TIER_OF.get(script, "task"), settings.limits.build_seconds
         self._require(done, script, stage, self._log, seconds, online=online)
+        if online:
+            note_index(self._log)
 
     def _require(
         self, done: Completed, script: str, stage: str, log: str, seconds: float, *, online: bool = False

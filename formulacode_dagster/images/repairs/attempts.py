@@ -17,7 +17,7 @@ from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.images.build import Built, build_and_verify
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuildSpec
 from formulacode_dagster.models.items import Cost, Stage
 from formulacode_dagster.models.pull_request import PullRequest
@@ -187,7 +187,7 @@ class Attempts:
         else:
             try:
                 result = self._attempt(proposal.fixes)
-            except OutsideSystemError as error:
+            except (OutsideSystemError, SuspectedOutage) as error:
                 # what the agent cost is on the books, whatever comes of it
                 gone = ItemFailure(FailureKind.UNEXPECTED, str(error))
                 lost = AttemptResult(latest.environment, latest.spec, None, gone, AGENT)
@@ -282,6 +282,9 @@ class Attempts:
                     force=self.force,
                     progress=self.progress,
                 )
+        except SuspectedOutage:
+            # no other build would fare better
+            raise
         except BuildFailure as failure:
             return AttemptResult(environment, spec, None, failure, failure.stage, failure.log)
         except ItemFailure as failure:

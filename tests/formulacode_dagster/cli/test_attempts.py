@@ -80,7 +80,7 @@ def test_nothing_is_said_of_an_item_without_attempts(told: Database) -> None:
 
 def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> None:
     first = make_measurement({"bench.a": 1.0}, number=5, run_id="one")
-    forced = make_measurement({"bench.a": 2.0}, number=5, run_id="two", occasion=Occasion.FORCED)
+    forced = make_measurement({"bench.a": 2.0}, number=5, run_id="two", occasion=Occasion.FORCED, reason="[noise]")
     forced = forced.model_copy(update={"provenance": Provenance(source=Source.OWN_TESTS)})
     console = Console(file=io.StringIO(), width=200)
     with told.transaction() as connection:
@@ -91,7 +91,7 @@ def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> Non
     _, _, *lines = console.file.getvalue().splitlines()
     assert [line.split()[:4] for line in lines] == [
         ["1", "first", "unchanged", "1.00×"],
-        ["2", "forced", "faster", "2.00×"],
+        ["2", "forced:", "[noise]", "faster"],
     ]
     assert [line.split()[-2:] for line in lines] == [["base_suite", "one"], ["own_tests", "two"]]
 

@@ -73,7 +73,9 @@ WRONG = FASTER.replace("sum(numbers)", "int(sum(map(int, numbers)))")
 def compared(tmp_path, git_patch, engine_of, image):
     """What the tests of *files* say about the change into *after*."""
 
-    def run(after: Mapping[str, str | None], files: Mapping[str, str] = FILES) -> Correctness:
+    def run(
+        after: Mapping[str, str | None], files: Mapping[str, str] = FILES, hidden: tuple[str, ...] = ()
+    ) -> Correctness:
         source = tmp_path / "source"
         source.mkdir()
         patch = git_patch(source, files, after)
@@ -85,6 +87,7 @@ def compared(tmp_path, git_patch, engine_of, image):
             patch=patch,
             limits=ResourceLimits(),
             run_id="run",
+            hidden=hidden,
         )
 
     return run
@@ -140,3 +143,28 @@ def test_a_change_that_breaks_a_test_is_told_by_its_name(compared):
     assert "core.total([0.5, 0.5]) == 1" in next(test.message for test in said.tests if test.name == said.broken[0])
     measured = make_measurement({"bench.time_total": 2.0}, repository_id=said.repository_id, number=said.number)
     assert not right_by_their_tests([measured], [said]).passed
+
+
+COMPILED = """
+import types
+
+
+def njit(function):
+    code = function.__code__.replace(co_filename="<compiled>")
+    return types.FunctionType(code, function.__globals__)
+
+
+@njit
+def double(number):
+    return number * 2
+"""
+TEST_OF_COMPILED = "from pkg import compiled\n\n\ndef test_double():\n    assert compiled.double(1) == 2\n"
+
+
+@pytest.mark.slow
+def test_what_breaks_compiled_python_is_seen_by_a_test_that_executes_nothing_else_of_the_change(compared):
+    files = {**FILES, "pkg/compiled.py": COMPILED, "tests/test_compiled.py": TEST_OF_COMPILED}
+    after = {"pkg/core.py": FASTER, "pkg/compiled.py": COMPILED.replace("number * 2", "number * 3")}
+    said = compared(after, files, ("pkg/compiled.py:double",))
+    assert said.broken == ("tests/test_compiled.py::test_double",)
+    assert (said.untraceable, said.weak_tests) == (("pkg/compiled.py:double",), True)

@@ -93,7 +93,7 @@ def mutant(killed: bool) -> Mutant:
 )
 def test_tests_that_notice_no_mutant_are_weak(mutants: tuple[Mutant, ...], weak: bool) -> None:
     row = correctness_row(reaching_test("...", "..."), mutants=mutants)
-    assert are_weak(row.tests, row.mutants, changed=4, covered=4) is row.weak_tests is weak
+    assert are_weak(row.tests, row.mutants, changed=4, covered=4, untraceable=()) is row.weak_tests is weak
 
 
 def test_the_ledger_and_the_log_tell_of_them() -> None:

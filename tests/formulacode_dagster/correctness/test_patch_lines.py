@@ -34,6 +34,12 @@ def test_lines_are_told_by_side_and_what_is_of_tests_apart(tmp_path: Path, git_p
     assert not {"README", "bench", "time_total", "test_total"} & changed.words
 
 
+def test_what_else_is_known_to_run_compiled_is_untraceable_too(tmp_path: Path, git_patch) -> None:
+    hidden = ("pkg/_fast.pyx", "pkg/core.py:total")
+    changed = patch_lines(git_patch(tmp_path, BEFORE, AFTER), benchmark_dir="bench", hidden=hidden)
+    assert changed.untraceable == ("pkg/_fast.pyx", "pkg/core.py:total")
+
+
 def test_an_empty_patch_changes_nothing() -> None:
     changed = patch_lines(b"", benchmark_dir="bench")
     assert (changed.base, changed.oracle, changed.tests, changed.untraceable) == ({}, {}, (), ())

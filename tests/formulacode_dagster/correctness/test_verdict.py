@@ -89,7 +89,19 @@ def test_lines_count_once_whoever_executes_them() -> None:
 def test_weak_tests_let_a_wrong_change_through(
     tests: list[ReachingTest], changed: int, covered: int, weak: bool
 ) -> None:
-    assert are_weak(tests, (), changed=changed, covered=covered) is weak
+    assert are_weak(tests, (), changed=changed, covered=covered, untraceable=()) is weak
+
+
+@pytest.mark.parametrize(("changed", "covered"), [(0, 0), (4, 4)])
+def test_tests_of_a_change_that_nothing_shows_to_be_executed_are_not_called_strong(changed: int, covered: int) -> None:
+    row = correctness_row(
+        reaching_test("...", "..."), changed=changed, covered=covered, untraceable=("src/a.c", "pkg/b.py:f")
+    )
+    assert row.weak_tests
+    assert right_by_their_tests([MEASURED], [row]).figures == {"tested": 1, "weak": 1}
+    strong = right_by_their_tests([MEASURED], [row.model_copy(update={"weak_tests": False})])
+    assert "says weak_tests=False" in strong.offenders[0]
+    assert summary_of_tests(row).endswith("lines executed, what executes src/a.c, pkg/b.py:f is unknown, weak")
 
 
 def test_a_test_that_a_run_lacks_is_missing_there() -> None:

@@ -45,7 +45,7 @@ def test_a_build_waits_until_nothing_is_timed(machine: Machine, waits: list[str]
         building.result(SECONDS)
     assert built.is_set()
     assert waits == [
-        "waits until nothing is timed on this machine; FC_BUILD_CGROUP gives builds cores of their own",
+        "waits until nothing is timed on this machine; FC_BUILD_CGROUP gives builds of images cores of their own",
     ]
 
 
@@ -80,9 +80,26 @@ def test_other_machines_and_builds_with_cores_of_their_own_wait_for_nobody(machi
     apart = Machine(machine.database, "daemon", has_build_cores=True, note=waits.append)
     with machine.timing(), elsewhere.building(), apart.building():
         pass
-    with machine.building(), apart.timing():
+    with apart.building(), machine.timing(), apart.timing():
         pass
     assert waits == []
+
+
+def test_what_is_built_or_tested_in_a_session_has_no_cores_of_its_own(machine: Machine) -> None:
+    told: list[str] = []
+    tested = threading.Event()
+    apart = Machine(machine.database, "daemon", has_build_cores=True, note=told.append, wait_seconds=0.01)
+
+    def test() -> None:
+        with apart.working():
+            tested.set()
+
+    with ThreadPoolExecutor() as pool:
+        with apart.timing():
+            testing = pool.submit(test)
+            assert not tested.wait(0.3)
+        testing.result(SECONDS)
+    assert told == ["waits until nothing is timed on this machine"]
 
 
 def test_a_turn_ends_with_the_connection_of_its_holder(machine: Machine) -> None:

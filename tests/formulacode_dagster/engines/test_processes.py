@@ -148,6 +148,28 @@ def test_code_of_others_cannot_read_the_tokens_of_the_process_that_started_it(tm
 
 
 FORBIDDING = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+NOBODY = """
+echo 1 > /proc/sys/user/max_user_namespaces && exec unshare --user --map-user=1000 --map-group=1000 "$@"
+"""
+"""The one user namespace that is left makes a user who is not root, and may open no other."""
+PLAIN_HOLDER = HOLDER.replace("Bounds(ResourceLimits(), isolate_network=True), ", "")
+
+
+def test_code_of_others_cannot_read_the_tokens_of_a_user_who_may_open_no_namespace(tmp_path: Path) -> None:
+    environment = {**os.environ, "GH_TOKENS": "a-very-secret-token"}
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", NOBODY, "sh", sys.executable, "-c"]
+    outside = subprocess.run(
+        [*command, "from formulacode_dagster.engines.seclusion import is_set_apart; print(is_set_apart())"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outside.stdout == "False\n", outside.stderr
+    done = subprocess.run(
+        [*command, PLAIN_HOLDER, LOOK], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[]"] * 2
 
 
 def test_a_process_with_more_files_open_than_select_can_watch_waits_all_the_same(tmp_path: Path) -> None:

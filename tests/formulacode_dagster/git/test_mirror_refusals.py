@@ -29,7 +29,14 @@ def test_a_host_that_does_not_answer_stops_the_stage(tmp_path):
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
-    [(404, "vanished"), (401, "vanished"), (451, "vanished"), (500, "git"), (503, "git"), (429, "git")],
+    [
+        (404, "vanished"),
+        (401, "vanished"),
+        (451, "vanished"),
+        (500, "incomplete"),
+        (503, "incomplete"),
+        (429, "incomplete"),
+    ],
 )
 def test_what_a_real_host_answers_is_understood(tmp_path, status, outcome):
     asked = []

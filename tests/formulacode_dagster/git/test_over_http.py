@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from formulacode_dagster.git.blobs import is_filtered
 from formulacode_dagster.git.changes import change_of, prepare
+from formulacode_dagster.git.faults import SYSTEM
 from formulacode_dagster.git.mirror import MirrorCache
 from formulacode_dagster.git.shared_mirrors import SharedMirrors
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
 from formulacode_dagster.models.pull_request import MergeKind
+from formulacode_dagster.running.answers import has_answered_since
 from formulacode_dagster.running.backoff import Backoff
 
 NAME = "demo/project"
@@ -123,14 +126,12 @@ def test_only_a_few_mirrors_stay_open(cache, origin, month):
 
 
 @pytest.mark.parametrize("status", [502, 503, 429])
-def test_a_host_that_fails_while_contents_are_fetched_stops_the_stage_and_breaks_nothing(
-    cache, git_host, month, status
-):
+def test_a_host_that_fails_while_contents_are_fetched_is_suspected_and_breaks_nothing(cache, git_host, month, status):
     with cache.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
         git_host.refuse = status
-        with pytest.raises(OutsideSystemError):
+        with pytest.raises(SuspectedOutage):
             change_of(mirror, month[0])
-        with pytest.raises(OutsideSystemError):
+        with pytest.raises(SuspectedOutage):
             prepare(mirror, month[:1])
         git_host.refuse = None
         assert change_of(mirror, month[0])[0].merge_kind is MergeKind.SQUASH
@@ -143,3 +144,12 @@ def test_a_mirror_follows_its_host_to_another_address(cache, git_host, month, tm
     moved = MirrorCache(tmp_path / "mirrors", origin.url, filtered=True)
     with moved.ensure(NAME, commits=[month[0].merge_commit_sha]) as mirror:
         assert change_of(mirror, month[0])[0].merge_kind is MergeKind.SQUASH
+
+
+def test_only_a_mirror_that_had_to_be_asked_for_shows_that_the_host_answers(cache, month):
+    begun = time.monotonic()
+    with cache.ensure(NAME, commits=[month[0].merge_commit_sha]):
+        assert has_answered_since(SYSTEM, begun)
+    cloned = time.monotonic()
+    with cache.ensure(NAME, commits=[month[0].merge_commit_sha]):
+        assert not has_answered_since(SYSTEM, cloned)

@@ -63,8 +63,8 @@ def test_a_repository_stored_under_two_names_is_found():
     assert verdict.offenders == ("demo/project", "old/name")
 
 
-def gap(counted, found):
-    return SearchGap(month=MONTH, query=f"size:{counted}", counted=counted, found=found)
+def gap(counted, found, **more):
+    return SearchGap(month=MONTH, query=f"size:{counted}", counted=counted, found=found, **more)
 
 
 def test_searches_may_stay_short_by_one_file_in_a_hundred_and_are_told_all_the_same():
@@ -77,6 +77,12 @@ def test_searches_may_stay_short_by_one_file_in_a_hundred_and_are_told_all_the_s
 def test_a_search_that_showed_half_of_what_it_counts_is_named():
     verdict = verdicts.searches_complete([gap(500, 250), gap(500, 499)])
     assert verdict.offenders == ("size:500: 250 of 500 files",)
+
+
+def test_a_search_over_which_github_ran_out_of_time_is_named_whatever_it_counts():
+    verdict = verdicts.searches_complete([gap(500, 500, ran_out=True)])
+    assert not verdict.passed
+    assert verdict.offenders == ("size:500: 500 of 500 files, GitHub ran out of time",)
 
 
 def window(item: str = "demo/project", state: ItemState = ItemState.DONE, reason: str = "") -> LedgerEntry:

@@ -232,12 +232,24 @@ def test_a_search_that_stays_short_is_a_gap_and_what_it_shows_is_taken(shelve, d
     assert (gap.query, gap.counted, gap.found) == ("filename:asv.conf.json fork:true", 3, 1)
 
 
-def test_a_search_over_which_github_runs_out_of_time_is_a_failure_that_names_it(shelve, discover):
+def test_a_search_over_which_github_runs_out_of_time_is_a_gap_and_what_it_shows_is_taken(shelve, discover):
     many(shelve, [100, 200, 300])
     short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, times=100, fault=Fault.INCOMPLETE),))
-    with pytest.raises(ItemFailure, match=r"'filename:asv\.conf\.json fork:true'.*ran out of time") as caught:
-        discover(faults=short)
-    assert caught.value.kind == "incomplete"
+    assert len(discover(faults=short)) == 1
+    assert [(gap.query, gap.found, gap.ran_out) for gap in discover.gaps] == [
+        ("filename:asv.conf.json fork:true", 1, True),
+        ("filename:asv.conf.jsonc fork:true", 0, True),
+    ]
+
+
+@pytest.mark.slow
+def test_a_slice_over_which_github_runs_out_of_time_does_not_lose_the_others(shelve, discover):
+    many(shelve, [100, 200, 300, 400, 500, 600])
+    short = Faults(scripted=(ScriptedFault(endpoint=SEARCH, call=2, times=12, fault=Fault.INCOMPLETE),))
+    found = discover(faults=short, shown=4)
+    assert discover.gaps
+    assert all(gap.ran_out and "size:" in gap.query for gap in discover.gaps)
+    assert len(found) >= 4
 
 
 @pytest.mark.parametrize("promised", [1, 40])

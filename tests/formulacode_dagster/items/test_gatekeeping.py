@@ -12,13 +12,13 @@ from formulacode_dagster.store.database import Database
 GATES = ((Stage.PULL_REQUESTS, "counts_match"),)
 
 
-def judge(database: Database, *, passed: bool, month: str = "2026-02") -> None:
+def judge(database: Database, *, passed: bool, month: str = "2026-02", blocking: bool = True) -> None:
     verdict = CheckVerdict(
         stage=Stage.PULL_REQUESTS,
         month=month,
         check="counts_match",
         passed=passed,
-        blocking=True,
+        blocking=blocking,
         summary="35 of 81 stored",
         offenders=("a/b",),
     )
@@ -41,4 +41,9 @@ def test_a_gate_nobody_judged_is_shut_too(database: Database) -> None:
 def test_a_gate_opens_when_it_is_judged_again(database: Database) -> None:
     judge(database, passed=False)
     judge(database, passed=True)
+    require_open(database, "2026-02", GATES)
+
+
+def test_a_gate_that_only_warns_is_open(database: Database) -> None:
+    judge(database, passed=False, blocking=False)
     require_open(database, "2026-02", GATES)

@@ -11,19 +11,23 @@ from formulacode_dagster.items.work import Outcome, StageRun, StageSummary, Work
 from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, Rejection, SuspectedOutage
 from formulacode_dagster.models.items import ItemState, RunOptions, Stage
 from formulacode_dagster.models.reasons import FailureKind, RejectionReason
+from formulacode_dagster.running.answers import note_answer
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
 
 MONTH = "2026-02"
 LOST = SuspectedOutage("llm", FailureKind.TIMEOUT, "no answer")
+CACHED = Exception("nobody was asked")
 OTHER = SuspectedOutage("git", FailureKind.VANISHED, "cannot be cloned")
 
 
 def run(database: Database, ends: Mapping[str, Exception | None], *, concurrency: int = 1) -> StageSummary:
-    """Work on items one after the other; None is an item that is done."""
+    """Work on items one after the other; None is one that is done with the help of the model, CACHED one without."""
 
     def work(item: WorkItem[Exception | None]) -> Outcome[str]:
-        if item.value is not None:
+        if item.value is None:
+            note_answer("llm")
+        elif item.value is not CACHED:
             raise item.value
         return Outcome("value")
 
@@ -69,6 +73,18 @@ def test_what_is_done_in_between_clears_the_system_and_the_others_have_failed(da
     ends = {"a/a#1": LOST, "b/b#1": LOST, "c/c#1": None, "d/d#1": LOST, "e/e#1": LOST}
     run(database, ends)
     assert states(database) == {name: "failed timeout" if end else "done" for name, end in ends.items()}
+
+
+def test_what_is_done_without_asking_a_system_says_nothing_of_it(database: Database) -> None:
+    with pytest.raises(OutsideSystemError):
+        run(database, {"a/a#1": LOST, "b/b#1": LOST, "c/c#1": CACHED, "d/d#1": LOST, "e/e#1": LOST})
+    assert states(database) == {"c/c#1": "done"}
+
+
+def test_a_system_that_answers_clears_no_other(database: Database) -> None:
+    with pytest.raises(OutsideSystemError) as dead:
+        run(database, {"a/a#1": OTHER, "b/b#1": OTHER, "c/c#1": None, "d/d#1": OTHER})
+    assert dead.value.system == "git"
 
 
 def test_what_was_not_worked_on_says_nothing_of_the_system(database: Database) -> None:

@@ -4,6 +4,7 @@ import random
 import pytest
 
 from formulacode_dagster.measurement.checks import controls_within_promise, speedup_is_real
+from formulacode_dagster.models.check import Doubt
 from formulacode_dagster.models.measurement import Arm, Verdict
 
 BASE = [1.00, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07]
@@ -36,6 +37,13 @@ def test_rows_that_say_what_their_samples_say_pass(measurement, faster, same):
 def test_a_row_stored_and_read_again_passes(measurement, faster):
     row = measurement(faster)
     assert speedup_is_real("2026-02", [type(row).model_validate_json(row.model_dump_json())]).passed
+
+
+def test_a_row_that_another_version_of_the_rule_has_judged_is_refused_by_name(measurement, faster):
+    row = measurement(faster)
+    rule = row.rule.model_copy(update={"version": "of yesterday"})
+    (offender,) = speedup_is_real("2026-02", [row.model_copy(update={"rule": rule})]).offenders
+    assert offender.startswith("7#12: was judged by version of yesterday of the rule, and here it is")
 
 
 def test_an_empty_month_passes():
@@ -152,6 +160,24 @@ def test_one_control_of_many_called_faster_is_chance_and_three_are_a_broken_prom
     assert len(judged.offenders) == 3
     assert "7#90: its control is 1.3" in judged.offenders[0]
     assert "cannot be told from noise" in judged.summary
+    assert not isinstance(judged, Doubt)
+
+
+@pytest.mark.parametrize(
+    ("others", "accepted", "passed", "only_warns"),
+    [
+        (0, 1, False, True),
+        (1, 1, False, True),
+        (2, 1, True, False),
+        (0, 2, False, False),
+        (5, 2, False, False),
+    ],
+)
+def test_one_control_of_a_month_of_few_only_warns_and_two_shut_the_gate(row_of, others, accepted, passed, only_warns):
+    rows = [row_of(1.0, number) for number in range(others)]
+    judged = controls_within_promise([*rows, *(row_of(1.3, 90 + number) for number in range(accepted))])
+    assert (judged.passed, isinstance(judged, Doubt)) == (passed, only_warns)
+    assert len(judged.offenders) == (0 if passed else accepted)
 
 
 def test_a_machine_on_which_the_control_is_slower_breaks_no_promise_of_speedups(row_of):

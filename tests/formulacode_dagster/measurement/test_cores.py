@@ -91,3 +91,24 @@ def test_a_core_is_chosen_once_no_image_is_built_on_the_machine(database: Databa
             assert waits.wait(20)
             assert not chosen.is_set()
         assert measuring.result(20) == 0
+
+
+def test_a_task_is_built_and_tested_once_no_other_is_timed_on_the_machine(database: Database) -> None:
+    waits, built = threading.Event(), threading.Event()
+    machine = Machine(database, "daemon", note=lambda _: waits.set(), wait_seconds=0.01)
+    ours, theirs = leased_cores(machine), leased_cores(Machine(database, "daemon"))
+
+    def build() -> None:
+        with ours.building():
+            built.set()
+
+    with ThreadPoolExecutor() as pool:
+        with theirs.reserved(lambda _: 0):
+            building = pool.submit(build)
+            assert waits.wait(20)
+            assert not built.is_set()
+        building.result(20)
+    with ours.building():
+        pass
+    with ours.reserved(lambda _: 0) as core:
+        assert core == 0

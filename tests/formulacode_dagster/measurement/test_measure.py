@@ -1,11 +1,13 @@
 """A task measured from its patch to its verdict, in copies of a folder."""
 
 import math
+from contextlib import contextmanager
 
 import pytest
 
 from formulacode_dagster.measurement.checks import speedup_is_real
-from formulacode_dagster.models.errors import Rejection
+from formulacode_dagster.measurement.cores import Cores
+from formulacode_dagster.models.errors import OutsideSystemError, Rejection
 from formulacode_dagster.models.measurement import Arm, Returned, Unit, Verdict
 from formulacode_dagster.models.reasons import RejectionReason
 from formulacode_dagster.suites.overlays import SuiteFiles
@@ -59,6 +61,40 @@ def test_what_is_faster_and_returns_something_else_is_told_by_the_benchmarks_nam
     assert measured.returned == {"bench.time_total": Returned.DIFFERENT, "bench.time_double": Returned.SAME}
     assert measured.returning_other == ("bench.time_total",)
     assert "bench.time_total returns int and int: different" in log
+
+
+@pytest.mark.slow
+def test_arms_are_built_in_the_turn_of_builds_and_timed_in_another_one_after_it(measure):
+    turns = []
+
+    def turn(name):
+        @contextmanager
+        def taken():
+            turns.append(f"{name}, {sum(session.reinstalls for session in measure.engine.sessions)} built")
+            yield
+            turns.append(f"{name} ends, {sum(session.reinstalls for session in measure.engine.sessions)} built")
+
+        return taken
+
+    measure({"pkg/core.py": FASTER}, cores=Cores(turn=turn("timing"), building=turn("building")))
+    assert turns == ["building, 0 built", "building ends, 2 built", "timing, 2 built", "timing ends, 2 built"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["compare_returned", "profile_base"])
+def test_samples_are_given_out_when_what_comes_after_them_breaks_off(measure, monkeypatch, broken):
+    def gone(*_):
+        raise OutsideSystemError("docker", "the daemon is gone")
+
+    monkeypatch.setattr(f"formulacode_dagster.measurement.measure.{broken}", gone)
+    kept = []
+    after = {"pkg/core.py": FASTER.replace("[i * 2 for i in range(n)]", "[*range(0, n * 2, 2)]")}
+    with pytest.raises(OutsideSystemError):
+        measure(after, keep=kept.append)
+    (timed,) = kept
+    assert (timed.measurement.verdict, timed.measurement.returned) == (Verdict.FASTER, {})
+    assert timed.procedure.benchmarks == tuple(result.benchmark for result in timed.measurement.results)
+    assert "5 rounds" in timed.log
 
 
 @pytest.mark.slow

@@ -3,10 +3,25 @@ import pytest
 from formulacode_dagster.measurement.log import Log
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.returned import compare_returned
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Returned
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.harness.results import returned
 from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
+
+
+class BreakingOff:
+    """A session's harness that ends without an answer so many times, and gives what benchmarks return afterwards."""
+
+    def __init__(self, times, value):
+        self.left, self.returning = times, Returning(a=[value])
+
+    def survey(self, **asked):
+        self.left -= 1
+        if self.left >= 0:
+            raise ItemFailure(FailureKind.SESSION_GONE, "the session is gone")
+        return self.returning.survey(**asked)
 
 
 class Returning:
@@ -62,6 +77,13 @@ def test_what_differs_between_two_calls_of_one_side_is_no_evidence(control, agai
 )
 def test_what_says_nothing_is_not_compared(base, oracle):
     assert compared(base=base, oracle=oracle)[0] is Returned.NOT_COMPARABLE
+
+
+@pytest.mark.parametrize(("times", "told"), [(1, Returned.SAME), (2, Returned.NOT_COMPARABLE)])
+def test_a_harness_that_breaks_off_is_asked_once_more_and_takes_no_samples_with_it(times, told):
+    remotes, log = {Arm.BASE: Returning(a=[1]), Arm.ORACLE: BreakingOff(times, 1)}, Log(None)
+    assert compare_returned(remotes, ["a"], ResourceLimits(), SamplingPlan(), log) == {"a": told}
+    assert log.lines.count("what benchmarks return on the oracle cannot be told: the session is gone") == times
 
 
 def test_nothing_in_the_place_of_something_is_different():

@@ -62,18 +62,20 @@ def candidate(name, seconds=0.001, **changes):
 def take():
     """Take samples of benchmarks (names, or candidates) in a scripted world; `take.world` is the last one."""
 
-    def run(names, answer, plan=None, *, unit=Unit.PROCESS, conditions=None, build_seconds=0.0):
+    def run(names, answer, plan=None, *, unit=Unit.PROCESS, conditions=None, build_seconds=0.0, waited=0.0):
         plan = plan or SamplingPlan()
         world = run.world = World(answer)
         world.conditions = conditions or world.conditions
         budget = Budget(plan.max_seconds, clock=lambda: world.now)
+        with budget.paused():
+            world.now += waited
 
         def make_build(arm):
             if unit is Unit.PROCESS:
                 return KeptBuild(objects=arm)
             world.builds.append(arm)
             number = world.builds.count(arm) - 1
-            with budget.paused():
+            with budget.building():
                 world.now += build_seconds
             return KeptBuild(folder=f"/{number}", objects=f"{arm}{number}")
 
@@ -308,6 +310,12 @@ def test_no_more_builds_are_begun_once_their_time_is_used_up(take):
     plan = SamplingPlan(max_build_seconds=3 * 5 * 60)
     taken = take(["a"], undecided, plan, unit=Unit.BUILD, build_seconds=60.0)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_who_waited_long_for_a_core_takes_all_the_rounds_that_decide(take, unit):
+    taken = take(["a"], twice_as_fast, unit=unit, build_seconds=1.0, waited=9 * 3600.0)
+    assert (taken.judged.verdict, taken.rounds) == (Verdict.FASTER, 8)
 
 
 class UnbuiltArms:

@@ -3,18 +3,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from formulacode_dagster.items.work import StageRun
+from formulacode_dagster.measurement.keeping import Measured, save
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.measurement.stage import (
     REJECTIONS,
-    Measured,
     MeasuredTask,
     Measurements,
     inputs_of,
     longest_build_first,
     outcome_of,
     restated,
-    save,
     summary_of,
     work_item,
 )

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from formulacode_dagster.models.completion import Completion
 from formulacode_dagster.models.errors import ConfigurationError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.items import Cost
+from formulacode_dagster.running.answers import has_answered_since
 from formulacode_dagster.running.backoff import Backoff
 from formulacode_dagster.selection.budget import Budget, Prices
 from formulacode_dagster.selection.endpoint import Endpoint, Retries
@@ -94,10 +95,14 @@ def test_an_answer_is_typed_and_accounted() -> None:
 
 def test_nothing_is_paid_for_twice_even_by_another_client() -> None:
     with sandbox() as (url, calls):
-        cache = MemoryCache()
+        cache, begun = MemoryCache(), time.monotonic()
         first, _ = asyncio.run(ask_once(url, cache=cache))
+        answered = time.monotonic()
         second, cost = asyncio.run(ask_once(url, cache=cache, budget=Budget("2026-02", tokens=0)))
         assert calls() == 1
+    # a kept answer tells nothing of whether the endpoint works
+    assert has_answered_since("llm", begun)
+    assert not has_answered_since("llm", answered)
     assert second == first
     assert cost == Cost()
 
@@ -256,6 +261,43 @@ def test_what_is_spent_for_nothing_is_booked_and_counts_in_the_budget(fault: Fau
     # an answer that came too late was worked on, one that never began was not
     assert (budget.spent.tokens_in > 0) is (fault is not Fault.SERVER_ERROR)
     assert budget.spent.tokens_out == (2 * 200 if fault is Fault.HANG else budget.spent.tokens_out)
+
+
+def test_a_call_that_is_broken_off_is_booked_at_its_worst() -> None:
+    async def broken_off(url: str, calls: Callable[[], int]) -> None:
+        async with model_at(url, budget=budget, book=booked.append) as model:
+            asked = asyncio.create_task(model.ask(question(), Judgement))
+            for _ in range(1000):
+                if await asyncio.to_thread(calls):
+                    break
+                await asyncio.sleep(0.01)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+
+    booked: list[Cost] = []
+    budget = Budget("2026-02", tokens=1000)
+    with sandbox(ModelFaults(every=Fault.HANG)) as (url, calls):
+        asyncio.run(broken_off(url, calls))
+    assert Cost.total(booked) == budget.spent
+    assert (budget.spent.model_calls, budget.spent.tokens_out) == (1, 200)
+
+
+def test_what_other_runs_spend_of_the_budget_is_learnt_with_each_call() -> None:
+    async def asking(url: str) -> None:
+        async with model_at(url, budget=budget, book=book, prices=Prices(dollars_per_million_out=1.0)) as model:
+            await model.ask(question("One"), Judgement)
+            with pytest.raises(OutsideSystemError, match="dollar budget of 2026-02 is spent"):
+                await model.ask(question("Two"), Judgement)
+
+    def book(cost: Cost) -> Cost:
+        # a helper has spent all the rest meanwhile
+        return cost + Cost(dollars=1.0)
+
+    budget = Budget("2026-02", dollars=1.0)
+    with sandbox() as (url, calls):
+        asyncio.run(asking(url))
+        assert calls() == 1
 
 
 def test_calls_that_time_out_use_up_the_budget_and_stop_the_stage() -> None:

@@ -61,7 +61,7 @@ def test_any_row_comes_back_equal(data: st.DataObject, name: str, database: Data
         if artifact is CHANGES:
             fixed["patch_sha256"] = put_blob(connection, "patch", PATCH)
         if artifact is SEARCH_GAPS:
-            fixed |= {"counted": 1001, "found": 1000}
+            fixed |= {"counted": 1001, "found": 1000, "ran_out": False}
         row = data.draw(rows_of(artifact.model, **fixed))
         artifact.save(connection, [row])
         assert artifact.read(connection, MONTH) == [row]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from formulacode_dagster.models.items import Cost, ItemState, LedgerEntry, Stage
 from formulacode_dagster.store import ledger
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.spending import Spent, add_spending, spending_of
+from formulacode_dagster.store.spending import Spent, add_spending, book_call, spending_of
 
 MONTH = "2026-02"
 
@@ -26,3 +26,10 @@ def test_what_was_spent_is_added_up_by_stage_and_never_replaced(database: Databa
             Stage.CLASSIFICATIONS: Cost(model_calls=3, tokens_in=60, tokens_out=9, dollars=0.75, seconds=4.5),
             Stage.IMAGES: Cost(bytes=7),
         }
+
+
+def test_what_a_call_books_tells_what_all_runs_have_spent_of_the_month(database: Database) -> None:
+    call = Cost(model_calls=1, dollars=0.25)
+    with database.transaction() as connection:
+        assert book_call(connection, Spent(MONTH, Stage.MEASUREMENTS, "run", call)) == call
+        assert book_call(connection, Spent(MONTH, Stage.CLASSIFICATIONS, "helper", call)) == call + call

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from formulacode_dagster.git.mirror import MirrorCache
+from formulacode_dagster.models.errors import SuspectedOutage
 from formulacode_dagster.models.measurement import Source
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.workloads.elsewhere import candidates_for, is_named, suites_elsewhere
 from tests.records import make_merged, make_pull_request
 from tests.support.git_world import BareRepository
@@ -90,3 +92,13 @@ def test_an_address_names_a_repository_on_any_host(address, named):
 def test_only_repositories_with_the_name_in_theirs_are_cloned():
     candidates = ("acme/Fast-benchmarks", "fast/suite", "acme/slow-benchmarks", "acme/fast")
     assert candidates_for("acme/fast", candidates) == ["acme/Fast-benchmarks", "fast/suite"]
+
+
+def test_what_may_be_read_the_next_time_ends_the_search():
+    class CutOff:
+        def ensure(self, name, **_):
+            raise SuspectedOutage("git", FailureKind.INCOMPLETE, f"git was cut off while it was to clone {name}")
+
+    pr = make_pull_request(make_merged(repository="acme/fast", merged_at=MERGED))
+    with pytest.raises(SuspectedOutage, match="acme/fast-suite"):
+        list(suites_elsewhere(CutOff(), ("acme/fast-suite",), pr, "benchmarks/", print))

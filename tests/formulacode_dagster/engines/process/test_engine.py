@@ -11,7 +11,7 @@ import pytest
 
 from formulacode_dagster.engines.failures import BuildFailure
 from formulacode_dagster.engines.process.engine import ProcessEngine
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.recipe import OnFailure
 from formulacode_dagster.specs.context import Origins
@@ -228,14 +228,14 @@ def test_interpreters_are_those_installed_that_the_instrument_runs_on(engine: Pr
     assert "3.6" not in here
 
 
-def test_an_index_that_does_not_answer_stops_the_stage(tmp_path: Path, pure: Sample, lock: str) -> None:
+def test_an_index_that_does_not_answer_is_suspected_of_being_down(tmp_path: Path, pure: Sample, lock: str) -> None:
     environment = {
         "UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple",
         "UV_CACHE_DIR": str(tmp_path / "cache"),
         "UV_HTTP_RETRIES": "0",
     }
     engine = ProcessEngine(tmp_path / "root", LIMITS, environment=environment)
-    with pytest.raises(OutsideSystemError, match="package index"):
+    with pytest.raises(SuspectedOutage, match="package index gave no answer"):
         engine.build(make_spec(pure, lock), Origins(pure.mirror))
 
 

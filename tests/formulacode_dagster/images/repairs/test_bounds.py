@@ -14,7 +14,7 @@ from formulacode_dagster.images.repairs.attempts import Proposal, Recipe, Task
 from formulacode_dagster.images.repairs.loop import MOST_ATTEMPTS, build_until_it_holds
 from formulacode_dagster.models.attempt import BuildAttempt, Rung
 from formulacode_dagster.models.environment import Environment
-from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import FormulaCodeError, ItemFailure, OutsideSystemError, SuspectedOutage
 from formulacode_dagster.models.items import Cost
 from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.models.recipe import Fix
@@ -109,13 +109,21 @@ def test_a_build_that_was_killed_for_its_time_is_not_repeated() -> None:
     assert [attempt.kind for attempt in kept] == ["timeout"]
 
 
-def test_an_outside_system_that_is_gone_leaves_no_attempt() -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        OutsideSystemError("docker", "the daemon is gone"),
+        SuspectedOutage("package index", FailureKind.TIMEOUT, "no answer"),
+    ],
+    ids=["gone", "suspected"],
+)
+def test_an_outside_system_that_is_gone_leaves_no_attempt(end: FormulaCodeError) -> None:
     def gone() -> None:
-        raise OutsideSystemError("docker", "the daemon is gone")
+        raise end
 
     kept, error = attempts_with(FailingEngine(gone))
     assert kept == []
-    assert isinstance(error, OutsideSystemError)
+    assert error is end
 
 
 def test_attempts_outlive_a_kill_between_them_and_the_next_run_numbers_on(

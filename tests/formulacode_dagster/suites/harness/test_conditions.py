@@ -100,6 +100,15 @@ def test_ones_own_work_is_nobody_elses(stat):
     assert watch.conditions()["others"] < 0.03
 
 
+def test_the_load_and_the_clock_of_the_core_are_told(tmp_path, monkeypatch):
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\ncpu MHz\t\t: 1800.000\n\nprocessor\t: 1\ncpu MHz\t\t: 2400.125\n")
+    monkeypatch.setattr(conditions, "CPU_INFO", str(info))
+    monkeypatch.setattr(conditions.os, "getloadavg", lambda: (1.5, 9.0, 9.0))
+    told = Watch(1).conditions()
+    assert (told["load"], told["mhz"]) == (1.5, 2400.125)
+
+
 def test_without_what_the_kernel_tells_nothing_is_known(tmp_path, monkeypatch):
     monkeypatch.setattr(conditions, "STAT", str(tmp_path / "none"))
     monkeypatch.setattr(conditions, "CPU_INFO", str(tmp_path / "none"))
