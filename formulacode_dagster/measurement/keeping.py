@@ -15,8 +15,7 @@ from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.store.artifacts import MEASUREMENTS, PullRequestKey
 from formulacode_dagster.store.blobs import put_blob
-from formulacode_dagster.store.correctness import save_correctness
-from formulacode_dagster.store.measurements import add_measurement, newest_measurement
+from formulacode_dagster.store.measurements import add_measurement, newest_measurement, save_correctness
 
 from .procedure import PROCEDURE_BLOB, Procedure
 

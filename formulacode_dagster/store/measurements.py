@@ -1,4 +1,4 @@
-"""Measurements: each is kept for good, the newest of a task is what people read; replays, and unfinished surveys."""
+"""Measurements, and what tests said: each is kept for good, the newest of a task is read. Replays, unfinished surveys."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 
+from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.release import Replay
 
-from .artifacts import MEASUREMENTS, REPLAYS, PullRequestKey
+from .artifacts import CORRECTNESS, MEASUREMENTS, REPLAYS, PullRequestKey
 from .bulk import insert_new, upsert
-from .tables import MEASUREMENTS_EVER, SURVEYS
+from .tables import CORRECTNESS_EVER, MEASUREMENTS_EVER, SURVEYS
 
-_EVER, _REPLAYS = MEASUREMENTS_EVER.c, REPLAYS.table.c
+_EVER, _TESTED, _REPLAYS = MEASUREMENTS_EVER.c, CORRECTNESS_EVER.c, REPLAYS.table.c
 
 
 def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> None:
@@ -84,3 +85,20 @@ def replays_of(connection: Connection, month: str) -> dict[str, list[Replay]]:
 def _of_task(table: Table, month: str, key: PullRequestKey) -> ColumnElement[bool]:
     columns = table.c
     return and_(columns.month == month, columns.repository_id == key[0], columns.number == key[1])
+
+
+def save_correctness(connection: Connection, row: Correctness, *, measurement: int) -> None:
+    """Add *row*, which followed the *measurement* of this number, to all there ever were, as the newest of its task."""
+    key = {"month": row.month, "repository_id": row.repository_id, "number": row.number}
+    of_task = (_TESTED[name] == value for name, value in key.items())
+    last = connection.execute(select(func.coalesce(func.max(_TESTED.attempt), 0)).where(*of_task)).scalar_one()
+    added = {**key, "attempt": int(last) + 1, "measurement": measurement, "document": row.model_dump(mode="json")}
+    insert_new(connection, CORRECTNESS_EVER, [added])
+    CORRECTNESS.save(connection, [row])
+
+
+def correctness_of(connection: Connection, month: str, key: PullRequestKey) -> list[tuple[int, Correctness]]:
+    """All that tests of the task with this (repository id, number) ever said, oldest first; with the measurements."""
+    of_task = (_TESTED.month == month, _TESTED.repository_id == key[0], _TESTED.number == key[1])
+    statement = select(_TESTED.measurement, _TESTED.document).where(*of_task).order_by(_TESTED.attempt)
+    return [(number, Correctness.model_validate(document)) for number, document in connection.execute(statement)]

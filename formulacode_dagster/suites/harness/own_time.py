@@ -50,6 +50,18 @@ class OwnTime:
         return now
 
 
+class Stretch:
+    """What this thread does from now on, as `OwnTime` has the time of calls."""
+
+    def __init__(self) -> None:
+        self._waits, self._had, self._began = _waits(), time.thread_time(), time.perf_counter()
+
+    def seconds(self) -> float:
+        """That it took so far."""
+        passed, had = time.perf_counter() - self._began, time.thread_time() - self._had
+        return passed if _waits() > self._waits else min(passed, had)
+
+
 def _waits() -> int:
     """How often this process gave up its core by itself."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw

@@ -116,6 +116,7 @@ def test_of_all_that_is_measured_only_the_base_run_gets_in(facts: MergedPullRequ
             **marked,
             "machine": "MARKER-MACHINE",
             "instrument": ("MARKER-INSTRUMENT",),
+            "compiled": ("MARKER-COMPILED",),
             "provenance": Provenance(
                 repository="MARKER-R", commit="MARKER-C", sha256="MARKER-S", adapted=("MARKER-A",)
             ),

@@ -6,9 +6,8 @@ from sqlalchemy import text
 
 from formulacode_dagster.measurement.keeping import Measured, save
 from formulacode_dagster.store.artifacts import CORRECTNESS
-from formulacode_dagster.store.correctness import correctness_of, save_correctness
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.measurements import save_measurements
+from formulacode_dagster.store.measurements import correctness_of, save_correctness, save_measurements
 from formulacode_dagster.store.migrations import migrate, read_migrations
 from tests.records import make_measurement
 from tests.support.correctness import correctness_row, reaching_test
