@@ -1,4 +1,4 @@
-"""Measurements, and what tests said: each is kept for good, the newest of a task is read. Replays, unfinished surveys."""
+"""Measurements, and what tests said: each is kept for good, the newest of a task read; replays, unfinished surveys."""
 
 from __future__ import annotations
 
