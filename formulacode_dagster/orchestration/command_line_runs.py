@@ -10,15 +10,7 @@ from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStat
 
 from formulacode_dagster.engines.owner import Owner
 
-from .orphans import PROCESS
-
-
-def is_of_command_line(run: dg.DagsterRun) -> bool:
-    """Whether *run* lives in a process of the command line.
-
-    A run that the UI repeats has the tags of the first one; it was launched, so it has an origin.
-    """
-    return PROCESS in run.tags and run.remote_job_origin is None
+from .orphans import PROCESS, is_of_command_line
 
 
 class LeavesCommandLineRuns(RunLauncher):

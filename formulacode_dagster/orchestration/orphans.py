@@ -37,12 +37,19 @@ def code_server() -> str:
     return os.environ.get(SERVED_BY) or Owner.current("").host
 
 
+def is_of_command_line(run: dg.DagsterRun) -> bool:
+    """Whether *run* lives in a process of the command line.
+
+    A run that the UI repeats has the tags of the first one; it was launched, so it has an origin.
+    """
+    return PROCESS in run.tags and run.remote_job_origin is None
+
+
 def end_orphans(instance: dg.DagsterInstance) -> tuple[str, ...]:
     """End runs whose process, or whose `fc-data dev`, is surely gone, give back their slots, and return their ids."""
     ended: list[str] = []
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
-        # a run that the UI repeats has the tags of the first one; it was launched, so it has an origin
-        if run.remote_job_origin is None and _is_gone(run.tags.get(PROCESS, "")):
+        if is_of_command_line(run) and _is_gone(run.tags[PROCESS]):
             instance.report_run_failed(run, "its process was killed; the next run goes on where it was")
         elif _is_gone(run.tags.get(CODE_SERVER, "")):
             instance.report_run_canceled(run, _UI_STOPPED)

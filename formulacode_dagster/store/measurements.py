@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select
 
 from formulacode_dagster.models.correctness import Correctness
 from formulacode_dagster.models.measurement import Measurement
 from formulacode_dagster.models.release import Replay
 
-from .artifacts import CORRECTNESS, MEASUREMENTS, REPLAYS, PullRequestKey
+from .artifacts import CORRECTNESS, REPLAYS, PullRequestKey
 from .bulk import insert_new, upsert
 from .tables import CORRECTNESS_EVER, MEASUREMENTS_EVER, SURVEYS
 
 _EVER, _TESTED, _REPLAYS = MEASUREMENTS_EVER.c, CORRECTNESS_EVER.c, REPLAYS.table.c
-
-
-def save_measurements(connection: Connection, rows: Sequence[Measurement]) -> None:
-    """Add *rows* to all there ever were, and make each the newest of its task."""
-    MEASUREMENTS.save(connection, [add_measurement(connection, row) for row in rows])
 
 
 def add_measurement(connection: Connection, row: Measurement) -> Measurement:

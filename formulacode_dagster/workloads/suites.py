@@ -51,15 +51,11 @@ def other_suites(
 
 def missed_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> Iterator[SuiteFiles]:
     """The suite of the merge commit, with benchmarks of the pull request's own that asv would not collect, if any."""
-    folder = benchmark_dir.strip("/")
-    if not touches(pr, folder):
+    if not touches(pr, benchmark_dir.strip("/")):
         return
-    merged, base = (
-        suite_at(reader, commit, folder, name="merge commit", source=Source.MISSED_BY_RULE)
-        for commit in (pr.facts.merge_commit_sha, pr.change.base_sha)
-    )
-    files = merged.files or {}
-    if missed := missed_callables(files, base.files or {}):
+    merged = _suite_at_merge(reader, pr, benchmark_dir)
+    files, before = merged.files or {}, _suite_at_base(reader, pr, benchmark_dir).files or {}
+    if missed := missed_callables(files, before):
         adapted = tuple(f"{callable_.path}: {callable_.alias}" for callable_ in missed)
         name = f"{merged.name} with {len(missed)} that asv's rule of names leaves out"
         yield replace(merged, name=name, files=with_aliases(files, missed), adapted=adapted)
@@ -70,12 +66,18 @@ def base_suites(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> It
 
     None where the two have the same files, or the base has none.
     """
-    folder = benchmark_dir.strip("/")
-    if not touches(pr, folder):
+    if not touches(pr, benchmark_dir.strip("/")):
         return
-    merged, base = (
-        suite_at(reader, commit, folder, name="base", source=Source.BASE_SUITE)
-        for commit in (pr.facts.merge_commit_sha, pr.change.base_sha)
-    )
-    if base.files and base.files != merged.files:
+    base = _suite_at_base(reader, pr, benchmark_dir)
+    if base.files and base.files != _suite_at_merge(reader, pr, benchmark_dir).files:
         yield base
+
+
+def _suite_at_merge(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> SuiteFiles:
+    commit, folder = pr.facts.merge_commit_sha, benchmark_dir.strip("/")
+    return suite_at(reader, commit, folder, name="merge commit", source=Source.MISSED_BY_RULE)
+
+
+def _suite_at_base(reader: CommitReader, pr: PullRequest, benchmark_dir: str) -> SuiteFiles:
+    commit, folder = pr.change.base_sha, benchmark_dir.strip("/")
+    return suite_at(reader, commit, folder, name="base", source=Source.BASE_SUITE)

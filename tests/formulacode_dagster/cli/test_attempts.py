@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from formulacode_dagster.cli.attempts import show_attempts, show_judges, show_log, show_measurements
+from formulacode_dagster.measurement.keeping import Measured, save
 from formulacode_dagster.models.attempt import BuildAttempt
 from formulacode_dagster.models.classification import Classification, Opinion
 from formulacode_dagster.models.errors import ConfigurationError
@@ -16,7 +17,6 @@ from formulacode_dagster.models.recipe import Fix
 from formulacode_dagster.store.artifacts import CLASSIFICATIONS, MERGED_PULL_REQUESTS
 from formulacode_dagster.store.attempts import save_attempt
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.measurements import save_measurements
 from tests import records
 from tests.records import make_measurement, make_merged, make_spec
 
@@ -85,7 +85,7 @@ def test_every_measurement_is_listed_with_why_it_was_made(told: Database) -> Non
     console = Console(file=io.StringIO(), width=200)
     with told.transaction() as connection:
         show_measurements(console, connection, ITEM)
-        save_measurements(connection, [first, forced])
+        save(connection, [Measured(first), Measured(forced)])
         show_measurements(console, connection, ITEM)
     assert isinstance(console.file, io.StringIO)
     _, _, *lines = console.file.getvalue().splitlines()

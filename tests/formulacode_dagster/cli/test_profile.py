@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from formulacode_dagster.engines.process.engine import ProcessEngine
+from formulacode_dagster.measurement.keeping import Measured, save
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import PROCEDURE_BLOB, Procedure
 from formulacode_dagster.models.measurement import Arm, Unit
 from formulacode_dagster.store.artifacts import IMAGES, MERGED_PULL_REQUESTS, PROFILES
 from formulacode_dagster.store.blobs import put_blob
 from formulacode_dagster.store.database import Database
-from formulacode_dagster.store.measurements import save_measurements
 from formulacode_dagster.store.pull_requests import save_changes
 from formulacode_dagster.suites.overlays import BASE_SUITE
 from tests.records import make_measurement
@@ -46,7 +46,7 @@ def test_the_command_of_the_documentation_samples_both_sides_and_keeps_them(
         MERGED_PULL_REQUESTS.save(connection, [pr.facts])
         IMAGES.save(connection, [image])
         kept = put_blob(connection, PROCEDURE_BLOB, procedure.to_json().encode())
-        save_measurements(connection, [make_measurement({BENCHMARK: 2.0}, **KEY, procedure_sha256=kept)])
+        save(connection, [Measured(make_measurement({BENCHMARK: 2.0}, **KEY, procedure_sha256=kept))])
         change = pr.change.model_copy(update={"patch_sha256": procedure.patch_sha256, "patch_bytes": len(patch)})
         save_changes(connection, [(change, patch)])
     settings = {"FC_ENGINE": "process", "FC_DATABASE_URL": database_url}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select, text
 
+from formulacode_dagster.measurement.keeping import Measured, save
 from formulacode_dagster.models.measurement import Occasion
 from formulacode_dagster.store.artifacts import MEASUREMENTS
 from formulacode_dagster.store.database import Database
@@ -9,7 +10,6 @@ from formulacode_dagster.store.measurements import (
     last_attempt,
     measurements_of,
     read_surveys,
-    save_measurements,
     save_survey,
 )
 from formulacode_dagster.store.tables import MEASUREMENTS_EVER
@@ -23,8 +23,8 @@ def test_a_measurement_is_never_replaced_and_the_newest_is_the_row_that_is_read(
     forced = make_measurement({"bench.a": 2.0}, occasion=Occasion.FORCED)
     with database.transaction() as connection:
         assert last_attempt(connection, MONTH, TASK) == 0
-        save_measurements(connection, [first])
-        save_measurements(connection, [forced])
+        save(connection, [Measured(first)])
+        save(connection, [Measured(forced)])
     with database.transaction() as connection:
         assert [
             (measurement.attempt, measurement.speedup) for measurement in measurements_of(connection, MONTH, TASK)
@@ -38,14 +38,14 @@ def test_measurements_by_the_rules_before_are_kept_and_not_read(database: Databa
         old = {**KEY, "attempt": 1, "document": {"is_faster": True}}
         connection.execute(MEASUREMENTS_EVER.insert(), [old])
         assert measurements_of(connection, MONTH, TASK) == []
-        save_measurements(connection, [make_measurement({"bench.a": 1.0})])
+        save(connection, [Measured(make_measurement({"bench.a": 1.0}))])
         assert [measurement.attempt for measurement in measurements_of(connection, MONTH, TASK)] == [2]
         assert connection.execute(select(func.count()).select_from(MEASUREMENTS_EVER)).scalar_one() == 2
 
 
 def test_the_view_names_the_verdict(database: Database) -> None:
     with database.transaction() as connection:
-        save_measurements(connection, [make_measurement({"bench.a": 2.0})])
+        save(connection, [Measured(make_measurement({"bench.a": 2.0}))])
         row = connection.execute(text("SELECT verdict, speedup, attempt, occasion FROM measurements")).one()
     assert tuple(row) == ("faster", 2.0, 1, "first")
 
