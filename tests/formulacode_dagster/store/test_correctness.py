@@ -46,7 +46,7 @@ def test_what_tests_said_before_is_kept_and_those_of_compiled_code_are_not_stron
     other = GOOD.model_copy(update={"number": 13})
     key = {"repository_id": TASK[0], "number": TASK[1]}
     with database.transaction() as connection:
-        save(connection, [Measured(make_measurement({"bench.a": speedup}, **key) for speedup in (1.0, 2.0, 1.0))])
+        save(connection, [Measured(make_measurement({"bench.a": speedup}, **key)) for speedup in (1.0, 2.0, 1.0)])
         for row in (compiled, other):
             statement = "INSERT INTO correctness_documents VALUES (:month, :repository_id, :number, :document)"
             document = row.model_dump(mode="json")
