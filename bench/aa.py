@@ -4,14 +4,15 @@ Every task is a patch, rebuilt and sampled on this machine, and judged by the ru
 in `build/bench-aa.jsonl`, by the same plan and rule, is not done again: stop and start it as you like. Needs the
 package index once, for images.
 
-    python bench/aa.py --tasks 300 --per-effect 20 --arms both --repositories DIR --found LOGS
+    python bench/aa.py --tasks 300 --per-effect 20 --arms all --repositories DIR --found LOGS
 
 DIR holds bare mirrors as owner/name.git; those whose image is built as the platform builds it take part in the tasks
 without effect, by the engine of the settings (FC_ENGINE …). LOGS is what `make yield LOGS=…` wrote: the workloads that
 it found take part as well, and false accepts are told by their source. `--per-source` adds tasks of our own two
 repositories whose functions are timed as those sources do it that lay a file of ours: tests, fixtures, scripts,
 snippets, tests with larger inputs.
-The last line is JSON, with the figures of each way to run the arms of a round: at once, or in turns.
+The last line is JSON, with the figures of each way to run the arms of a round: at once, in turns, or at once with a
+core of its own for the oracle.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
@@ -52,7 +53,8 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Arm, Source
 from formulacode_dagster.suites.overlays import SuiteFiles
-from formulacode_dagster.suites.questions import SurveyedBenchmark
+from formulacode_dagster.suites.questions import Asked, ProcessAnswer, ProcessSetting, SurveyedBenchmark
+from formulacode_dagster.suites.remote import Remote
 
 KEPT = Path("build/bench-aa.jsonl")
 SURVEY_SECONDS = 30.0
@@ -63,7 +65,11 @@ class Arms(StrEnum):
     """How the arms of a round run."""
 
     AT_ONCE = "at_once"
+    """On one core, which they share: what the platform does."""
     TURNS = "turns"
+    """One after another on one core, in random order."""
+    TWO_CORES = "two_cores"
+    """At once, the oracle on the next core: Bulej et al., ICPE 2020. The control shares the base's."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +103,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=300, help="tasks without effect")
     parser.add_argument("--per-source", type=int, default=0, help="tasks without effect by each source of workloads")
     parser.add_argument("--per-effect", type=int, default=20, help="tasks of each true effect")
-    parser.add_argument("--arms", choices=[*Arms, "both"], default=Arms.AT_ONCE, help="how those of a round run")
+    parser.add_argument("--arms", choices=[*Arms, "all"], default=Arms.AT_ONCE, help="how those of a round run")
     parser.add_argument("--sample-seconds", type=float, default=0.05)
     parser.add_argument("--repositories", type=Path, help="folder of bare mirrors owner/name.git")
     parser.add_argument("--found", type=Path, help="folder of workloads that `make yield LOGS=…` found in these")
     parser.add_argument("--kept", type=Path, default=KEPT)
     options = parser.parse_args()
     done = read(options.kept, rule_of(options.sample_seconds))
-    ways = list(Arms) if options.arms == "both" else [Arms(options.arms)]
+    ways = list(Arms) if options.arms == "all" else [Arms(options.arms)]
     if options.found and not options.repositories:
         parser.error("--found needs --repositories, in which its workloads were found")
     mirrors = Mirrors(options.repositories, options.found) if options.repositories else None
@@ -172,11 +178,13 @@ class Bench:
         subject = self._subject(task, random.Random(seed))  # noqa: S311 - a draw, not a secret
         if subject is None:
             return None
-        plan = SamplingPlan(seconds_per_sample=self._sample_seconds, seed=seed, at_once=arms is Arms.AT_ONCE)
+        plan = SamplingPlan(seconds_per_sample=self._sample_seconds, seed=seed, at_once=arms is not Arms.TURNS)
         start, spent = time.monotonic(), cpu_seconds()
         log, limits = Log(None), ResourceLimits()
         with ArmSessions.open(subject.engine, subject.image, run_id="bench", limits=limits, log=log) as sessions:
             sessions.prepare(changed_files(subject.patch), subject.patch, subject.suite)
+            if arms is Arms.TWO_CORES:
+                next_core_for(sessions.remotes[Arm.ORACLE])
             budget = Budget(plan.max_seconds)
             candidates = chosen(sessions, subject.names)
             if not candidates:
@@ -230,6 +238,16 @@ class Bench:
             base = commit(repository, files(compiled=compiled))
             self._images[compiled] = build(self._engine, repository, base)
         return self._images[compiled]
+
+
+def next_core_for(remote: Remote) -> None:
+    """Have *remote* time on the core after the one that it is asked for."""
+    time_there = remote.time
+
+    def timed_beside(asked: Sequence[Asked], *, seconds: float, setting: ProcessSetting) -> ProcessAnswer:
+        return time_there(asked, seconds=seconds, setting=replace(setting, core=setting.core + 1))
+
+    remote.time = timed_beside  # type: ignore[method-assign]
 
 
 def chosen(sessions: ArmSessions, wanted: Sequence[str] = ()) -> list[Candidate]:

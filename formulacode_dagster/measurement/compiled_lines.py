@@ -26,6 +26,7 @@ from .patch import FileChange
 from .plan import SamplingPlan
 from .relevance import Candidate
 
+RUST = "*.rs"
 ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
 UNITS = frozenset({".c", ".cc", ".cpp", ".cxx", ".pyx", ".py", ".f", ".for", ".f90", ".f95", ".f03"})
 """Sources that are compiled by themselves; others are part of any that includes them."""
@@ -58,7 +59,7 @@ class CompiledLines:
     def settle(self, candidates: Sequence[Candidate], changed: ChangedCode, suite: SuiteFiles) -> list[Candidate]:
         """*candidates*, told of those undecided whether they execute what *changed* of compiled code.
 
-        They stay unknown where the build fails, is none of gcc's, or holds none of the changed lines.
+        They stay unknown where the build fails, is neither gcc's nor rustc's, or holds none of the changed lines.
         """
         names = [candidate.name for candidate in candidates if candidate.executes_change is None]
         if not changed.compiled or not names:
@@ -74,7 +75,7 @@ class CompiledLines:
                 surveys.append(survey)
                 counted |= {paths[path].path for path in survey.seen if path in paths}
         hidden = [part for part in changed.untraceable if part not in counted]
-        why = f"a build with gcc's coverage does not tell of {', '.join(hidden)}" if hidden else ""
+        why = f"a build with coverage does not tell of {', '.join(hidden)}" if hidden else ""
         return [_settled(candidate, surveys, why) for candidate in candidates]
 
     def _survey(
@@ -119,7 +120,7 @@ class CompiledLines:
             self.log(f"building the {arm} with coverage")
             coverage = remote.instrument(_units(lines))
             with self.budget.building(self.turn()):
-                built = session.reinstall(timeout=self.limits.build_seconds, environment={"PATH": coverage.path})
+                built = session.reinstall(timeout=self.limits.build_seconds, environment=coverage.variables)
             if not built.ok:
                 self.log(f"the {arm} does not build with coverage: {describe(built)}")
             self._builds[arm] = remote, coverage if built.ok else None
@@ -129,9 +130,12 @@ class CompiledLines:
 def _units(lines: Lines) -> set[str]:
     """Patterns of what has to be compiled with coverage, so that the changed files are told of."""
     paths = [PurePosixPath(path) for path in lines]
-    if all(path.suffix.lower() in UNITS and _PLAIN.fullmatch(path.stem) for path in paths):
-        return {f"{path.stem}.*" for path in paths}
-    return set(ANY_UNIT)
+    # of Rust the crate is compiled, not the file
+    rust = {RUST for path in paths if path.match(RUST)}
+    others = [path for path in paths if not path.match(RUST)]
+    if all(path.suffix.lower() in UNITS and _PLAIN.fullmatch(path.stem) for path in others):
+        return rust | {f"{path.stem}.*" for path in others}
+    return rust | set(ANY_UNIT)
 
 
 def _settled(candidate: Candidate, surveys: Sequence[Survey], why: str) -> Candidate:
@@ -144,5 +148,5 @@ def _settled(candidate: Candidate, surveys: Sequence[Survey], why: str) -> Candi
     if why or not surveys:
         return replace(candidate, unknown=why or candidate.unknown)
     if len(runs) < len(surveys) or not all(run.outcome == "ran" and run.traceable for run in runs):
-        return replace(candidate, unknown="it did not run to its end in a build with gcc's coverage")
+        return replace(candidate, unknown="it did not run to its end in a build with coverage")
     return replace(candidate, executes_change=False, unknown="")

@@ -92,7 +92,7 @@ class Coverage(Frozen):
     """Compilers that count the lines of what they compile, and where the counts are kept."""
 
     data: str
-    path: str = Field(description="the search path on which a build finds those compilers first")
+    variables: dict[str, str] = Field(description="of the environment in which a build finds those compilers first")
 
 
 class Survey(Frozen):

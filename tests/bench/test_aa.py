@@ -65,11 +65,11 @@ def printed(capsys):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-def test_both_ways_to_run_the_arms_are_told_beside_each_other(aa, capsys):
-    asked = aa("--tasks", "5", "--per-effect", "2", "--arms", "both")
-    assert len(asked) == 2 * (5 + 4 * 2)
+def test_all_ways_to_run_the_arms_are_told_beside_each_other(aa, capsys):
+    asked = aa("--tasks", "5", "--per-effect", "2", "--arms", "all")
+    assert len(asked) == 3 * (5 + 4 * 2)
     told = printed(capsys)
-    assert set(told) == {"at_once", "turns"}
+    assert set(told) == {"at_once", "turns", "two_cores"}
     assert (told["at_once"]["round_sd_c"], told["turns"]["round_sd_py"]) == (0.02, 0.06)
     assert (told["at_once"]["sd_after_a_cpu_second_c"], told["turns"]["sd_after_a_cpu_second_c"]) == (0.04, 0.12)
 
@@ -86,7 +86,8 @@ def test_false_accepts_and_power_are_those_of_the_way_asked_for(aa, capsys):
 def test_what_is_kept_is_not_done_again_and_each_way_is_a_task_of_its_own(aa, capsys):
     aa("--tasks", "3", "--per-effect", "0", "--arms", "turns")
     assert aa("--tasks", "3", "--per-effect", "0", "--arms", "turns") == []
-    assert {arms.value for _, arms in aa("--tasks", "3", "--per-effect", "0", "--arms", "both")} == {"at_once"}
+    others = {arms.value for _, arms in aa("--tasks", "3", "--per-effect", "0", "--arms", "all")}
+    assert others == {"at_once", "two_cores"}
     assert printed(capsys)["turns"]["tasks"] == 3
 
 

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 LOADED, NOTE, EMPTY = 2, 7, 8
 """Of sections in ELF: the flag of those that are in memory, the types of notes and of those without content."""
 LINKERS = ("ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold")
-PADDING = '.text\n.skip {code}\n.data\n.skip {data}\n.bss\n.skip {data}\n.section .note.GNU-stack,"",%progbits\n'
+PADDED = ("text", "data", "bss")
+PADDING = "".join(f".{name}\n.globl fc_{name}\n.hidden fc_{name}\nfc_{name}:\n.skip {{{name}}}\n" for name in PADDED)
+PADDING += '.section .note.GNU-stack,"",%progbits\n'
+WANTED = [part for name in PADDED for part in ("-u", f"fc_{name}")]
+"""Arguments of a linker: without them one that collects garbage, as rustc has it do, drops the padding."""
 LINK_SECONDS = 120
 # Arguments are kept one a line; what is read from the build's own tree, which goes, is copied.
 LINKER = """#!/bin/sh
@@ -47,7 +51,7 @@ case " $* " in
         esac
         printf '%s\\n' "$argument" >>"$kept/arguments"
     done
-    set -- "{folder}/padding.o" "$@"
+    set -- {wanted} "{folder}/padding.o" "$@"
     ;;
 esac
 exec "{linker}" "$@"
@@ -65,7 +69,7 @@ def vary(request: dict[str, Any], emit: Emit) -> None:
         if linker is not None:
             path = os.path.join(folder, name)
             with open(path, "w") as file:
-                file.write(LINKER.format(folder=folder, linker=linker))
+                file.write(LINKER.format(folder=folder, linker=linker, wanted=" ".join(WANTED)))
             os.chmod(path, 0o700)
     emit(event="linkers", folder=folder)
 
@@ -108,7 +112,8 @@ def relink(request: dict[str, Any], emit: Emit) -> None:
 
 def assembled(folder: str, request: dict[str, Any]) -> bool:
     """Whether there is now a `padding.o` in *folder*, of `code` and `data` bytes."""
-    source = PADDING.format(code=int(request["code"]), data=int(request["data"]))
+    code, data = int(request["code"]), int(request["data"])
+    source = PADDING.format(text=code, data=data, bss=data)
     command = ["as", "-o", os.path.join(folder, "padding.o"), "-"]
     try:
         subprocess.run(command, input=source.encode(), check=True)
@@ -121,7 +126,7 @@ def linked(link: str, padding: str, into: str) -> bool:
     """Whether what was kept in the folder *link* could be linked with the padding of another, *into* a file."""
     linker, *arguments = arguments_of(link)
     arguments[arguments.index("-o") + 1] = into
-    command = [linker, os.path.join(padding, "padding.o"), *arguments]
+    command = [linker, *WANTED, os.path.join(padding, "padding.o"), *arguments]
     try:
         done = subprocess.run(command, stderr=subprocess.DEVNULL, timeout=LINK_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -44,6 +44,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     seek, ruled_out = bool(lines), frozenset(request["ruled_out"])
     limit = float(request["limit"])
     only = None if request["only"] is None else frozenset(request["only"])
+    native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
     modules = import_all(request["root"], frozenset(request["skip"]), float(request["import_limit"]), emit)
     emit(event="extensions", names=_extension_modules())
     untimed: list[str] = []
@@ -56,8 +57,7 @@ def survey(request: dict[str, Any], emit: Emit) -> None:
     ]
     emit(event="untimed", names=untimed)
     emit(event="uninstalled", names=request["uninstalled"])
-    native = NativeWatch(request["coverage"], request["compiled"], request["checkout"])
-    emit(event="seen", names=native.seen)
+    emit(event="seen", names=native.find())
     # imports are not in the budget: on a busy machine nothing would be left of it to run a benchmark with
     deadline = time.monotonic() + float(request["budget"])
     caches: dict[str, tuple[str, Answer]] = {}

@@ -64,7 +64,7 @@ def test_a_meson_build_of_another_back_end_is_not_read(needs):
 @pytest.mark.parametrize("tool", ["setuptools-rust", "maturin>=1"])
 def test_rust_brings_a_compiler(needs, tool):
     found = needs(files={"pyproject.toml": f"[build-system]\nrequires = ['{tool}']\n", "setup.py": ""})
-    assert found.apt_packages == ("cargo-web", "rustc-web")
+    assert found.apt_packages == ("cargo-web", "rustc-web", "rust-web-llvm")
 
 
 def test_a_script_that_calls_cmake_gets_it_from_the_index(needs):

@@ -27,7 +27,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    instrument = SimpleNamespace(instrument=lambda _: Coverage(path="/cc", data="/data"))
+    instrument = SimpleNamespace(instrument=lambda _: Coverage(variables={"PATH": "/cc"}, data="/data"))
     monkeypatch.setattr(compiled_lines, "Remote", lambda *_, **__: instrument)
     return Clock()
 

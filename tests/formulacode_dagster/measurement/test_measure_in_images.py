@@ -142,6 +142,75 @@ def time_untouched_cython():
 """,
 }
 
+SLOW_RUST = """#[no_mangle]
+pub extern "C" fn steps(n: u64) -> u64 {
+    let mut x = n | 1;
+    for _ in 0..n * 20 {
+        x = if x & 1 == 1 { (3 * x + 1) % 1000003 } else { x >> 1 };
+    }
+    x
+}
+
+#[no_mangle]
+pub extern "C" fn never(n: u64) -> u64 {
+    n + 1
+}
+"""
+FAST_RUST = SLOW_RUST.replace("n * 20", "n")
+# loaded by ctypes: no crate can be had here, and none is needed
+RUST_FILES = {
+    "pyproject.toml": PYPROJECT.format(requires=["setuptools"]),
+    "setup.py": """
+import shutil
+import subprocess
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+
+class WithCargo(build_py):
+    def run(self):
+        subprocess.run(["cargo", "build", "--release", "--offline"], check=True)
+        shutil.copy("target/release/libtinyc.so", "src/tinyc/_steps.so")
+        super().run()
+
+
+setup(
+    package_dir={"": "src"}, packages=["tinyc"], package_data={"tinyc": ["*.so"]}, cmdclass={"build_py": WithCargo}
+)
+""",
+    "Cargo.toml": """
+[package]
+name = "tinyc"
+version = "1.0.0"
+edition = "2021"
+
+[lib]
+crate-type = ["cdylib"]
+path = "src/lib.rs"
+""",
+    "src/lib.rs": SLOW_RUST,
+    "src/tinyc/__init__.py": """import ctypes
+from pathlib import Path
+
+steps = ctypes.CDLL(str(Path(__file__).with_name("_steps.so"))).steps
+steps.argtypes = [ctypes.c_uint64]
+steps.restype = ctypes.c_uint64
+""",
+    "benchmarks/__init__.py": "",
+    "benchmarks/bench.py": """
+import tinyc
+
+
+def time_steps():
+    tinyc.steps(10_000)
+
+
+def time_other():
+    tinyc.steps.argtypes
+""",
+}
+
 Measure = Callable[..., Measurement]
 Build = Callable[..., tuple[ProcessEngine, BuiltImage]]
 
@@ -198,6 +267,12 @@ def with_c(build):
 def with_cython(build):
     """The same with Cython."""
     return *build(CYTHON_FILES, "setuptools==75.3.0", "cython==3.0.11"), CYTHON_FILES
+
+
+@pytest.fixture(scope="module")
+def with_rust(build):
+    """The same with Rust."""
+    return *build(RUST_FILES, "setuptools==75.3.0"), RUST_FILES
 
 
 @pytest.fixture
@@ -278,6 +353,21 @@ def test_benchmarks_of_faster_cython_are_found_by_its_lines(measure, with_cython
     measured = measure(with_cython, {"src/tinyc/_cubes.pyx": FAST_CYTHON})
     assert [result.benchmark for result in measured.results] == ["bench.time_cubes"], measure.log
     assert measured.is_faster, measure.log
+
+
+@FASTER
+def test_benchmarks_of_faster_rust_are_found_by_its_lines(measure, with_rust):
+    measured = measure(with_rust, {"src/lib.rs": FAST_RUST})
+    assert [result.benchmark for result in measured.results] == ["bench.time_steps"], measure.log
+    assert measured.is_faster, measure.log
+
+
+@NOT_FASTER
+def test_rust_that_no_benchmark_reaches_is_no_relevant_change(measure, with_rust):
+    with pytest.raises(Rejection) as rejection:
+        measure(with_rust, {"src/lib.rs": SLOW_RUST.replace("n + 1\n", "n + 2\n")})
+    assert rejection.value.reason is RejectionReason.NO_RELEVANT_WORKLOAD
+    assert "coverage of the oracle tells of src/lib.rs" in rejection.value.log
 
 
 @NOT_FASTER

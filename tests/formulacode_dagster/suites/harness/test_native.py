@@ -1,8 +1,9 @@
-"""Lines of compiled code, told by gcc's coverage of a module that is built here, and by what Cython's C says."""
+"""Lines of compiled code, told by coverage of C and Rust that is built here, and by what Cython's C says."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -11,7 +12,8 @@ import tempfile
 import pytest
 
 from formulacode_dagster.suites.harness import native
-from formulacode_dagster.suites.harness.native import instrument, markers_of
+from formulacode_dagster.suites.harness.gcov import markers_of
+from formulacode_dagster.suites.harness.native import instrument
 
 SOURCE = """\
 #include <Python.h>
@@ -46,7 +48,7 @@ sys.path[:0] = {path!r}
 import _fast
 from formulacode_dagster.suites.harness.native import NativeWatch
 watch = NativeWatch({data!r}, {{"src/_fast.c": range(1, 99), "src/_gone.c": [1]}}, {repository!r})
-told = [watch.seen]
+told = [watch.find()]
 for argument in (3, 0, -1):
     watch.start()
     _fast.total(argument)
@@ -69,7 +71,7 @@ def build(tmp_path, monkeypatch):
     def run(units=("_fast.*",)):
         told = {}
         instrument({"units": units}, lambda **answer: told.update(answer))
-        compiler, include = f"{told['path'].split(':')[0]}/gcc", sysconfig.get_path("include")
+        compiler, include = f"{told['variables']['PATH'].split(':')[0]}/gcc", sysconfig.get_path("include")
         exports = tmp_path / "exports"
         exports.write_text("{ global: PyInit_*; local: *; };")
         for arguments in (
@@ -107,6 +109,104 @@ def test_of_what_is_not_compiled_with_coverage_nothing_is_told(build, tmp_path):
     seen, *told = lines_of(tmp_path, build(units=("_other.*",)))
     assert seen == []
     assert told == [[], [], [], {}]
+
+
+CRATE = {
+    "Cargo.toml": """\
+[package]
+name = "fast"
+version = "1.0.0"
+edition = "2021"
+[lib]
+crate-type = ["cdylib"]
+[profile.release]
+strip = true
+""",
+    "build.rs": 'fn main() { println!("cargo:rerun-if-changed=build.rs"); }\n',
+    "src/lib.rs": """\
+mod sums;
+#[no_mangle]
+pub extern "C" fn total(n: i64) -> i64 {
+    if n < 0 {
+        return sums::never(
+            n);
+    }
+    sums::sum(n)
+}
+""",
+    "src/sums.rs": """\
+// a comment
+const START: i64 = 1;
+#[inline]
+pub fn never(n: i64) -> i64 {
+    n + 1
+}
+pub fn sum(n: i64) -> i64 {
+    let mut sum = START;
+    for i in 0..n {
+        sum += i;
+    }
+    sum
+}
+""",
+}
+RUST_TRIAL = """
+import ctypes, json
+from formulacode_dagster.suites.harness.native import NativeWatch
+watch = NativeWatch({data!r}, {{"src/sums.rs": range(1, 99), "src/lib.rs": [2, 5], "src/c.c": [1]}}, {repository!r})
+fast = ctypes.CDLL({repository!r} + "/target/release/libfast.so")
+fast.total.argtypes = [ctypes.c_int64]
+told = [watch.find()]
+for argument in (3, 0, -1):
+    watch.start()
+    fast.total(argument)
+    told.append(watch.executed())
+watch.start()
+told.append(watch.executed())
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture
+def crate(tmp_path, monkeypatch):
+    """A crate that Debian's cargo builds under `instrument`."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    # whatever else is installed: rustc and LLVM's tools are of one version here
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    for path, text in CRATE.items():
+        (tmp_path / "crate" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "crate" / path).write_text(text)
+    return tmp_path / "crate"
+
+
+@pytest.mark.slow
+def test_lines_of_rust_that_a_call_executes_are_told_of_each_call_by_itself(crate):
+    told = {}
+    instrument({"units": ["*.rs"]}, lambda **answer: told.update(answer))
+    build = ["cargo", "build", "--release", "--offline", "--quiet"]
+    subprocess.run(build, cwd=crate, env={**os.environ, **told["variables"]}, check=True)
+    assert not list(crate.rglob("*.profraw")), "what runs while it is built counts nothing"
+    code = RUST_TRIAL.format(data=told["data"], repository=str(crate))
+
+    def trial(path):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": path})
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    seen, three, none, negative, nothing = trial(os.environ["PATH"])
+    assert seen == ["src/lib.rs", "src/sums.rs"]
+    # a constant belongs to what uses it, an attribute to its function
+    assert three == {"src/lib.rs": [2], "src/sums.rs": [2, 7, 8, 9, 10, 11, 12, 13]}
+    assert none == {"src/lib.rs": [2], "src/sums.rs": [2, 7, 8, 12, 13]}
+    assert negative == {"src/lib.rs": [2, 5], "src/sums.rs": [3, 4, 5, 6]}
+    assert nothing == {}
+    assert trial("/without/llvms/tools") == [[], {}, {}, {}, {}]
+
+
+def test_cargo_is_told_to_count_only_where_lines_of_rust_are_asked_for(crate):
+    told = {}
+    instrument({"units": ["*.c"]}, lambda **answer: told.update(answer))
+    assert told["variables"].keys() == {"PATH"}
 
 
 GENERATED = """\
