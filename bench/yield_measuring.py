@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from yield_report import DONE, Trial
+from yield_report import CONDITIONS, DONE, Condition, Trial
 
 from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.correctness.summary import summary_of_tests
@@ -50,6 +52,8 @@ class Measuring:
     """How often what is faster and right is measured again, as from its row."""
     cores: Cores = field(default_factory=Cores)
     """Those of all that is measured at the same time."""
+    one_core: Engine | None = None
+    """The same daemon, with one core for each container; where there is none, replays have the cores of the rest."""
 
     def measured(self, trial: Trial, first: SuiteFiles) -> Trial:
         """*trial* with its verdict; where that is `faster`, with what its tests come to. Raises as `measure_task`."""
@@ -94,22 +98,26 @@ class Measuring:
         return replace(trial, measuring_seconds=round(seconds, 1))
 
     def _replayed(self, procedure: Procedure, metric: Metric, number: int) -> str:
-        """What measuring it again comes to, in a process and with a chance of its own."""
+        """What measuring it again comes to, in a process and with a chance of its own, under its condition."""
         seed = zlib.crc32(f"{self.image.spec.task_id} {number}".encode())
+        condition = CONDITIONS[number % len(CONDITIONS)]
+        engine = self.one_core if self.one_core and condition is Condition.ONE_CORE else self.engine
         try:
-            measured, _ = measure_again(
-                self.engine,
-                self.image,
-                Procedure.parse(procedure.to_json(), self.image.spec.task_id),
-                patch=self.patch,
-                seed=seed,
-                run_id=RUN,
-                cores=self.cores,
-            )
+            with busy_process() if condition is Condition.BUSY else nullcontext():
+                measured, _ = measure_again(
+                    engine,
+                    self.image,
+                    Procedure.parse(procedure.to_json(), self.image.spec.task_id),
+                    patch=self.patch,
+                    seed=seed,
+                    run_id=RUN,
+                    cores=self.cores,
+                )
         except ItemFailure as failure:
             return failure.kind
         verdict, _ = verdict_of(measured, metric)
-        print(f"{self.image.spec.task_id}: {verdict}, {summary_of(measured)}", file=sys.stderr, flush=True)
+        told = f"{self.image.spec.task_id}, {condition}: {verdict}, {summary_of(measured)}"
+        print(told, file=sys.stderr, flush=True)
         return verdict.value
 
     def _shown(self, names: Collection[str]) -> Shown:
@@ -124,3 +132,14 @@ class Measuring:
         except ItemFailure as failure:
             return replace(trial, tests=failure.kind, tested=str(failure))
         return replace(trial, tests=BROKEN if tested.broken else HOLD, tested=summary_of_tests(tested))
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """A process that never waits, on whichever core the scheduler gives it, as long as the block."""
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        spinning.kill()
+        spinning.wait()

@@ -6,7 +6,8 @@ loss is shown with its stage and reason. Of what is timed it is told which sourc
 each source does alone, and the minutes of both; `--until-aimed` leaves out what comes after the first that does.
 With `--measure` each is measured and judged instead, by the first source that aims, as a month would do it: verdict,
 speed-up, whether the tests of what is faster hold, and minutes; with `--replays 3` what is faster and right is measured
-three times more, by its own rule, from what a row tells of it and its image.
+three times more, by its own rule, from what a row tells of it and its image: as before, with one core for each
+container, and beside a process that keeps a core busy.
 
     python bench/yield_of_builds.py --repositories DIR --pull-requests bench/yield_pull_requests.toml
 
@@ -113,14 +114,21 @@ def laboratory_of(
     from resources.sampling import SamplingResource
 
     containers = ContainersResource()
-    engine, why = containers.engine_for_repositories(
-        f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git")
-    )
+    names = [f"{path.parent.name}/{path.stem}" for path in repositories.glob("*/*.git")]
+    engine, why = containers.engine_for_repositories(names)
+    one_core, _ = ContainersResource(cpus=1.0).engine_for_repositories(names) if replays else (None, "")
     print(why, file=sys.stderr)
     results = results or Results(None)
     plan = SamplingResource().plan() if measure else None
     laboratory = Laboratory(
-        repositories, containers, engine, results, every_source=every_source, plan=plan, replays=replays
+        repositories,
+        containers,
+        engine,
+        results,
+        every_source=every_source,
+        plan=plan,
+        replays=replays,
+        one_core=one_core,
     )
     return laboratory, engine
 

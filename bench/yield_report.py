@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from statistics import median
 
@@ -19,6 +20,18 @@ NOT_KEPT = ("log", "laid", "found")
 """Of a trial, in its file: too long for a line."""
 COMPILED = -1
 """In place of a number of benchmarks: the change is compiled, and no build with coverage tells what runs it."""
+
+
+class Condition(StrEnum):
+    """What is other in a replay than when the task was measured, chance apart."""
+
+    SAME = "the same"
+    ONE_CORE = "one core"
+    BUSY = "beside a busy process"
+
+
+CONDITIONS = tuple(Condition)
+"""Of the first replay of a task, the second and the third; a fourth has that of the first."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,10 @@ class Trial:
     """Of what is faster: whether its tests hold, or why that is not known."""
     tested: str = ""
     replays: tuple[str, ...] = ()
-    """Of what is faster and right: each time it was measured again, `confirmed` or what else came of it."""
+    """Of what is faster and right: each time it was measured again, `confirmed` or what else came of it.
+
+    The conditions are CONDITIONS, in turn.
+    """
     measuring_seconds: float = 0.0
     """Of finding workloads, of all rounds, and of the tests."""
     seconds: float = 0.0
@@ -203,7 +219,10 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         "aimed_of_built": round(sum(trial.aimed > 0 for trial in built) / len(built), 3) if built else 0.0,
         "verdicts": dict(Counter(trial.verdict for trial in measured)),
         "tests_of_what_is_faster": dict(Counter(trial.tests for trial in measured if trial.tests)),
-        "replays": dict(Counter(replay for trial in measured for replay in trial.replays)),
+        "replays": {
+            condition: dict(Counter(replay for trial in measured for replay in trial.replays[place :: len(CONDITIONS)]))
+            for place, condition in enumerate(CONDITIONS)
+        },
         "tasks_confirmed_by_all_replays": dict(
             Counter(set(trial.replays) == {ReplayVerdict.CONFIRMED} for trial in measured if trial.replays)
         ),

@@ -79,11 +79,12 @@ class Laboratory:
         every_source: bool = False,
         plan: SamplingPlan | None = None,
         replays: int = 0,
+        one_core: Engine | None = None,
     ) -> None:
         """With *every_source* it is told what each does alone, and not only which is the first that aims.
 
         With a *plan* each is measured by it, with the first source that aims, and its tests are run; what is faster
-        and right is measured again as often as *replays* says.
+        and right is measured again as often as *replays* says, where a replay wants *one_core* by that engine.
         """
         self._repositories = repositories
         self._containers = containers
@@ -91,7 +92,7 @@ class Laboratory:
         self._results = results
         self._every_source = every_source
         self._sampling = plan
-        self._replays = replays
+        self._replays, self._one_core = replays, one_core
         self._cores = Cores()
         self._cache = MirrorCache(containers.settings.home / "mirrors", f"file://{repositories}")
         self._resolver = containers.resolver()
@@ -150,7 +151,16 @@ class Laboratory:
         limits = self._containers.limits
         if self._sampling:
             measuring = Measuring(
-                self._engine, limits, self._sampling, image, mirror, pr, patch, self._replays, self._cores
+                self._engine,
+                limits,
+                self._sampling,
+                image,
+                mirror,
+                pr,
+                patch,
+                self._replays,
+                self._cores,
+                self._one_core,
             )
             ended = measuring.measured(trial, suite)
         else:

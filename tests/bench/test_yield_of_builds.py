@@ -117,11 +117,15 @@ def test_of_several_sets_of_files_of_a_source_the_one_that_aims_counts_and_the_t
     assert (total.seconds, (total.timed, total.aimed)) == (3.0, best)
 
 
-def test_figures_of_replays_count_each_and_the_tasks_that_all_of_theirs_confirm(report, timed):
-    faster = replace(timed, verdict="faster", tests="hold", replays=("confirmed", "confirmed"))
+def test_figures_of_replays_count_each_by_its_condition_and_the_tasks_that_all_of_theirs_confirm(report, timed):
+    faster = replace(timed, verdict="faster", tests="hold", replays=("confirmed",) * 4)
     lost_once = replace(faster, item="acme/fast#3", replays=("confirmed", "not_confirmed"))
     figures = report.figures([faster, lost_once, replace(timed, item="acme/fast#4", verdict="unchanged")], {})
-    assert figures["replays"] == {"confirmed": 3, "not_confirmed": 1}
+    assert figures["replays"] == {
+        "the same": {"confirmed": 3},
+        "one core": {"confirmed": 1, "not_confirmed": 1},
+        "beside a busy process": {"confirmed": 1},
+    }
     assert figures["tasks_confirmed_by_all_replays"] == {True: 1, False: 1}
 
 

@@ -56,7 +56,9 @@ def trial(tmp_path, monkeypatch, engine_of, image, pull_request):
             limits = ResourceLimits()
             if plan is not None:
                 taken = (engine_of(source), limits, plan, contained, mirror, pr, patch, replays)
-                return measuring.Measuring(*taken).measured(report.Trial("acme/fast#1"), BASE_SUITE)
+                one_core = engine_of(source)
+                made = measuring.Measuring(*taken, one_core=one_core)
+                return made.measured(report.Trial("acme/fast#1"), BASE_SUITE), one_core
             aiming = sources.Aiming(engine_of(source), limits, contained, mirror, pr, patch, every_source)
             return aiming.aimed(report.Trial("acme/fast#1"), BASE_SUITE)
 
@@ -89,16 +91,19 @@ def test_every_source_is_told_apart_where_that_is_asked(trial):
 
 
 @pytest.mark.slow
-def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial):
+def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial, capsys):
     bench = "from pkg import core\n\n\ndef time_total():\n    core.total(100000)\n"
     test = "from pkg import core\n\n\ndef test_total():\n    assert core.total(4) == 6\n"
-    timed = trial(
+    timed, one_core = trial(
         {**FILES, "benchmarks/bench.py": bench, "tests/test_core.py": test},
         plan=SamplingPlan(seconds_per_sample=0.002),
-        replays=2,
+        replays=3,
     )
     assert (timed.verdict, timed.source, timed.workloads) == ("faster", "base_suite", ("bench.time_total",))
-    assert timed.replays == ("confirmed", "confirmed")
+    assert timed.replays == ("confirmed", "confirmed", "confirmed")
+    assert len(one_core.sessions) == 3, "base, control and oracle of one replay"
+    told = capsys.readouterr().err
+    assert all(f"{condition}: confirmed" in told for condition in ("the same", "one core", "beside a busy process"))
     assert (timed.tests, timed.is_timed) == ("hold", True)
     assert timed.measuring_seconds > 0
 
