@@ -20,9 +20,20 @@ def test_a_seed_always_draws_the_same_and_another_seed_others():
     assert first != sampled(CASES, most=10, of="other", seed=1, takes_all=False)
 
 
-def test_every_case_has_its_turn():
-    drawn = {case for seed in range(200) for case in sampled(CASES, most=10, seed=seed, takes_all=False)}
-    assert drawn == set(CASES)
+@pytest.mark.parametrize(("most", "turns"), [(10, 10), (1, 100), (30, 4)])
+@pytest.mark.parametrize("first", [0, 202610181200])
+def test_every_case_has_its_turn_before_any_has_another(most, turns, first):
+    first -= first % turns
+    draws = [sampled(CASES, most=most, seed=first + turn, takes_all=False) for turn in range(2 * turns)]
+    assert {len(set(draw)) for draw in draws} == {most}
+    for half in (draws[:turns], draws[turns:]):
+        assert {case for draw in half for case in draw} == set(CASES)
+    assert draws[:turns] != draws[turns:], "what was drawn together is not so for ever"
+
+
+def test_seeds_that_are_always_as_far_apart_draw_every_case_too():
+    drawn = {case for night in range(200) for case in sampled(range(4), most=1, seed=10_000 * night, takes_all=False)}
+    assert drawn == set(range(4))
 
 
 def test_few_cases_and_those_asked_for_are_all_taken():
@@ -44,6 +55,19 @@ def test_of_variants_a_run_takes_the_most_that_it_may_and_of_other_tests_all():
         assert "other" in draw
         assert (len(draw & {"red", "blue"}), len(draw & {"round", "square", "flat"})) == (1, 2)
     assert set.union(*draws) == set(marked) == taken(0, takes_all=True)
+
+
+def test_variants_of_one_case_are_drawn_together():
+    kept = pytest.mark.variant("kept", most=1)
+    cases = {"builds": "one", "goes on": "one", "breaks": "two", "mends": "two", "alone": None}
+    marks = {name: kept.with_args(case=case) if case else kept for name, case in cases.items()}
+    items = [item_of(name, decorator.mark) for name, decorator in marks.items()]
+
+    def taken(seed):
+        undrawn = undrawn_variants(items, seed=seed, takes_all=False)
+        return tuple(item.name for item in items if item not in undrawn)
+
+    assert {taken(seed) for seed in range(3)} == {("builds", "goes on"), ("breaks", "mends"), ("alone",)}
 
 
 def test_variants_that_were_not_drawn_are_deselected():

@@ -23,7 +23,12 @@ from tests.support.celery_workers import require_redis, wait_until
 from tests.support.databases import EMPTY, DatabaseServer
 from tests.support.gates import open_gates
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("celery"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("celery"),
+    pytest.mark.variant("deployments", most=1, case="celery"),
+    pytest.mark.timeout(600),
+]
 
 MONTH, STAGE = "2026-02", Stage.CLASSIFICATIONS
 HELP = {"ops": {"help_stage": {"config": {"stage": Stage.IMAGES.value}}}}

@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.slow,
     pytest.mark.xdist_group("compose"),
+    pytest.mark.variant("deployments", most=1, case="compose"),
     pytest.mark.timeout(1200),
 ]
 

@@ -15,6 +15,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.slow,
     pytest.mark.xdist_group("systemd"),
+    pytest.mark.variant("deployments", most=1, case="systemd"),
     pytest.mark.timeout(1200),
 ]
 

@@ -34,24 +34,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def undrawn_variants(
     items: Iterable[pytest.Item], *, seed: int = SEED, takes_all: bool = TAKES_ALL
 ) -> list[pytest.Item]:
-    """Those of *items* beyond the `most` drawn ones of their variants: `@pytest.mark.variant("what of", most=1)`."""
-    variants: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    """Those of *items* beyond the `most` drawn ones of their variants: `@pytest.mark.variant("what of", most=1)`.
+
+    Tests that are marked with the same `case` are drawn together, as those of a module that build on one another.
+    """
+    variants: dict[tuple[str, int], dict[object, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
         if marker := item.get_closest_marker("variant"):
-            variants[marker.args[0], marker.kwargs["most"]].append(item)
+            case = marker.kwargs.get("case", id(item))
+            variants[marker.args[0], marker.kwargs["most"]][case].append(item)
     undrawn = []
     for (name, most), cases in variants.items():
         drawn = sampled(cases, most=most, of=name, seed=seed, takes_all=takes_all)
-        undrawn += [case for case in cases if case not in drawn]
+        undrawn += [item for case, tests in cases.items() if case not in drawn for item in tests]
     return undrawn
 
 
 def sampled(
     cases: Iterable[T], *, most: int, of: object = "", seed: int = SEED, takes_all: bool = TAKES_ALL
 ) -> list[T]:
-    """At most *most* of *cases*, in their order, or all of them; what is *of* something else is drawn anew."""
+    """At most *most* of *cases*, in their order, or all of them; what is *of* something else is drawn anew.
+
+    Seeds that follow one another take turns: as many as that takes draw each case, the next as many in another order.
+    """
     known = list(cases)
     if takes_all or len(known) <= most:
         return known
-    draw = random.Random(f"{seed} {of}")  # noqa: S311 - a choice, not a secret
-    return [known[place] for place in sorted(draw.sample(range(len(known)), most))]
+    turns = -(-len(known) // most)
+    round_, turn = divmod(seed, turns)
+    order = random.Random(f"{round_} {of}")  # noqa: S311 - a choice, not a secret
+    places = 2 * order.sample(range(len(known)), len(known))
+    return [known[place] for place in sorted(places[turn * most : (turn + 1) * most])]
