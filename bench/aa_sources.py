@@ -47,4 +47,6 @@ def laid_by(source: Source, names: Sequence[str], size: int, spec: BuildSpec) ->
         return SuiteFiles(str(source), grown_files(grown, spec), source)
     # of what takes the fixture, pytest says the names
     named = {} if source is Source.PYTEST_BENCHMARK else functions
-    return SuiteFiles(str(source), suite_files({each: named.get(each, ()) for each in functions}, spec), source)
+    handing = source is Source.PYTEST_BENCHMARK
+    files = suite_files({each: named.get(each, ()) for each in functions}, spec, handing=handing)
+    return SuiteFiles(str(source), files, source)

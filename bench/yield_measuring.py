@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
+from found_workloads import FoundWorkloads
 from yield_report import CONDITIONS, DONE, Condition, Trial
+from yield_sources import ENOUGH, modules_of
 
 from formulacode_dagster.correctness.compare import compare_tests
 from formulacode_dagster.correctness.summary import summary_of_tests
@@ -72,7 +74,8 @@ class Measuring:
             cores=self.cores,
             progress=lambda line: print(f"{trial.item}: {line}", file=sys.stderr, flush=True),
         )
-        row = timed.measurement
+        row, suite = timed.measurement, timed.procedure.suite_files
+        names = [result.benchmark for result in row.results]
         trial = replace(
             trial,
             stage=DONE,
@@ -80,7 +83,9 @@ class Measuring:
             source=row.provenance.source,
             timed=len(row.results),
             aimed=len(row.results),
-            workloads=tuple(result.benchmark for result in row.results),
+            workloads=tuple(names),
+            laid=modules_of(suite, names),
+            found=FoundWorkloads.of(trial.item, names[:ENOUGH], suite),
             verdict=row.verdict,
             measured=summary_of(row),
             rounds=row.rounds,

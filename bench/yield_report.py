@@ -107,7 +107,7 @@ class Trial:
     measuring_seconds: float = 0.0
     """Of finding workloads, of all rounds, and of the tests."""
     seconds: float = 0.0
-    """From the plan of the environment on."""
+    """Of all, replays included, however it ended."""
     sources: Mapping[str, SourceTrial] = field(default_factory=dict)
     """Each source that was tried."""
 
@@ -239,7 +239,9 @@ def figures(trials: Sequence[Trial], apart: Mapping[str, str]) -> dict[str, obje
         ),
         "tried_by_source": dict(Counter(name for trial in timed for name in trial.sources)),
         "minutes_by_source": {name: round(sum(seconds) / 60, 1) for name, seconds in _seconds(timed).items()},
-        "minutes_a_pull_request": round(sum(trial.seconds for trial in timed) / 60 / len(timed), 1) if timed else 0.0,
+        "minutes_a_pull_request": round(sum(trial.seconds for trial in counted) / 60 / len(counted), 1)
+        if counted
+        else 0.0,
         "repaired": sum(trial.attempts > 1 for trial in timed),
         "losses": dict(Counter(f"{trial.stage}: {trial.reason}" for trial in counted if not trial.is_timed)),
         "counted_apart": {

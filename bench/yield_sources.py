@@ -82,6 +82,7 @@ class Aiming:
                 for suite, seconds in _clocked(suites):
                     started = time.perf_counter()
                     result = self._tried(remote, compiled, trial, suite, read) if suite is not None else None
+                    remote.restore()
                     seconds += time.perf_counter() - started
                     name = suite.source if suite is not None else source
                     spent[name] = spent.get(name, SourceTrial()).plus(seconds, result)
@@ -133,7 +134,7 @@ class Aiming:
             timed=len(ran),
             aimed=len(names) or (0 if is_told else COMPILED),
             workloads=tuple(names[:ENOUGH]),
-            laid=_modules(suite, names[:ENOUGH]),
+            laid=modules_of(suite, names[:ENOUGH]),
             found=FoundWorkloads.of(trial.item, names[:ENOUGH], suite) if names else None,
             log="\n".join(words),
         )
@@ -170,7 +171,7 @@ class Aiming:
         yield Source.SNIPPETS, suites_of_snippets(sides, pr, self.patch, self._code[0], shown, note=say)
 
 
-def _modules(suite: SuiteFiles, names: Iterable[str]) -> str:
+def modules_of(suite: SuiteFiles, names: Iterable[str]) -> str:
     """The files of *suite* that the benchmarks *names* are in."""
     modules = {name.partition(".")[0] for name in names}
     files = {path: content for path, content in (suite.files or {}).items() if PurePosixPath(path).stem in modules}

@@ -99,15 +99,16 @@ class Laboratory:
 
     def trial(self, item: str) -> Trial:
         """Take *item* as far as it goes."""
-        trial = Trial(item)
+        trial, begun = Trial(item), time.perf_counter()
         try:
             for reached in self._stages(item):
                 trial = reached
         except Rejection as end:
-            return replace(trial, reason=end.reason.value, detail=end.detail, log=end.log or end.detail)
+            trial = replace(trial, reason=end.reason.value, detail=end.detail, log=end.log or end.detail)
         except ItemFailure as end:
-            return replace(trial, reason=end.kind, detail=str(end), log=f"{end}\n\n{end.log or end.log_tail}")
-        return trial
+            trial = replace(trial, reason=end.kind, detail=str(end), log=f"{end}\n\n{end.log or end.log_tail}")
+        # one that is known from before has its own
+        return trial if trial.seconds else replace(trial, seconds=round(time.perf_counter() - begun, 1))
 
     def _stages(self, item: str) -> Iterator[Trial]:
         """The trial as it stands at the start of each stage, and at the end."""
@@ -116,7 +117,7 @@ class Laboratory:
         mirror, pr, patch = self.change(item)
         trial = replace(trial, stage="environment", merged=pr.facts.merged_at.date().isoformat())
         yield trial
-        begun = started = time.perf_counter()
+        started = time.perf_counter()
         environment = self.planned(mirror, pr, ())
         seconds = time.perf_counter() - started
         trial = replace(trial, stage="image", python=environment.python, plan_seconds=round(seconds, 1))
@@ -165,7 +166,7 @@ class Laboratory:
             ended = measuring.measured(trial, suite)
         else:
             ended = Aiming(self._engine, limits, image, mirror, pr, patch, self._every_source).aimed(trial, suite)
-        yield replace(ended, seconds=round(time.perf_counter() - begun, 1))
+        yield ended
 
     def change(self, item: str) -> tuple[Mirror, PullRequest, bytes]:
         """The mirror of *item*, the item with its true change, and the patch; raises ItemFailure, Rejection."""

@@ -22,6 +22,7 @@ from .log import Log
 from .patch import FileChange, is_only_python
 from .plan import SamplingPlan
 from .relevance import Candidate, comparable, completed, disagreeing, renewed, select, with_surveys
+from .same_modules import still_ruled_out
 from .surveyed import Surveyed
 
 TRIES = 2
@@ -79,6 +80,8 @@ class Chooser:
     log: Log
     extensions: set[str] = field(default_factory=set)
     """Compiled modules that suites have loaded: Python may have been compiled into one, which a line does not tell."""
+    tried: list[tuple[SuiteFiles, list[Candidate]]] = field(default_factory=list)
+    """What was surveyed of suites that tell nothing about the change."""
 
     def choose(self, suite: SuiteFiles, others: OtherSuites) -> Choice:
         """The suite, its benchmarks to time, each seen to run on every arm, and those that fail.
@@ -105,10 +108,11 @@ class Chooser:
                 self.log(f"the suite of the {other.name} is the same")
                 continue
             self.log(f"trying the suite of the {other.name}")
+            known = self._known(other)
             for arm in Arm:
                 self.remotes[arm].write(other.files or {})
             try:
-                return self._select(other)
+                return self._select(other, known)
             except (Rejection, ItemFailure) as end:
                 if isinstance(end, ItemFailure) and end.kind is FailureKind.SURVEY_UNFINISHED:
                     if not self._is_given_up(end):
@@ -117,6 +121,15 @@ class Chooser:
                 self.log(f"the suite of the {other.name} tells nothing about the change: {end}")
             self._restore(other)
         raise ended if unfinished is None else _with_the_rest(unfinished, ended)
+
+    def _known(self, suite: SuiteFiles) -> frozenset[str]:
+        """Benchmarks of *suite* that another was seen to have, and that do not execute the change."""
+        files = suite.files or {}
+        known: set[str] = set()
+        for before, candidates in self.tried:
+            was = self.remotes[Arm.BASE].read(files) if before.files is None else before.files
+            known |= still_ruled_out(candidates, was, files, benchmark_dir=self.benchmark_dir)
+        return frozenset(known)
 
     def _is_given_up(self, end: ItemFailure) -> bool:
         return end.kind in UNFINISHED and not self.surveyed.goes_on
@@ -148,8 +161,8 @@ class Chooser:
             extensions=extensions,
         )
 
-    def _select(self, suite: SuiteFiles) -> Choice:
-        if ruled_out := self.surveyed.ruled_out(suite):
+    def _select(self, suite: SuiteFiles, known: frozenset[str] = frozenset()) -> Choice:
+        if ruled_out := self.surveyed.ruled_out(suite) | known:
             self.log(f"an earlier survey ran {len(ruled_out)} benchmarks, which do not execute the change")
         base, oracle = (self._survey(arm, ruled_out=ruled_out) for arm in (Arm.BASE, Arm.ORACLE))
         if doubtful := disagreeing(base, oracle):
@@ -167,6 +180,7 @@ class Chooser:
         candidates, failures = comparable(base, oracle, changed)
         candidates = self.compiled.settle(candidates, changed, suite)
         self.surveyed.add(suite, candidates)
+        self.tried.append((suite, candidates))
         selected = select(candidates, limit=self.plan.max_benchmarks, seed=self.plan.seed)
         self.log(f"{len(selected)} of {len(candidates)} benchmarks are timed")
         ready = selected

@@ -29,11 +29,11 @@ def later_suites(
     benchmarks that the merge has not: one may come to the change by other names.
     """
     folder = benchmark_dir.strip("/")
-    commits = reader.later(pr.facts.merge_commit_sha, f"{folder}/**")[:MOST_LATER_COMMITS]
+    commits = reader.later(pr.facts.merge_commit_sha, f"{folder}/**")
     before = _words(reader, pr.facts.merge_commit_sha, folder)
     wanted = {name.encode() for name in names} - before
     taken: list[str] = []
-    for commit, words in _words_of_each(reader, commits if wanted else (), folder):
+    for commit, words in _words_of_each(reader, commits[:MOST_LATER_COMMITS] if wanted else (), folder):
         if spoken := words & wanted:
             yield _suite(reader, commit, folder, Source.LATER_SUITE)
             taken.append(commit)

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from formulacode_dagster.declarations.needs_of_tests import is_of_tests
 from formulacode_dagster.git.reader import CommitReader
 from formulacode_dagster.models.links import LinkWalk
+from formulacode_dagster.suites.overlays import is_whole_checkout
 from formulacode_dagster.suites.without import DOCUMENTS, is_benchmark_script
 
 from .shown_code import (
@@ -56,7 +57,7 @@ def shown_at(reader: CommitReader, commit: str, names: Collection[str], *, bench
 
     What lies in *benchmark_dir* is asv's.
     """
-    suite = benchmark_dir.strip("./")
+    suite = "" if is_whole_checkout(benchmark_dir) else benchmark_dir.strip("/")
     reader.complete(commit)
     paths = [path for path in reader.list(commit) if not (suite and path.startswith(f"{suite}/"))]
     documents = [path for path in paths if path.endswith(DOCUMENTS)]

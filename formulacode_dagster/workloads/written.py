@@ -28,6 +28,8 @@ from .sides import Lines, Sides, Tried
 TRIES = 3
 MODULE = "written"
 LEAST_SIZES = 2
+LEAST_SECONDS = 1e-4
+"""That a call of some size has to take: a hundred times what reading the clock costs."""
 LONGEST_SECONDS = 30.0
 """Of one call."""
 TRIAL_SECONDS = 60.0
@@ -173,8 +175,13 @@ def fault_of(tried: Sequence[Tried], lines: tuple[Lines, Lines]) -> str:
     ]
     if not aimed:
         return "it does not come to what is changed of these functions: use other inputs"
-    if len({each.base.index for each in aimed}) < LEAST_SIZES:
+    sizes: dict[tuple[str, str], set[str]] = {}
+    for each in aimed:
+        sizes.setdefault((each.base.owner, each.base.attribute), set()).add(each.base.name)
+    if max(map(len, sizes.values())) < LEAST_SIZES:
         return f"`params` has to give at least {LEAST_SIZES} sizes"
+    if max(min(each.base.seconds, each.again.seconds) for each in aimed) < LEAST_SECONDS:
+        return f"no size takes a call as much as {LEAST_SECONDS * 1000:g} ms, which the clock needs: give larger ones"
     return ""
 
 

@@ -27,7 +27,7 @@ def write_benchmark(text: str) -> str:
         "",
         "",
         "class Written:",
-        "    params = [1000, 10000]",
+        "    params = [1000, 30000]",
         '    param_names = ["size"]',
         "",
         "    def setup(self, size):",

@@ -105,6 +105,7 @@ def test_what_is_measured_has_a_verdict_and_what_its_tests_say(trial, capsys):
     told = capsys.readouterr().err
     assert all(f"{condition}: confirmed" in told for condition in ("the same", "one core", "beside a busy process"))
     assert (timed.tests, timed.is_timed) == ("hold", True)
+    assert (timed.found.names, timed.found.files) == (("bench.time_total",), None)
     assert timed.measuring_seconds > 0
 
 

@@ -14,7 +14,7 @@ from formulacode_dagster.models.errors import ItemFailure, Rejection
 from formulacode_dagster.models.image import ResourceLimits
 from formulacode_dagster.models.measurement import Arm
 from formulacode_dagster.suites.overlays import BASE_SUITE, NO_SUITE, SuiteFiles
-from formulacode_dagster.suites.questions import Survey
+from formulacode_dagster.suites.questions import Survey, SurveyedBenchmark
 
 BEFORE, AFTER = b"def total(n):\n    return sum(range(n))\n", b"def total(n):\n    return n\n"
 PATCH = b"""diff --git a/pkg/core.py b/pkg/core.py
@@ -45,6 +45,42 @@ class Listening:
         return Survey(benchmarks=(), lost={}, extensions=("pkg.core",))
 
 
+class Suite(Listening):
+    """A session whose suites hold one benchmark in each file, and none of them executes the change."""
+
+    def __init__(self):
+        super().__init__()
+        self.files = {"benchmarks/one.py": b"", "benchmarks/base.py": b""}
+
+    def read(self, paths):
+        return {path: self.files[path] for path in paths if path in self.files}
+
+    def write(self, files):
+        super().write(files)
+        self.files = dict(files)
+
+    def survey(self, ruled_out=(), **_):
+        names = sorted(path.removeprefix("benchmarks/").removesuffix(".py") for path in self.files)
+        self.asked.append(("survey", *sorted(ruled_out)))
+        return Survey(
+            benchmarks=tuple(surveyed(name, f"{name}.time_it" in ruled_out) for name in names), lost={}, extensions=()
+        )
+
+
+def surveyed(module, is_ruled_out):
+    return SurveyedBenchmark(
+        name=f"{module}.time_it",
+        module=module,
+        owner="",
+        attribute="time_it",
+        index=0,
+        timeout=1.0,
+        cache_folder="",
+        outcome="ruled_out" if is_ruled_out else "ran",
+        traceable=True,
+    )
+
+
 class Nothing:
     """No build with coverage."""
 
@@ -56,8 +92,8 @@ class Nothing:
 def chosen():
     """`chosen(suite, others)`: what was asked of each arm when none of them tells anything."""
 
-    def run(suite, others):
-        remote = Listening()
+    def run(suite, others, remote=None):
+        remote = remote or Listening()
         sources = {Arm.BASE: {"pkg/core.py": BEFORE}, Arm.ORACLE: {"pkg/core.py": AFTER}}
         plan = SamplingPlan()
         chooser = Chooser(
@@ -95,6 +131,15 @@ def test_a_suite_is_gone_before_the_next_is_looked_for(chosen):
     assert laid == [("write", "benchmarks/one.py"), ("write", "benchmarks/other.py")]
     between = calls[calls.index(laid[0]) : calls.index(laid[1])]
     assert between[-3:] == [("restore",)] * 3
+
+
+def test_a_benchmark_that_two_suites_share_runs_in_the_first_alone(chosen):
+    later = SuiteFiles("later", {"benchmarks/one.py": b"", "benchmarks/base.py": b"pass", "benchmarks/new.py": b""})
+    newest = SuiteFiles("newest", {**later.files, "benchmarks/new.py": b"pass"})
+    calls = chosen(BASE_SUITE, lambda _: [later, newest], Suite())
+    surveys = [call for call in calls if call[0] == "survey"]
+    both = [("survey", "one.time_it")] * 2
+    assert surveys == [("survey",)] * 2 + both + [("survey", "base.time_it", "one.time_it")] * 2
 
 
 def test_the_first_suite_is_not_surveyed_again_under_another_name(chosen):

@@ -50,6 +50,13 @@ def test_the_newest_is_tried_for_a_benchmark_that_comes_to_the_change_by_another
     assert place.executed(suite) == {"bench.time_sum": TOTAL}
 
 
+def test_the_newest_is_the_newest_of_all(world, monkeypatch):
+    monkeypatch.setattr("formulacode_dagster.workloads.commits.MOST_LATER_COMMITS", 1)
+    newest = "from pkg import core\n\n\ndef time_sum():\n    getattr(core, 'total'.lower())(3)\n"
+    place = world(base=OF_TOTAL, after=("# nothing", "# nothing yet", newest))
+    assert texts(later(place)) == [newest]
+
+
 def test_what_the_suite_speaks_of_already_calls_for_no_later_one(world):
     assert later(world(base=OF_TOTAL, after=(OF_TOTAL + "# faster", OF_TOTAL.replace("10", "20")))) == []
 

@@ -145,17 +145,18 @@ def test_what_cannot_be_read_shows_nothing():
     assert [*snippets_of_scripts(shown), *snippets_of_documents(shown)] == []
 
 
-def test_documents_and_scripts_that_speak_of_the_change_are_taken_and_neither_suites_nor_tests():
+@pytest.mark.parametrize("folder", ["asv_bench/benchmarks", ".ci/benchmarks/"])
+def test_documents_and_scripts_that_speak_of_the_change_are_taken_and_neither_suites_nor_tests(folder):
     files = {
         "README.md": "total",
         "docs/more.rst": "total and double",
         "docs/silent.rst": "totals",
         "benchmarks/run.py": "total()",
-        "asv_bench/benchmarks/core.py": "total()",
+        f"{folder.strip('/')}/core.py": "total()",
         "benchmarks/test_run.py": "total()",
         "pkg/core.py": "def total(): ...",
     }
-    shown = shown_at(Reader(files), "a" * 40, {"total", "double"}, benchmark_dir="asv_bench/benchmarks")
+    shown = shown_at(Reader(files), "a" * 40, {"total", "double"}, benchmark_dir=folder)
     assert list(shown.texts) == ["benchmarks/run.py", "docs/more.rst", "README.md"]
 
 

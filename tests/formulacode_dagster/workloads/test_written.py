@@ -44,13 +44,14 @@ class Scripted:
         return Draft(code=self.drafts.pop(0) if self.drafts else "pass")
 
 
-def run_of(form="a", lines=LINES, index=0):
+def run_of(form="a", lines=LINES, index=0, size=None, method="time_total", seconds=0.01):
     return SurveyedBenchmark(
-        name=f"written.Written.time_total({index})",
+        name=f"written.Written.{method}({index if size is None else size})",
         module="written",
         owner="Written",
-        attribute="time_total",
+        attribute=method,
         index=index,
+        seconds=seconds,
         timeout=1.0,
         cache_folder="",
         outcome="ran",
@@ -59,8 +60,9 @@ def run_of(form="a", lines=LINES, index=0):
     )
 
 
-def tried(base="a", again="a", oracle="a", lines=BOTH, index=0):
-    return Tried(run_of(base, lines[0], index), run_of(again, lines[0], index), run_of(oracle, lines[1], index))
+def tried(base="a", again="a", oracle="a", lines=BOTH, index=0, **named):
+    given = [(base, lines[0]), (again, lines[0]), (oracle, lines[1])]
+    return Tried(*(run_of(form, of_side, index, **named) for form, of_side in given))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,10 @@ def test_functions_that_change_are_named_with_what_a_call_must_give(lines, names
         pytest.param([tried(), tried(index=1)], BOTH, "", id="a workload"),
         pytest.param([tried(), tried(index=1, lines=({}, {}))], BOTH, "2 sizes", id="a size that does not come to it"),
         pytest.param([tried()], BOTH, "2 sizes", id="one size"),
+        pytest.param([tried(size=10), tried(size=10, index=1)], BOTH, "2 sizes", id="one size twice"),
+        pytest.param([tried(), tried(index=1, method="time_other")], BOTH, "2 sizes", id="one size of each method"),
+        pytest.param([tried(seconds=1e-5), tried(index=1, seconds=9e-5)], BOTH, "0.1 ms", id="too short for the clock"),
+        pytest.param([tried(seconds=1e-5), tried(index=1)], BOTH, "", id="short in the smaller size alone"),
         pytest.param([tried(), tried("", "", "", index=1)], BOTH, "return what it computes", id="nothing returned"),
         pytest.param([tried(), tried(again="b", index=1)], BOTH, "the same whenever", id="another result on the base"),
         pytest.param([tried(), tried(oracle="b", index=1)], BOTH, "the same whenever", id="another with the patch"),

@@ -1,0 +1,51 @@
+"""What a survey of one suite tells of the next: a module that both have, and all that it speaks of, runs but once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+
+from .relevance import Candidate
+
+_WORD = re.compile(rb"\w+")
+
+
+def still_ruled_out(
+    candidates: Sequence[Candidate], before: Mapping[str, bytes], after: Mapping[str, bytes], *, benchmark_dir: str
+) -> frozenset[str]:
+    """Names of those *candidates*, surveyed in the files *before*, that need not run in the files *after*.
+
+    That is what did not execute the change then, in a module that is the same in both.
+    """
+    same = same_modules(before, after, benchmark_dir=benchmark_dir)
+    return frozenset(
+        candidate.name
+        for candidate in candidates
+        if candidate.executes_change is False and all(each.module in same for each in candidate.by_arm.values())
+    )
+
+
+def same_modules(before: Mapping[str, bytes], after: Mapping[str, bytes], *, benchmark_dir: str) -> frozenset[str]:
+    """Names, below *benchmark_dir*, of the modules that do the same in the files *before* and *after*.
+
+    A module of equal content counts as another where it speaks of a file that differs, or of one that does so in turn:
+    that it imports it is not looked for. Where an `__init__.py` differs, all do.
+    """
+    differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    if any(PurePosixPath(path).name == "__init__.py" for path in differing):
+        return frozenset()
+    same = {path: set(_WORD.findall(content)) for path, content in after.items() if path not in differing}
+    new = differing
+    while new:
+        names = {word for path in new for word in _WORD.findall(os.fsencode(PurePosixPath(path).stem))}
+        new = {path for path, words in same.items() if words & names}
+        for path in new:
+            del same[path]
+    folder = PurePosixPath(benchmark_dir.strip("/"))
+    return frozenset(
+        ".".join(place.relative_to(folder).with_suffix("").parts)
+        for place in map(PurePosixPath, same)
+        if place.suffix == ".py" and place.is_relative_to(folder)
+    )
