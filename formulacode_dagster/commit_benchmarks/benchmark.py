@@ -19,7 +19,7 @@ from formulacode_dagster.declarations.tree import Tree
 from formulacode_dagster.files.atomic import disk_errors
 from formulacode_dagster.git.mirror import Mirror
 from formulacode_dagster.measurement.cores import Cores
-from formulacode_dagster.models.errors import BusyError, ConfigurationError, ItemFailure, Rejection
+from formulacode_dagster.models.errors import BusyError, ConfigurationError, ItemFailure, Rejection, SuspectedOutage
 from formulacode_dagster.models.image import BuiltImage, ResourceLimits
 from formulacode_dagster.models.measurement import Source
 from formulacode_dagster.models.reasons import FailureKind
@@ -97,8 +97,9 @@ class CommitBenchmarks:
     def run(self, commits: Sequence[str]) -> list[BenchmarkedCommit]:
         """Benchmark *commits*, oldest first; how each stands afterwards, in the same order.
 
-        A commit that fails is told and stops no other. Raises OutsideSystemError when Docker, the disk or the package
-        index is gone, BusyError while another run has the folder, ConfigurationError where no commit has a suite.
+        A commit that fails is told and stops no other; one that was lost to a system that may be down is tried again by
+        the next run. Raises OutsideSystemError when Docker or the disk is gone, or the index refuses us, BusyError
+        while another run has the folder, ConfigurationError where no commit has a suite.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -220,6 +221,8 @@ class CommitBenchmarks:
             "detail": str(end),
             "log": (end.log or getattr(end, "log_tail", ""))[-LOG_CHARACTERS:],
         }
+        if isinstance(end, SuspectedOutage):
+            return failure
         path = self.folder / FAILURES
         with disk_errors(str(path)), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(failure) + "\n")

@@ -91,7 +91,8 @@ class Resolver:
         only in `exclude_newer` then have one lock. Where it lacks a project, versions move only as far as they must;
         where it lacks a wheel, or only what came later would do, the Unsolvable names these for the caller to judge.
         Requirements whose project has no version at that date are left out, each with its reason. Raises Unsolvable,
-        ItemFailure (`timeout`, `lock`), and OutsideSystemError when the index does not answer.
+        SuspectedOutage (`timeout`, `incomplete`) when the index does not answer, and OutsideSystemError when it refuses
+        us or the disk is full.
         """
         if settled_at is None or settled_at >= request.exclude_newer:
             return self._answer(request)
@@ -200,14 +201,20 @@ class Resolver:
             # Raises the error below itself when the index refuses everything, not only this project.
             self._ceiling("setuptools", request.python, request.exclude_newer)
             refused = False
-        if refused or (uv_messages.UNREACHABLE.search(log) and not uv_messages.GONE.search(log)):
-            return OutsideSystemError(
+        why, remedy = last_line(words) or "uv says nothing", "Check the network and uv's index settings"
+        if refused:
+            return OutsideSystemError(INDEX, "refuses us", why=why, remedy=f"{remedy}, then run the month again")
+        if uv_messages.UNREACHABLE.search(log) and not uv_messages.GONE.search(log):
+            # one package alone may name an address that is dead
+            return SuspectedOutage(
                 INDEX,
-                "does not answer",
-                why=last_line(words) or "uv says nothing",
-                remedy="Check the network and uv's index settings, then run the month again",
+                FailureKind.INCOMPLETE,
+                "the package index does not answer",
+                why=why,
+                remedy=remedy,
+                log_tail=words[-_LOG_TAIL:],
             )
-        if "No space left on device" in log:
+        if uv_messages.DISK_FULL.search(log):
             return OutsideSystemError("disk", f"no space left in {self._cache_dir}", remedy="Free some, then run again")
         unbuildable = uv_messages.names(uv_messages.UNBUILDABLE, log)
         spoken = set(re.findall(r"[\w.-]+", log.lower()))

@@ -17,12 +17,17 @@ NO_WHEEL = (
 CAME_LATER = (re.compile(r"`(?P<name>[\w.-]+)` was filtered by `exclude-newer`"),)
 NO_SOLUTION = "No solution found when resolving"
 UNBUILDABLE = (re.compile(r"Failed to (?:download and )?build `(?P<name>[\w.-]+?)=="),)
+_OWN_LINE = r"^(?:error: |  cause: |  Caused by: |  (?:×|├─▶|╰─▶) ).*?"
+"""A line of uv's own, whichever version says it; what a build backend printed is quoted deeper."""
 UNREACHABLE = re.compile(
-    r"error sending request|dns error|tcp connect error|[Cc]onnection (refused|reset)|operation timed out"
-    r"|HTTP status server error|429 Too Many Requests|invalid peer certificate|Network is unreachable"
+    _OWN_LINE + r"(?:error sending request|dns error|tcp connect error|[Cc]onnection (?:refused|reset)"
+    r"|operation timed out|HTTP status server error|429 Too Many Requests|invalid peer certificate"
+    r"|Network is unreachable)",
+    re.MULTILINE,
 )
+DISK_FULL = re.compile(_OWN_LINE + "No space left on device", re.MULTILINE)
 REFUSED = re.compile(r"lack of valid authentication credentials|returned a 40[13] ")
-GONE = re.compile(r"404 Not Found|410 Gone")
+GONE = re.compile(_OWN_LINE + r"(?:404 Not Found|410 Gone)", re.MULTILINE)
 USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 
 

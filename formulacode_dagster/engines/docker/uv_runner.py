@@ -86,7 +86,8 @@ def _read(folder: Path, name: str) -> str:
     path = folder / name
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_BYTES:
         return ""
-    return path.read_text(encoding="utf-8", errors="replace")
+    # as it is: a carriage return of the code's would begin a line of uv's
+    return path.read_bytes().decode("utf-8", "replace")
 
 
 def _lost(python: str, log: str, *, seconds: float) -> FormulaCodeError:

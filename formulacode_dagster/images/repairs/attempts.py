@@ -262,6 +262,9 @@ class Attempts:
                 environment = task.replan(fixes)
             spec = self._spec(environment)
         except ItemFailure as failure:
+            if isinstance(failure, SuspectedOutage) and failure.kind is not FailureKind.TIMEOUT:
+                # no other plan would fare better
+                raise
             unplanned = self._spec(task.environment).model_copy(update={"fixes": tuple(fixes)})
             return AttemptResult(environment, unplanned, None, failure, PLAN, failure.log or failure.log_tail)
         return self._built(environment, spec)

@@ -7,11 +7,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from formulacode_dagster.commit_benchmarks.benchmark import FAILURES, CommitState
+from formulacode_dagster.commit_benchmarks.benchmark import FAILURES, CommitBenchmarks, CommitState
 from formulacode_dagster.commit_benchmarks.plain_asv import PlainAsv
+from formulacode_dagster.commit_benchmarks.sampling import RoundsPlan
+from formulacode_dagster.models.errors import ItemFailure, SuspectedOutage
+from formulacode_dagster.models.reasons import FailureKind
+from formulacode_dagster.suites.overlays import BASE_SUITE
 from tests.support import commit_benchmarks
 from tests.support.commit_benchmarks import run_benchmarks
 from tests.support.git_world import BareRepository
@@ -127,3 +132,22 @@ def test_plain_asv_benchmarks_in_the_same_images(world, shas):
     row = dict(zip(result["result_columns"], result["results"]["bench_total.TimeTotal.time_total"], strict=False))
     assert row["stats_repeat"][0] == len(row["samples"][0]) == 2
     assert result["env_name"].startswith("formulacode-py")
+
+
+def test_a_commit_lost_to_an_index_that_may_be_down_is_told_and_tried_again_by_the_next_run(tmp_path, monkeypatch):
+    ends = {
+        "lost": SuspectedOutage("package index", FailureKind.INCOMPLETE, "no answer"),
+        "bad": ItemFailure(FailureKind.LOCK, "no solution"),
+    }
+
+    def image(sha, _note):
+        raise ends[sha]
+
+    monkeypatch.setattr(CommitBenchmarks, "_suite", lambda *_: BASE_SUITE)
+    work = CommitBenchmarks(
+        SimpleNamespace(image=image), tmp_path, tmp_path / "results", {"machine": "here"}, None, RoundsPlan(rounds=1)
+    )
+    states = {commit.sha: (commit.state, commit.reason, commit.worked) for commit in work.run(["lost", "bad"])}
+    assert states == {"lost": ("failed", "incomplete", True), "bad": ("failed", "lock", True)}
+    assert set(failures_of(tmp_path)) == {"bad"}
+    assert {commit.sha: commit.worked for commit in work.run(["lost", "bad"])} == {"lost": True, "bad": False}

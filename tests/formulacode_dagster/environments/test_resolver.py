@@ -11,7 +11,7 @@ from formulacode_dagster.engines.process.interpreters import installed_interpret
 from formulacode_dagster.environments.lock import read_lock
 from formulacode_dagster.environments.resolution import Unsolvable
 from formulacode_dagster.environments.resolver import Resolver
-from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError
+from formulacode_dagster.models.errors import ItemFailure, OutsideSystemError, SuspectedOutage
 from tests.support.declarations import resolve
 
 AT = datetime(2026, 1, 15, tzinfo=UTC)
@@ -134,12 +134,42 @@ def test_tokens_of_the_process_do_not_reach_uv(index, tmp_path):
     assert pins(resolution) == {"attrs": "2.0"}
 
 
-@pytest.mark.parametrize("answer", [500, 503, 401, 403])
-def test_an_index_that_refuses_stops_the_stage(resolver, index, answer):
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(500, SuspectedOutage), (503, SuspectedOutage), (401, OutsideSystemError), (403, OutsideSystemError)],
+)
+def test_an_index_that_refuses_stops_the_stage_and_one_that_is_down_is_suspected_of_it(resolver, index, answer, error):
     index.answer = answer
-    with pytest.raises(OutsideSystemError) as caught:
+    with pytest.raises(error) as caught:
         resolve(resolver, ["attrs"], python="3.12", exclude_newer=AT)
     assert caught.value.system == "package index"
+
+
+SAYS_SO = """
+import sys
+
+sys.stderr.write("error: dns error\\n  cause: Connection refused\\n\\rerror: operation timed out\\n")
+sys.stderr.write("error: No space left on device\\nerror: 404 Not Found\\n")
+print("error: error sending request for url")
+raise SystemExit(1)
+"""
+
+
+def test_what_a_build_backend_prints_of_a_network_or_a_disk_fails_its_own_item(resolver, index):
+    pyproject = '[build-system]\nrequires = []\nbuild-backend = "b"\nbackend-path = ["."]\n'
+    index.publish_source("old", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject, "b.py": SAYS_SO})
+    with pytest.raises(Unsolvable) as caught:
+        resolve(resolver, ["old"], python="3.12", exclude_newer=AT, build_sources=True)
+    assert caught.value.refusal.unbuildable == ("old",)
+    assert "error: dns error" in caught.value.log_tail
+
+
+def test_an_address_of_one_package_that_is_dead_is_suspected_and_stops_nothing_by_itself(resolver, index):
+    pyproject = '[build-system]\nrequires = ["gone @ http://127.0.0.1:9/gone-1.0.tar.gz"]\nbuild-backend = "b"\n'
+    index.publish_source("old", "1.0", "2018-01-01T00:00:00Z", files={"pyproject.toml": pyproject, "b.py": ""})
+    with pytest.raises(SuspectedOutage) as caught:
+        resolve(resolver, ["old"], python="3.12", exclude_newer=AT, build_sources=True)
+    assert caught.value.kind == "incomplete"
 
 
 def test_a_single_project_that_is_refused_fails_the_item_and_is_never_dropped(resolver, index):
@@ -156,10 +186,10 @@ def test_an_index_without_setuptools_is_a_wrong_setting_and_no_empty_environment
             resolve(resolver, wanted, python="3.12", exclude_newer=AT)
 
 
-def test_an_index_that_is_gone_stops_the_stage_and_no_credential_is_told(tmp_path):
+def test_an_index_that_is_gone_is_suspected_of_it_and_no_credential_is_told(tmp_path):
     settings = {"PATH": os.environ["PATH"], "UV_DEFAULT_INDEX": "http://u:hunter2@127.0.0.1:9/simple"}
     dead = Resolver(tmp_path, environment={**settings, "UV_HTTP_RETRIES": "0"})
-    with pytest.raises(OutsideSystemError) as caught:
+    with pytest.raises(SuspectedOutage) as caught:
         resolve(dead, ["attrs"], python="3.12", exclude_newer=AT)
     assert "hunter2" not in str(caught.value)
     assert caught.value.remedy

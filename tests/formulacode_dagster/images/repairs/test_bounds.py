@@ -126,6 +126,18 @@ def test_an_outside_system_that_is_gone_leaves_no_attempt(end: FormulaCodeError)
     assert error is end
 
 
+def test_an_index_that_gives_a_plan_no_answer_ends_the_attempts_and_one_slow_question_does_not() -> None:
+    for kind, ended_by_it in ((FailureKind.INCOMPLETE, True), (FailureKind.TIMEOUT, False)):
+        lost = SuspectedOutage("package index", kind, "no answer")
+
+        def replan(fixes: Sequence[Fix], lost: SuspectedOutage = lost) -> Environment:
+            raise lost
+
+        kept, error = attempts_with(FailingEngine(NO_GSL), task=make_task(replan))
+        assert [attempt.kind for attempt in kept[:2]] == (["build"] if ended_by_it else ["build", "timeout"])
+        assert (error is lost) is ended_by_it
+
+
 def test_attempts_outlive_a_kill_between_them_and_the_next_run_numbers_on(
     database: Database, database_url: str
 ) -> None:
