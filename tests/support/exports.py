@@ -11,6 +11,7 @@ from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
 from formulacode_dagster.models.image import BuiltImage, EngineName
 from formulacode_dagster.models.measurement import Look, Unit
+from formulacode_dagster.models.release import TaskRecord
 from formulacode_dagster.release.registries.accounts import STRANGER
 from formulacode_dagster.release.registries.publishing import Registry
 from formulacode_dagster.specs.context import Origins
@@ -158,14 +159,21 @@ def patch_of(sample: Sample) -> bytes:
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
-def make_rows(engine: Engine, folder: Path, lock: str) -> dict[str, dict[str, Any]]:
-    """Rows of both tasks, by kind, their image built and published."""
+def make_rows(engine: Engine, folder: Path, lock: str) -> None:
+    """Write the rows of both tasks into *folder*, for `read_rows`, their image built and published."""
+    folder.mkdir(exist_ok=True)
     sample = make_sample(folder / "shapes", "shapes", FILES, ORACLES[PYTHON])
     spec = make_spec(sample, lock, os_image=OS_IMAGE, test_lock=TEST_LOCK)
     image = as_image(EngineName.DOCKER, spec, engine.build(spec, Origins(sample.mirror)))
     published = Registry(REGISTRY, "exports", STRANGER, "single").publish(image, month=image.month)
     samples = {PYTHON: sample, C: with_oracle(sample, folder / C, ORACLES[C])}
+    for kind, each in samples.items():
+        row = row_of(kind, image, patch_of(each), published.reference, published.digest)
+        (folder / f"{kind}.json").write_text(TaskRecord.model_validate(row).model_dump_json())
+
+
+def read_rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """What `make_rows` has written into *folder*, by kind."""
     return {
-        kind: row_of(kind, image, patch_of(each), published.reference, published.digest)
-        for kind, each in samples.items()
+        kind: TaskRecord.model_validate_json((folder / f"{kind}.json").read_text()).model_dump() for kind in ORACLES
     }

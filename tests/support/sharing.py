@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,26 @@ class RunFolder:
                 make(made)
                 ready.touch()
         return made
+
+    @contextmanager
+    def shared(self, name: str, make: Callable[[Path], object], remove: Callable[[], object]) -> Iterator[Path]:
+        """`once(name, make)` for the length of the block.
+
+        `remove()` takes away what it made outside of this folder, as soon as no process is in such a block: one that
+        enters later finds no more of it than the folder.
+        """
+        users = self.path / f"{name}.users"
+        own = users / str(os.getpid())
+        with self.lock(f"{name}.users"):
+            users.mkdir(exist_ok=True)
+            own.touch()
+        try:
+            yield self.once(name, make)
+        finally:
+            with self.lock(f"{name}.users"):
+                own.unlink()
+                if not any(users.iterdir()):
+                    remove()
 
     def lock(self, name: str) -> FileLock:
         """A lock among the processes of this run."""

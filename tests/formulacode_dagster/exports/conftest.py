@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,29 @@ import pytest
 from formulacode_dagster.exports.evaluate import evaluate
 from formulacode_dagster.exports.formats import Format, solution
 from formulacode_dagster.exports.write import export_task
-from tests.support.docker import MakeDockerEngine
-from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows
+from tests.support.docker import MakeDockerEngine, remove_images
+from tests.support.exports import ATTACK, PYTHON, REGISTRY, TOUCHED_GRADER, make_rows, read_rows
 from tests.support.measurement import lay
+from tests.support.sharing import RunFolder
 
 __all__ = ["lay"]
 
 
 @pytest.fixture(scope="session")
-def rows(
-    make_docker_engine: MakeDockerEngine, tmp_path_factory: pytest.TempPathFactory, lock: str
-) -> dict[str, dict[str, Any]]:
-    """Rows of a task of Python and one of C, by kind, of one image in the local registry."""
+def rows(make_docker_engine: MakeDockerEngine, run_folder: RunFolder, lock: str) -> Iterator[dict[str, dict[str, Any]]]:
+    """Rows of a task of Python and one of C, by kind, of one image in the local registry, one for the whole run."""
     try:
         httpx.get(f"http://{REGISTRY}/v2/", timeout=5).raise_for_status()
     except httpx.HTTPError:
         pytest.skip(f"no registry on {REGISTRY}; run .ci/install-registry")
-    return make_rows(make_docker_engine(), tmp_path_factory.mktemp("exports"), lock)
+    # not this process's own, with which its images would go
+    installation = f"test-{run_folder.uid}-exports"
+
+    def make(folder: Path) -> None:
+        make_rows(make_docker_engine(installation=installation), folder, lock)
+
+    with run_folder.shared("export-rows", make, partial(remove_images, installation)) as folder:
+        yield read_rows(folder)
 
 
 @pytest.fixture(scope="session")

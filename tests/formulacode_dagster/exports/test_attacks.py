@@ -9,8 +9,7 @@ import pytest
 from formulacode_dagster.exports.formats import Format
 from tests.support.exports import TOUCHED_GRADER
 
-# one image serves all of them
-pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("exports")]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
 PATCHED_CLOCKS = """cat >>shapes/__init__.py <<'END'
 import time, timeit

@@ -11,8 +11,7 @@ from formulacode_dagster.exports.formats import Format
 from tests.support.exports import ATTACK, PYTHON, C
 from tests.support.harnesses import call
 
-# one image serves all of them
-pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow, pytest.mark.xdist_group("exports")]
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
 LOADED = """
 import json, sys
