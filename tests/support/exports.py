@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.measurement.plan import SamplingPlan
 from formulacode_dagster.measurement.procedure import Procedure
@@ -20,6 +22,7 @@ from tests.support.docker import OS_IMAGE
 from tests.support.extension import FAST_C, SLOW_C
 from tests.support.images import LIMITS, Sample, as_image, make_sample, make_spec, with_oracle
 from tests.support.release import task_row
+from tests.support.sampling import sampled
 
 REGISTRY = "127.0.0.1:5000"
 TEST_LOCK = """iniconfig==2.3.1 \\
@@ -123,6 +126,9 @@ ORACLES = {
     C: {"shapes/_fast.c": FAST_C},
 }
 BENCHMARKS = {PYTHON: "bench.time_squares", C: "bench.time_total"}
+HARNESS = pytest.mark.variant("harness of others that runs tasks", most=1)
+LANGUAGES = sampled((PYTHON, C), most=1, of="language of what a harness runs")
+"""Of what harnesses of others run; in containers of ours each attack is run on Python."""
 
 
 def row_of(kind: str, image: BuiltImage, patch: bytes, reference: str, digest: str) -> dict[str, Any]:

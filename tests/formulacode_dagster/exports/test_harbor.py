@@ -8,7 +8,7 @@ import math
 import pytest
 
 from formulacode_dagster.exports.formats import Format
-from tests.support.exports import ATTACK, PYTHON, C
+from tests.support.exports import ATTACK, HARNESS, LANGUAGES, PYTHON, C
 from tests.support.harnesses import call
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
@@ -51,10 +51,12 @@ def test_harbors_own_loader_reads_the_tasks(tasks, tmp_path):
     assert [json.loads(line) for line in told] == [[f"formulacode/{task.name}", "root", 2] for task in tasks.values()]
 
 
+@HARNESS
 @pytest.mark.timeout(1700)
 def test_the_oracle_gets_what_is_measured_of_it_and_who_does_nothing_or_cheats_gets_nothing(tasks, tmp_path):
-    rewards = run("oracle", [*tasks.values()], tmp_path)
-    assert rewards.keys() == {task.name for task in tasks.values()}
+    honest = [tasks[kind] for kind in LANGUAGES]
+    rewards = run("oracle", [*honest, tasks[ATTACK]], tmp_path)
+    assert rewards.keys() == {task.name for task in (*honest, tasks[ATTACK])}
     cheated = rewards.pop(tasks[ATTACK].name)
     assert (cheated["reward"], cheated["speedup"]) == (0.0, 1.0)
     for told in rewards.values():
@@ -63,7 +65,7 @@ def test_the_oracle_gets_what_is_measured_of_it_and_who_does_nothing_or_cheats_g
         assert told["reward"] > 0.5
         assert told["speedup"] > 1.5
         assert (told["tests"], told["tests_failed"]) == (2, 0)
-    done = run("nop", [tasks[PYTHON], tasks[C]], tmp_path)
+    done = run("nop", honest, tmp_path)
     assert {name: (told["reward"], told["speedup"]) for name, told in done.items()} == dict.fromkeys(
-        (tasks[PYTHON].name, tasks[C].name), (0.0, 1.0)
+        (task.name for task in honest), (0.0, 1.0)
     )

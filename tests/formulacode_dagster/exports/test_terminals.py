@@ -10,12 +10,12 @@ import pytest
 
 from formulacode_dagster.engines.docker.daemon import DockerDaemon
 from formulacode_dagster.exports.formats import Format
-from tests.support.exports import ATTACK, BENCHMARKS, PYTHON, C
+from tests.support.exports import ATTACK, BENCHMARKS, HARNESS, LANGUAGES, PYTHON
 from tests.support.harnesses import call
 
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.slow]
 
-KINDS = (PYTHON, C, ATTACK)
+KINDS = (*LANGUAGES, ATTACK)
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def run(exported, tmp_path):
 
     def results(format_, program, *options, kinds=KINDS, name="run"):
         tasks = {kind: exported(kind, format_) for kind in kinds}
-        dataset = ["--dataset-path", str(tasks[PYTHON].parent), *(f"--task-id={task.name}" for task in tasks.values())]
+        (folder,) = {task.parent for task in tasks.values()}
+        dataset = ["--dataset-path", str(folder), *(f"--task-id={task.name}" for task in tasks.values())]
         output = ["--output-path", "runs", "--run-id", name, "--n-concurrent", "1", "--no-cleanup"]
         try:
             said = call(format_, program, "run", *dataset, *output, *options, cwd=tmp_path)
@@ -40,6 +41,7 @@ def run(exported, tmp_path):
     return results
 
 
+@HARNESS
 @pytest.mark.timeout(1700)
 def test_fc_eval_tells_the_speed_of_agents_that_work_in_a_container_one_after_the_other(run):
     results = run(Format.FC_EVAL, "fc-eval", "--agents", "oracle:oracle", "--agents", "nop:nop")
@@ -62,17 +64,18 @@ def test_fc_eval_tells_the_speed_of_agents_that_work_in_a_container_one_after_th
             assert math.log(measured["agent/nop"]) > 0.5 * math.log(measured["oracle/nop"])
 
 
+@HARNESS
 @pytest.mark.timeout(1700)
 def test_terminal_bench_resolves_what_is_faster_alone(run):
     told = {}
-    for agent, kinds in (("oracle", KINDS), ("nop", (PYTHON, C))):
+    for agent, kinds in (("oracle", KINDS), ("nop", LANGUAGES)):
         results = run(
             Format.TERMINAL_BENCH, "tb", "--agent", agent, "--no-upload-results", kinds=kinds, name=f"run-{agent}"
         )
         told[agent] = {kind: (result["is_resolved"], result["parser_results"]) for kind, result in results.items()}
     right, not_faster = {"tests": "passed", "faster": "passed"}, {"tests": "passed", "faster": "failed"}
-    assert told["oracle"] == {PYTHON: (True, right), C: (True, right), ATTACK: (False, not_faster)}
-    assert told["nop"] == dict.fromkeys((PYTHON, C), (False, not_faster))
+    assert told["oracle"] == {**dict.fromkeys(LANGUAGES, (True, right)), ATTACK: (False, not_faster)}
+    assert told["nop"] == dict.fromkeys(LANGUAGES, (False, not_faster))
 
 
 LEFT = """
