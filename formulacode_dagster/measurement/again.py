@@ -11,7 +11,7 @@ from formulacode_dagster.suites.questions import SurveyedBenchmark
 
 from .arms import Arms
 from .budget import Budget
-from .choosing import SURVEY_SHARE, TRIES
+from .choosing import TRIES
 from .cores import Cores
 from .failures import oracle_breaks
 from .log import Log, Progress
@@ -105,7 +105,7 @@ def _surveyed(arms: Arms, arm: Arm, procedure: Procedure, budget: Budget) -> dic
             survey = arms.remotes[arm].survey(
                 lines={},
                 limit=float(procedure.limits.benchmark_seconds),
-                budget=min(procedure.plan.max_survey_seconds, SURVEY_SHARE * budget.left),
+                budget=budget.for_survey(procedure.plan.max_survey_seconds),
                 only=missing,
             )
             surveyed |= {each.name: each for each in survey.benchmarks}

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import TypeVar
 
 T = TypeVar("T")
+SURVEY_SHARE = 0.25
+"""Of the time that is left, for a survey of one arm."""
 
 
 class Budget:
@@ -29,6 +31,10 @@ class Budget:
     def left(self) -> float:
         """Seconds that are left, at least 0."""
         return max(0.0, self._seconds - self.spent)
+
+    def for_survey(self, most: float) -> float:
+        """Seconds for a survey of one arm, at most so many: other surveys and the samples need some, too."""
+        return min(most, SURVEY_SHARE * self.left)
 
     @property
     def built(self) -> float:

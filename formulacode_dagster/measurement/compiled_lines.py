@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -24,7 +24,7 @@ from .budget import Budget
 from .changed_code import ChangedCode, Lines
 from .patch import FileChange
 from .plan import SamplingPlan
-from .relevance import Candidate
+from .relevance import NO_TIME, Candidate
 
 RUST = "*.rs"
 ANY_UNIT = ("*.c", "*.cc", "*.cpp", "*.cxx", "*.[fF]*")
@@ -59,34 +59,44 @@ class CompiledLines:
     def settle(self, candidates: Sequence[Candidate], changed: ChangedCode, suite: SuiteFiles) -> list[Candidate]:
         """*candidates*, told of those undecided whether they execute what *changed* of compiled code.
 
-        They stay unknown where the build fails, is neither gcc's nor rustc's, or holds none of the changed lines.
+        They stay unknown where the build fails, is neither gcc's nor rustc's, or holds none of the changed lines; and
+        where there is no time to run them, which another attempt may have. What does not execute the change was decided
+        before, and is not run.
         """
         names = [candidate.name for candidate in candidates if candidate.executes_change is None]
         if not changed.compiled or not names:
             return list(candidates)
         surveys: list[Survey] = []
+        hit: set[str] = set()
         counted: set[str] = set()
         for arm, paths in (
             (Arm.BASE, {change.base_path: change for change in changed.compiled}),
             (Arm.ORACLE, {change.oracle_path: change for change in changed.compiled}),
         ):
-            survey = self._survey(arm, paths, suite, names)
+            survey = self._survey(arm, paths, suite, [name for name in names if name not in hit], changed.names)
             if survey is not None:
                 surveys.append(survey)
+                hit |= {run.name for run in survey.benchmarks if run.lines}
                 counted |= {paths[path].path for path in survey.seen if path in paths}
         hidden = [part for part in changed.untraceable if part not in counted]
         why = f"a build with coverage does not tell of {', '.join(hidden)}" if hidden else ""
-        return [_settled(candidate, surveys, why) for candidate in candidates]
+        told = _Told(surveys, why, tells=bool(counted), is_all=not (changed.base or changed.oracle))
+        return [told.of(candidate) for candidate in candidates]
 
     def _survey(
-        self, arm: Arm, changes: dict[str | None, FileChange], suite: SuiteFiles, names: Sequence[str]
+        self,
+        arm: Arm,
+        changes: dict[str | None, FileChange],
+        suite: SuiteFiles,
+        only: Sequence[str],
+        names: Collection[str],
     ) -> Survey | None:
         lines = {
             path: change.base_lines if arm is Arm.BASE else change.oracle_lines
             for path, change in changes.items()
             if path is not None
         }
-        if not any(lines.values()):
+        if not only or not any(lines.values()):
             return None
         try:
             remote, coverage = self._build(arm, lines)
@@ -94,12 +104,13 @@ class CompiledLines:
                 return None
             if suite.files is not None:
                 remote.write(suite.files)
-            self.log(f"running {len(names)} benchmarks once on the {arm} with coverage")
+            self.log(f"running {len(only)} benchmarks once on the {arm} with coverage")
             survey = remote.survey(
                 lines={},
                 limit=float(self.limits.benchmark_seconds),
-                budget=self.plan.max_survey_seconds,
-                only=names,
+                budget=self.budget.for_survey(self.plan.max_survey_seconds),
+                only=only,
+                names=names,
                 coverage=coverage,
                 compiled=lines,
             )
@@ -107,6 +118,8 @@ class CompiledLines:
             self.log(f"coverage of the {arm} cannot be told: {failure}")
             return None
         self.log(f"coverage of the {arm} tells of {', '.join(survey.seen) or 'no changed file'}")
+        if left := sum(run.outcome == "untraced" for run in survey.benchmarks):
+            self.log(f"no time to run {left} of {len(only)} benchmarks with coverage")
         return survey
 
     def _build(self, arm: Arm, lines: Lines) -> tuple[Remote, Coverage | None]:
@@ -138,15 +151,32 @@ def _units(lines: Lines) -> set[str]:
     return rust | set(ANY_UNIT)
 
 
-def _settled(candidate: Candidate, surveys: Sequence[Survey], why: str) -> Candidate:
-    """*candidate* after the surveys of builds with coverage; *why* says what of the change those do not tell of."""
-    if candidate.executes_change is not None:
-        return candidate
-    runs = [run for survey in surveys for run in survey.benchmarks if run.name == candidate.name]
-    if any(run.lines for run in runs):
-        return replace(candidate, executes_change=True, unknown="")
-    if why or not surveys:
-        return replace(candidate, unknown=why or candidate.unknown)
-    if len(runs) < len(surveys) or not all(run.outcome == "ran" and run.traceable for run in runs):
-        return replace(candidate, unknown="it did not run to its end in a build with coverage")
-    return replace(candidate, executes_change=False, unknown="")
+@dataclass(frozen=True)
+class _Told:
+    """What the surveys of builds with coverage tell."""
+
+    surveys: Sequence[Survey]
+    why: str
+    """What of the change they do not tell of, if anything."""
+    tells: bool
+    """Whether they tell of any of it."""
+    is_all: bool
+    """Whether only compiled code changed."""
+
+    def of(self, candidate: Candidate) -> Candidate:
+        """*candidate* after them."""
+        if candidate.executes_change is not None:
+            return candidate
+        runs = [run for survey in self.surveys for run in survey.benchmarks if run.name == candidate.name]
+        if any(run.lines for run in runs):
+            return replace(candidate, executes_change=True, unknown="")
+        # where it was not traced, it may execute what changed of Python
+        if candidate.unknown == NO_TIME and not self.is_all:
+            return candidate
+        if self.tells and any(run.outcome == "untraced" for run in runs):
+            return replace(candidate, unknown=NO_TIME)
+        if self.why or not self.surveys:
+            return replace(candidate, unknown=self.why or candidate.unknown)
+        if len(runs) < len(self.surveys) or not all(run.outcome == "ran" and run.traceable for run in runs):
+            return replace(candidate, unknown="it did not run to its end in a build with coverage")
+        return replace(candidate, executes_change=False, unknown="")
