@@ -13,11 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.documents import ROOT
+from tests.support.running import PREFIX, memory
 
 INSTALLED = ROOT / ".ci" / "postgres" / "node_modules"
 VERSIONS = ("14", "15", "17", "18")
 """Beside that of the embedded server, which all other tests go through."""
 START_SECONDS = 60
+NEEDED = 2 << 30
+"""Bytes of memory that a server may have for its files."""
 
 
 def programs_of(version: str) -> Path | None:
@@ -30,7 +33,7 @@ def programs_of(version: str) -> Path | None:
 def server_of(programs: Path) -> Iterator[str]:
     """The URL of an empty server that nobody else uses, on a socket of its own."""
     # whom a server has to run as cannot look into the folders of root's tests
-    with tempfile.TemporaryDirectory(prefix="fc-postgres-") as name:
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-postgres-", dir=memory(NEEDED)) as name:
         folder = Path(name)
         shutil.copytree(programs, folder / "native", symlinks=True)
         for link in json.loads((folder / "native" / "pg-symlinks.json").read_text()):

@@ -15,7 +15,8 @@ import pytest
 SLOW_MARKS = ("docker", "network", "slow")
 _BUILT = ("make_docker_engine", "engine", "pure_image", "compiled_image")
 _PUBLISHED = ("published_schema", "published_rest")
-_PREFIX = "fc-tests-"
+PREFIX = "fc-tests-"
+"""Of folders that a later run removes once the process behind it, whose id comes next, is gone."""
 _OWN_FOLDER = pytest.StashKey[Path]()
 # nothing listens on the discard port: whoever asks is refused at once
 _NOWHERE = "127.0.0.1:9"
@@ -53,14 +54,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the run a folder of its own: what runs beside it may start, end and clean up as it likes."""
     if config.option.basetemp is None:
         _remove_what_failed_runs_left()
-        where = _memory(_MEMORY_FOR_FAST if config.option.fast else _MEMORY_FOR_ALL)
-        config.option.basetemp = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=where)
+        where = memory(_MEMORY_FOR_FAST if config.option.fast else _MEMORY_FOR_ALL)
+        config.option.basetemp = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=where)
         config.stash[_OWN_FOLDER] = Path(config.option.basetemp)
     if config.option.fast:
         os.environ.update(out_of_reach(Path(config.option.basetemp) / "cache"))
 
 
-def _memory(needed: int) -> Path | None:
+def memory(needed: int) -> Path | None:
     """A folder in memory, where a small file costs a fraction of what it does on a disk, in seconds and in CPU time.
 
     None where it, or the memory behind it, has less than *needed* bytes left, or no program may run from it.
@@ -79,7 +80,7 @@ def _memory_available() -> int:
 
 def _remove_what_failed_runs_left() -> None:
     for place in (Path(tempfile.gettempdir()), _MEMORY):
-        for folder in place.glob(f"{_PREFIX}*-*"):
+        for folder in place.glob(f"{PREFIX}*-*"):
             if not Path(f"/proc/{folder.name.split('-')[2]}").exists():
                 shutil.rmtree(folder, ignore_errors=True)
 

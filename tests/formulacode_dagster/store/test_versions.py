@@ -18,7 +18,7 @@ HERE = Path(__file__)
 
 
 @pytest.mark.slow
-@pytest.mark.variant("versions of Postgres", most=2)
+@pytest.mark.variant("versions of Postgres", most=1)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_store_holds_in_every_maintained_version(version: str) -> None:
