@@ -6,15 +6,16 @@ from typing import Any
 
 import dagster as dg
 
-from formulacode_dagster.engines.protocol import Engine, keeps
+from formulacode_dagster.engines.protocol import Engine
 from formulacode_dagster.images import checks as verdicts
+from formulacode_dagster.images.missing import missing_images
 from formulacode_dagster.images.stage import TaskBuilds, work_item
 from formulacode_dagster.items.runner import in_thread, run_items
 from formulacode_dagster.items.work import StageRun, StageSummary
 from formulacode_dagster.models.check import Judgement
 from formulacode_dagster.models.items import Stage
 from formulacode_dagster.running.loops import run_loop
-from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES, MEASUREMENTS
+from formulacode_dagster.store.artifacts import ENVIRONMENTS, IMAGES
 from formulacode_dagster.store.attempts import AttemptSummary, summary_of
 from formulacode_dagster.store.pull_requests import done_in
 from formulacode_dagster.store.views import RELATIONS
@@ -94,17 +95,12 @@ def build_images(
     builds = TaskBuilds(run, engine, mirrors.cache(), containers.resolver(), os_image, authors, machine.building)
     with run.database.transaction() as connection:
         environments_done = done_in(connection, run.month, Stage.ENVIRONMENTS)
-        keys = [pr.key for pr in environments_done]
-        planned = ENVIRONMENTS.read_keys(connection, run.month, keys)
-        built = IMAGES.read_keys(connection, run.month, keys)
-        measured = MEASUREMENTS.read_keys(connection, run.month, keys)
+        planned = ENVIRONMENTS.read_keys(connection, run.month, [pr.key for pr in environments_done])
     if not run.options.dry_run:
         engine.clean()
 
     items = [work_item(pr, planned[pr.key], os_image, engine.name) for pr in environments_done]
-    # an image that was pruned before it was measured is built again
-    needed = {key: image for key, image in built.items() if key not in measured and keeps(engine, image)}
-    gone = [pr.item for pr in environments_done if pr.key in needed and not engine.exists(needed[pr.key])]
+    gone = missing_images(run, engine, environments_done)
     threads = min(run.options.max_concurrency, BUILDS_AT_ONCE)
     if desk is not None:
         gone += unasked(run, desk.agent, environments_done)

@@ -203,6 +203,7 @@ TRANSIENT_KINDS = frozenset(
         FailureKind.INCOMPLETE,
         FailureKind.OVERLOADED,
         FailureKind.MIRROR_BROKEN,
+        FailureKind.IMAGE_GONE,
         FailureKind.MODEL_ANSWER,
         FailureKind.EVIDENCE,
         FailureKind.SURVEY_UNFINISHED,

@@ -53,7 +53,7 @@ class ImageDaemon:
     def push(self, image_id: str, repository: str, tag: str) -> Push:
         """Push the image of that id; layers that the registry has are not sent again.
 
-        Raises ItemFailure (`image_missing`) when it is no longer on this machine, RateLimitedError, ConfigurationError
+        Raises ItemFailure (`image_gone`) when it is no longer on this machine, RateLimitedError, ConfigurationError
         when the registry refuses us, OutsideSystemError when it, or Docker, is dead.
         """
         from docker.errors import ImageNotFound
@@ -66,10 +66,10 @@ class ImageDaemon:
                 client.api.tag(image_id, repository, tag, force=True)
             except ImageNotFound as error:
                 raise ItemFailure(
-                    FailureKind.IMAGE_MISSING,
+                    FailureKind.IMAGE_GONE,
                     f"{repository}:{tag} cannot be published",
                     why=f"the image that was measured, {image_id}, is no longer on this machine",
-                    remedy="Materialize images and measurements again for this pull request",
+                    remedy="Run the month again, which builds and measures it again",
                 ) from error
             try:
                 said = client.api.push(

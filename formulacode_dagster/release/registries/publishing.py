@@ -50,7 +50,7 @@ class Registry:
         """Push *image* and pull it back by digest; an image that is there already is only pulled back.
 
         It is pulled by a stranger where strangers may read the repository, else with our credentials.
-        Raises ItemFailure (`image_missing`) when the image that was measured is no longer on this machine,
+        Raises ItemFailure (`image_gone`) when the image that was measured is no longer on this machine,
         (`published_tag`) when its tag holds something else, (`not_pulled_back`) when what came back is not what was
         measured; ConfigurationError when the registry refuses us; OutsideSystemError when it, or Docker, is dead.
         """

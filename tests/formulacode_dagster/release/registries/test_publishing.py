@@ -132,7 +132,7 @@ def test_an_image_that_is_gone_is_not_published(build: MakeImage, daemon: Any, t
     daemon.images.remove(image.location)
     with serving(app(tmp_path)) as url, pytest.raises(ItemFailure, match="no longer on this machine") as caught:
         Registry(url, "acme", STRANGER, "single").publish(image, month=MONTH)
-    assert caught.value.kind == "image_missing"
+    assert caught.value.kind == "image_gone"
 
 
 @pytest.mark.docker
