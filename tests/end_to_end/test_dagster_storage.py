@@ -85,6 +85,7 @@ def test_pools_and_runs_are_kept_in_the_postgres_that_the_setting_names(
     assert list((tmp_path / "home" / "dagster").rglob("*.db")) == []
 
 
+@pytest.mark.variant("UI over a home of its own", most=1)
 def test_the_ui_serves_what_is_in_that_postgres_and_nothing_shows_its_password(
     call_fc_data, new_home, settings, serve_ui, dagster_url
 ) -> None:

@@ -94,6 +94,7 @@ def test_the_picture_of_the_asset_graph_in_the_readme_can_be_drawn_again(seen, u
     assert width / height == pytest.approx(shown_width / shown_height, rel=0.1)
 
 
+@pytest.mark.variant("UI over a home of its own", most=1)
 def test_the_ui_ends_on_sigterm_with_the_run_in_progress_and_leaves_no_process(new_home, serve_ui) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -120,6 +121,7 @@ def test_the_ui_ends_on_sigterm_with_the_run_in_progress_and_leaves_no_process(n
         assert slots + connection.execute("SELECT run_id FROM pending_steps").fetchall() == []
 
 
+@pytest.mark.variant("UI over a home of its own", most=1)
 def test_kill_9_leaves_no_process_and_no_run_in_progress(new_home, serve_ui) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
