@@ -37,13 +37,14 @@ from sandbox.model.app import app as model_app
 from sandbox.model.faults import ModelFaults
 from sandbox.samples import SampleSet
 from sandbox.server import serving
+from sandbox.session import SUITS_SAMPLES
 from tests.end_to_end.failures.served import DEADLINE, Served, Turnstile
 
 ROOT = Path(__file__).parents[3]
 FC_DATA = Path(sys.executable).with_name("fc-data")
 MONTH = "2026-02"
 KEPT = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "XDG_RUNTIME_DIR", "FC_OS_IMAGE")
-FAST = {"FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", "FC_SAMPLE_SECONDS": "0.02"}
+FAST = {"FC_ENGINE": "process", "FC_RETRY_SECONDS": "0", **SUITS_SAMPLES}
 POLL = 0.02
 
 

@@ -28,7 +28,11 @@ FIRST, SECOND = Stage.ENVIRONMENTS, Stage.PROBLEM_STATEMENTS
 ORDER = sampled([{SECOND: FIRST, FIRST: SECOND}.get(stage, stage) for stage in MONTH_STAGES], most=2, of=__name__)
 PROCESS_END = (Stage.PUBLISHED_IMAGES, ItemState.SKIPPED, "process_engine")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.variant("month that is ended in the middle", most=1),
+    pytest.mark.timeout(1200),
+]
 
 
 @contextmanager

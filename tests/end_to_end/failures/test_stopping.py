@@ -32,7 +32,11 @@ REPOSITORY = "signal-kit/rollwin"
 ENDED_SECONDS = 10.0
 CTRL_C, POLITE = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.variant("month that is ended in the middle", most=1),
+    pytest.mark.timeout(900),
+]
 
 
 @dataclass(frozen=True)
