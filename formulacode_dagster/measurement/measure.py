@@ -178,7 +178,7 @@ def sample(
     """Sample by *rule*, or else by the plan's for the unit of chance.
 
     That is the build where a patch of compiled code changes what it becomes, else the process. Raises ItemFailure as
-    `Sampler.take`, and when a build fails.
+    `Sampler.take`.
     """
     # what is compiled is the same on every arm where the patch changes none of its sources
     objects = arms.objects() if is_compiled else dict.fromkeys(Arm, "")

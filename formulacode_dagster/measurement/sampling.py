@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, BenchmarkFailure, DecisionRule, RoundConditions, Sample, Unit
 from formulacode_dagster.suites.questions import (
     Asked,
@@ -21,7 +22,7 @@ from formulacode_dagster.suites.questions import (
 from formulacode_dagster.suites.remote import Remote
 
 from .budget import Budget
-from .failures import nothing_timed, oracle_breaks, several_machines
+from .failures import UNBUILT, nothing_timed, oracle_breaks, several_machines
 from .fitting import fit, is_single_call
 from .plan import SamplingPlan
 from .relevance import Candidate
@@ -97,7 +98,8 @@ class Sampler:
         """Warm up, then take rounds until the rule decides.
 
         Raises ItemFailure: `oracle_breaks_benchmarks` when a benchmark fails with the oracle twice and nowhere else,
-        `benchmarks_fail` when none is left; `several_machines` when processes tell of different ones.
+        `benchmarks_fail` when none is left; `several_machines` when processes tell of different ones; and what a build
+        raises before there are rounds that say something.
         """
         self._warm_up()
         judged, look = self._sample()
@@ -119,9 +121,18 @@ class Sampler:
                 if self._rounds >= LEAST_ROUNDS and not self._has_time():
                     self._note("the time is used up")
                     # the end of the time is no look at the samples: the level of the next one is still unspent
-                    return self._out_of_time(self._judge(look)), look
+                    took = f"a round took {self._round_seconds:.0f} s, and FC_MEASURE_SECONDS is the time for all"
+                    return _cut_short(self._judge(look), took), look
                 self._note(f"round {self._rounds + 1} of at most {self._rule.looks[-1].units}")
-                self._round([_Process(arm, self._make_build(arm)) for arm in Arm])
+                try:
+                    processes = [_Process(arm, self._make_build(arm)) for arm in Arm]
+                except ItemFailure as failure:
+                    if failure.kind not in UNBUILT or self._rounds < LEAST_ROUNDS:
+                        raise
+                    self._note(f"no round follows, for nothing more can be built: {failure}")
+                    # no look either: builds do not fail by what the samples say
+                    return _cut_short(self._judge(look), f"no more could be built: {failure.kind}"), look
+                self._round(processes)
             judged = self._judge(look)
             if judged.is_decided:
                 break
@@ -130,13 +141,6 @@ class Sampler:
     def _has_time(self) -> bool:
         """Whether another round fits, and the builds of it may be begun."""
         return self._budget.left >= self._round_seconds and self._budget.built < self._plan.max_build_seconds
-
-    def _out_of_time(self, judged: Judged) -> Judged:
-        """*judged*, saying what a round takes where it is rounds that are missing."""
-        if not judged.needs or judged.disturbed:
-            return judged
-        took = f"a round took {self._round_seconds:.0f} s, and FC_MEASURE_SECONDS is the time for all"
-        return dataclasses.replace(judged, needs=f"{judged.needs}; {took}")
 
     def _judge(self, look: int) -> Judged:
         traced = {candidate.name: candidate.executes_change for candidate in self._candidates}
@@ -278,6 +282,13 @@ class Sampler:
             raise oracle_breaks(broken)
         if not self._candidates:
             raise nothing_timed(self._failures)
+
+
+def _cut_short(judged: Judged, why: str) -> Judged:
+    """*judged*, saying *why* where it is rounds that are missing."""
+    if not judged.needs or judged.disturbed:
+        return judged
+    return dataclasses.replace(judged, needs=f"{judged.needs}; {why}")
 
 
 def _conditions_of(group: Sequence[ProcessAnswer]) -> list[Conditions]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 
 from formulacode_dagster.engines.protocol import Completed, Session
@@ -10,6 +10,8 @@ from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.reasons import FailureKind
 
 from .answers import describe
+
+Build = Callable[[], Completed]
 
 APPLY_SECONDS = 120.0
 LOG_BYTES = 4000
@@ -49,6 +51,36 @@ def require_built(built: Completed, does_not_build: FailureKind, what: str) -> N
         why=describe(built).partition("\n")[0],
         log_tail=f"{built.stdout[-LOG_BYTES:].decode(errors='replace')}\n{describe(built)}",
     )
+
+
+def build_base(build: Build) -> None:
+    """Build the unmodified package, once more where that fails.
+
+    Raises ItemFailure (`base_does_not_build`, `timeout`).
+    """
+    _require_base(_tried_again(build))
+
+
+def build_oracle(build: Build, base: Build) -> None:
+    """Build the package with the author's patch, once more where that fails.
+
+    It is the patch's fault where that fails again, and building the *base* beside it does not. Raises ItemFailure
+    (`oracle_does_not_build`, `base_does_not_build`, `timeout`).
+    """
+    built = _tried_again(build)
+    if not built.ok and not built.timed_out:
+        _require_base(base())
+    require_built(built, FailureKind.ORACLE_DOES_NOT_BUILD, "with the author's patch the package")
+
+
+def _tried_again(build: Build) -> Completed:
+    built = build()
+    # what takes too long is nobody's fault, and another attempt's to try
+    return built if built.ok or built.timed_out else build()
+
+
+def _require_base(built: Completed) -> None:
+    require_built(built, FailureKind.BASE_DOES_NOT_BUILD, "the unmodified package")
 
 
 def _literal(path: str) -> str:

@@ -11,6 +11,7 @@ from formulacode_dagster.measurement.relevance import Candidate
 from formulacode_dagster.measurement.sampling import Sampler
 from formulacode_dagster.models.errors import ItemFailure
 from formulacode_dagster.models.measurement import Arm, Unit, Verdict
+from formulacode_dagster.models.reasons import FailureKind
 from formulacode_dagster.suites.questions import (
     Conditions,
     KeptBuild,
@@ -62,7 +63,9 @@ def candidate(name, seconds=0.001, **changes):
 def take():
     """Take samples of benchmarks (names, or candidates) in a scripted world; `take.world` is the last one."""
 
-    def run(names, answer, plan=None, *, unit=Unit.PROCESS, conditions=None, build_seconds=0.0, waited=0.0):
+    def run(
+        names, answer, plan=None, *, unit=Unit.PROCESS, conditions=None, build_seconds=0.0, waited=0.0, unbuilt=None
+    ):
         plan = plan or SamplingPlan()
         world = run.world = World(answer)
         world.conditions = conditions or world.conditions
@@ -74,6 +77,8 @@ def take():
             if unit is Unit.PROCESS:
                 return KeptBuild(objects=arm)
             world.builds.append(arm)
+            if unbuilt:
+                unbuilt(arm, world.builds.count(arm))
             number = world.builds.count(arm) - 1
             with budget.building():
                 world.now += build_seconds
@@ -310,6 +315,32 @@ def test_no_more_builds_are_begun_once_their_time_is_used_up(take):
     plan = SamplingPlan(max_build_seconds=3 * 5 * 60)
     taken = take(["a"], undecided, plan, unit=Unit.BUILD, build_seconds=60.0)
     assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
+
+
+def fails_at(build, kind, arm=Arm.ORACLE):
+    """The build of *arm* with this number, counted from 1, fails as *kind*."""
+
+    def make(built, number):
+        if (built, number) == (arm, build):
+            raise ItemFailure(kind, "it does not build")
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["oracle_does_not_build", "base_does_not_build", "timeout"])
+def test_a_build_that_fails_amid_the_samples_costs_the_rounds_to_come_and_none_that_were_taken(take, kind):
+    unbuilt = fails_at(6, FailureKind(kind))
+    taken = take(["a"], undecided, unit=Unit.BUILD, unbuilt=unbuilt)
+    assert (taken.judged.verdict, taken.look, taken.rounds) == (Verdict.INCONCLUSIVE, 1, 5)
+    assert Counter(s.arm for s in samples_of(taken)) == dict.fromkeys(Arm, 5)
+    assert taken.judged.needs.endswith(f"builds an arm to decide; no more could be built: {kind}")
+
+
+@pytest.mark.parametrize(("build", "kind"), [(2, FailureKind.ORACLE_DOES_NOT_BUILD), (6, FailureKind.SESSION_GONE)])
+def test_what_fails_before_there_is_a_spread_or_is_no_build_ends_the_measurement(take, build, kind):
+    with pytest.raises(ItemFailure) as failure:
+        take(["a"], undecided, unit=Unit.BUILD, unbuilt=fails_at(build, kind))
+    assert failure.value.kind is kind
 
 
 @pytest.mark.parametrize("unit", list(Unit))
